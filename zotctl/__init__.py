@@ -1,0 +1,1 @@
+"""The admin tool, and the non-interactive modes of `zot`."""

@@ -1,0 +1,1 @@
+"""Decisions, without I/O: no asyncio, no clock, no file, no socket."""

@@ -1,0 +1,207 @@
+"""The kinds of journal record (`spec/durability.md` 1): the body of each, as a tagged union.
+
+History is never rewritten: compaction, fork, rewind and clear are records that move what the model sees. What
+people saw is kept beside the body, as the events that the record showed (see `core.ports.Entry`).
+"""
+
+import msgspec
+
+from zotd.wire.base import Frozen
+from zotd.wire.content import Block, Tokens, ToolContent
+
+VERSION = 1
+"""`v` of every record written by this program."""
+
+
+class Record(Frozen, tag_field="kind", frozen=True, kw_only=True):
+    """What all kinds share."""
+
+    time: str
+    """RFC 3339, UTC, milliseconds."""
+    v: int = VERSION
+
+
+class Settings(Frozen, frozen=True, kw_only=True):
+    """How a session runs; no secret is among it."""
+
+    provider: str
+    model: str
+    reasoning: str = "off"
+    mode: str = "yolo"
+    base_url: str | None = None
+    system_prompt: str | None = None
+    append_system_prompt: list[str] = []
+    tools: list[str] | None = None
+    no_tools: bool = False
+    max_steps: int | None = None
+    extensions: list[str] = []
+    no_ext: bool = False
+
+
+class Input(Record, tag="input", frozen=True, kw_only=True):
+    """A prompt was accepted; it starts with the attempt that names it."""
+
+    id: str
+    content: list[Block]
+    sender: str = ""
+    mode: str = "queue"
+    request_id: str | None = None
+    digest: str | None = None
+    """SHA-256 of the request, to tell a repetition from another request with the same id."""
+
+
+class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
+    """A model request is about to be sent, or (`answered`) the provider has begun to answer."""
+
+    run: str
+    step: int
+    number: int
+    """Counts the tries of this step, from 1."""
+    provider: str
+    model: str
+    input: str | None = None
+    """The input that this attempt starts with."""
+    answered: bool = False
+
+
+class Reply(Record, tag="message", frozen=True, kw_only=True):
+    """The model's message, whole or (`stop` is `aborted` or `error`) as far as it came."""
+
+    run: str
+    step: int
+    content: list[Block]
+    stop: str
+
+
+class CallStarted(Record, tag="call_started", frozen=True, kw_only=True):
+    """A tool that is not `safe` is about to run, with the arguments as they will run."""
+
+    run: str
+    call_id: str
+    name: str
+    args: dict[str, object]
+    replay: str
+    operation_key: str | None = None
+
+
+class CallResult(Record, tag="call_result", frozen=True, kw_only=True):
+    """A tool's answer, or what stands for it when there is none."""
+
+    run: str
+    call_id: str
+    name: str
+    is_error: bool
+    content: ToolContent
+
+
+class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
+    """Tokens of one attempt; `tokens` is None when the provider never said."""
+
+    run: str
+    step: int
+    provider: str
+    model: str
+    tokens: Tokens | None
+    purpose: str = "reply"
+
+
+class Config(Record, tag="config", frozen=True, kw_only=True):
+    """Settings from here on."""
+
+    settings: Settings
+    name: str
+
+
+class Compaction(Record, tag="compaction", frozen=True, kw_only=True):
+    """The model sees the summary and the last `kept` messages; the rest stays in the journal."""
+
+    summary: str
+    kept: int
+
+
+class Clear(Record, tag="clear", frozen=True, kw_only=True):
+    """The model sees nothing of what was before."""
+
+
+class QueueOrder(Record, tag="queue", frozen=True, kw_only=True):
+    """The inputs that wait, after somebody changed them."""
+
+    order: list[str]
+    held: bool
+
+
+class Note(Record, tag="note", frozen=True, kw_only=True):
+    """A line for people; the end of a run that failed is one."""
+
+    level: str
+    text: str
+
+
+class Interrupted(Record, tag="interrupted", frozen=True, kw_only=True):
+    """Work was cut off, and what is known of it."""
+
+    what: str
+    text: str
+    call_id: str | None = None
+
+
+class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
+    """A person is asked about a call."""
+
+    id: str
+    call_id: str
+    tool: str
+    args: dict[str, object]
+    args_digest: str
+    expires: str | None = None
+
+
+class Decision(Record, tag="decision", frozen=True, kw_only=True):
+    """Somebody decided."""
+
+    approval: str
+    decision: str
+    scope: str
+    by: str
+    reason: str | None = None
+
+
+class ForkRow(Record, tag="fork", frozen=True, kw_only=True):
+    """This session continues another one from there."""
+
+    session: str
+    at: int
+
+
+class RewindRow(Record, tag="rewind", frozen=True, kw_only=True):
+    """The model sees what was there at that record, and nothing after it."""
+
+    to: int
+
+
+AnyRecord = (
+    Input
+    | Attempt
+    | Reply
+    | CallStarted
+    | CallResult
+    | UsageRow
+    | Config
+    | Compaction
+    | Clear
+    | QueueOrder
+    | Note
+    | Interrupted
+    | ApprovalRow
+    | Decision
+    | ForkRow
+    | RewindRow
+)
+
+DECODER = msgspec.json.Decoder(AnyRecord)
+"""Decodes a record's body; raises `msgspec.ValidationError` for a kind that a newer program wrote."""
+
+
+def kind_of(record: Record) -> str:
+    """The record's kind, as the journal and the specification name it."""
+    return str(type(record).__struct_config__.tag)

@@ -1,0 +1,178 @@
+"""A model's reply while it arrives: what providers yield, and the assembler that makes events and a message of it.
+
+Providers translate a vendor's stream into `Part`s; everything after that is the same for all vendors.
+
+    Opened  (Text | Thinking | Signature | CallStart CallArgs* CallEnd | Counted)*  Stopped
+"""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from zotd.wire import content, events
+from zotd.wire.content import Block, Tokens
+
+
+class Opened(msgspec.Struct, frozen=True, gc=False):
+    """The provider has accepted the request (status 200)."""
+
+
+class Text(msgspec.Struct, frozen=True, gc=False):
+    """A piece of text."""
+
+    text: str
+
+
+class Thinking(msgspec.Struct, frozen=True, gc=False):
+    """A piece of reasoning."""
+
+    text: str
+
+
+class Signature(msgspec.Struct, frozen=True, gc=False):
+    """Ends a block of reasoning; the vendor wants both back. `redacted` replaces the text."""
+
+    signature: str = ""
+    redacted: str = ""
+
+
+class CallStart(msgspec.Struct, frozen=True, gc=False):
+    """A tool call begins; `index` tells calls of one reply apart, in the vendor's numbering."""
+
+    index: int
+    name: str
+
+
+class CallArgs(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a call's arguments, as JSON text."""
+
+    index: int
+    text: str
+
+
+class CallEnd(msgspec.Struct, frozen=True, gc=False):
+    """A call's arguments are complete."""
+
+    index: int
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """Tokens so far; a later one replaces it. The price is added by whoever knows it."""
+
+    tokens: Tokens
+
+
+class Stopped(msgspec.Struct, frozen=True, gc=False):
+    """The reply is complete. `reason` is `end_turn`, `tool_use`, `length` or `refusal`."""
+
+    reason: str
+
+
+Part = Opened | Text | Thinking | Signature | CallStart | CallArgs | CallEnd | Counted | Stopped
+
+
+class Call(msgspec.Struct):
+    """A call that is being written."""
+
+    id: str
+    name: str
+    args: list[str]
+    ended: bool = False
+
+
+class Assembler:
+    """Takes parts in the order of arrival; gives live events and, at any moment, the message so far."""
+
+    def __init__(self, session: str | None, new_call_id: Callable[[], str]) -> None:
+        """`new_call_id`: a vendor's id is unique only in its reply, so calls get ours."""
+        self._session = session
+        self._new_call_id = new_call_id
+        self._blocks: list[list[str] | content.Thinking | Call] = []
+        self._thinking: list[str] = []
+        self._calls: dict[int, Call] = {}
+        self.stop: str | None = None
+        self.tokens: Tokens | None = None
+
+    def feed(self, parts: Iterable[Part]) -> list[events.Event]:
+        """The live events that these parts show."""
+        shown: list[events.Event] = []
+        session = self._session
+        for part in parts:
+            kind = type(part)
+            if kind is Text:  # by far the most frequent: no dispatch, no call
+                text = part.text  # type: ignore[union-attr]
+                if self._blocks and type(self._blocks[-1]) is list:
+                    self._blocks[-1].append(text)
+                else:
+                    self._blocks.append([text])
+                shown.append(events.TextDelta(text, session=session))
+            else:
+                self._feed_other(part, shown)
+        return shown
+
+    def _feed_other(self, part: Part, shown: list[events.Event]) -> None:
+        match part:
+            case Thinking(text):
+                self._thinking.append(text)
+            case Signature(signature, redacted):
+                self._blocks.append(content.Thinking("".join(self._thinking), signature, redacted))
+                self._thinking.clear()
+            case CallStart(index, name):
+                call = self._calls[index] = Call(self._new_call_id(), name, [])
+                self._blocks.append(call)
+                shown.append(events.ToolUseStart(call.id, name, session=self._session))
+            case CallArgs(index, text):
+                call = self._calls[index]
+                call.args.append(text)
+                shown.append(events.ToolUseArgs(call.id, text, session=self._session))
+            case CallEnd(index):
+                call = self._calls[index]
+                call.ended = True
+                shown.append(events.ToolUseEnd(call.id, session=self._session))
+            case Counted(tokens):
+                self.tokens = tokens
+            case Stopped(reason):
+                self.stop = reason
+            case Opened() | Text():
+                pass
+
+    def text(self) -> str:
+        """The text so far."""
+        return "".join("".join(block) for block in self._blocks if isinstance(block, list))
+
+    def open_calls(self) -> list[Call]:
+        """The calls so far, finished or not."""
+        return [block for block in self._blocks if isinstance(block, Call)]
+
+    def message(self) -> list[Block]:
+        """The content so far; a call that has not ended is left out, and so is one without legal arguments.
+
+        What is left out never becomes part of the transcript, so that no call is ever without a result.
+        """
+        blocks: list[Block] = []
+        for block in self._blocks:
+            if isinstance(block, list):
+                blocks.append(content.Text("".join(block)))
+            elif isinstance(block, Call):
+                args = parse_args(block)
+                if block.ended and args is not None:
+                    blocks.append(content.ToolCall(block.id, block.name, args))
+            else:
+                blocks.append(block)
+        return blocks
+
+    def broken_calls(self) -> list[Call]:
+        """Calls that have ended with arguments that are not a JSON object."""
+        return [call for call in self.open_calls() if call.ended and parse_args(call) is None]
+
+
+def parse_args(call: Call) -> dict[str, object] | None:
+    """The call's arguments, or None when they are not a JSON object; no text at all means none."""
+    text = "".join(call.args).strip()
+    if not text:
+        return {}
+    try:
+        value: object = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

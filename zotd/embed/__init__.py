@@ -1,0 +1,1 @@
+"""A runtime inside another program (`Runtime`) or process (`zot rpc`), without a daemon."""

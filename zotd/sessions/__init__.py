@@ -1,0 +1,1 @@
+"""The async shell around `core`: carries out what it decides, one session at a time."""

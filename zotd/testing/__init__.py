@@ -1,0 +1,1 @@
+"""Fakes and fixtures that users and our own tests share."""

@@ -1,0 +1,1 @@
+"""The tools that every session has: one module each, and the list `TOOLS`."""

@@ -1,0 +1,721 @@
+"""The command table: name, parameters, result, role, for dispatch, clients, docs, JSON Schema and tests.
+
+`spec/rpc.md` 2 and 3. A parameter Struct holds what stands beside `id` and `type` in a request; a result Struct is
+the response's `data`. Session commands carry `session` on the daemon's carriers and nothing on stdio.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from zotd.wire.base import Frozen
+from zotd.wire.content import Message, Tokens
+from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
+
+
+class Role(IntEnum):
+    """What a connection may do; each role includes those before it."""
+
+    READ = 1
+    SUBMIT = 2
+    APPROVE = 3
+    ADMIN = 4
+
+
+class Envelope(Frozen, frozen=True):
+    """The part of a request that every command shares."""
+
+    type: str = ""
+    id: str | int | None = None
+
+
+class Response(Frozen, tag_field="type", tag="response", frozen=True):
+    """The answer to one request; `code` and `error` only when it failed."""
+
+    command: str
+    success: bool
+    id: str | int | None = None
+    data: object = None
+    error: str | None = None
+    code: str | None = None
+
+
+class Nothing(Frozen, frozen=True):
+    """Parameters of a command that takes none, or the data of one that returns none."""
+
+
+class OfSession(Frozen, frozen=True):
+    """Parameters of a command about one session, and of one that takes nothing else."""
+
+    session: str = ""
+
+
+class Mutation(OfSession, frozen=True, kw_only=True):
+    """A command that changes something; a repeated `request_id` gets the first answer again."""
+
+    request_id: str | None = None
+
+
+# --- connection -----------------------------------------------------------------------------------------------
+
+
+class Client(Frozen, frozen=True):
+    """What a client says of itself; shown to others, never trusted."""
+
+    name: str = ""
+    kind: str = ""
+    version: str = ""
+
+
+class Hello(Frozen, frozen=True):
+    """First frame on WebSocket, optional elsewhere; `token` on stdio is `ZOTCORE_RPC_TOKEN`."""
+
+    client: Client = Client()
+    protocol: tuple[int, int] | None = None
+    role: str | None = None
+    token: str | None = None
+    can_approve: bool = False
+
+
+class Limits(Frozen, frozen=True, omit_defaults=False):
+    """What the daemon takes."""
+
+    line_bytes: int
+    frame_bytes: int
+    queue: int
+
+
+class HelloResult(Frozen, frozen=True):
+    """`provider` and `model` on stdio, the rest on the daemon's carriers."""
+
+    protocol_version: int
+    version: str
+    provider: str | None = None
+    model: str | None = None
+    epoch: str | None = None
+    connection: str | None = None
+    pid: int | None = None
+    role: str | None = None
+    features: list[str] | None = None
+    limits: Limits | None = None
+
+
+class Pong(Frozen, frozen=True):
+    """The daemon, or the runtime, answers."""
+
+    pong: bool
+
+
+# --- turns ----------------------------------------------------------------------------------------------------
+
+
+class PromptImage(Frozen, frozen=True):
+    """An image of a prompt; `data` is base64."""
+
+    mime_type: str
+    data: str
+
+
+class Prompt(Mutation, frozen=True, kw_only=True):
+    """An input for the session."""
+
+    message: str
+    images: list[PromptImage] = []
+    when_busy: str = "queue"
+    """`queue`, `steer` or `reject`."""
+    sender: str | None = None
+
+
+class Started(Frozen, frozen=True):
+    """`position` is the place in the queue, from 1, when it did not start at once."""
+
+    started: bool
+    input: str | None = None
+    run: str | None = None
+    position: int | None = None
+
+
+class Compact(Mutation, frozen=True, kw_only=True):
+    """Summarise the transcript; `instructions` say what matters."""
+
+    instructions: str = ""
+
+
+class State(Frozen, frozen=True):
+    """A snapshot of one session's figures."""
+
+    provider: str
+    model: str
+    cwd: str
+    message_count: int
+    busy: bool
+    usage: Tokens
+    state: str | None = None
+    reasoning: str | None = None
+
+
+class GetMessages(OfSession, frozen=True, kw_only=True):
+    """`full` gives image data instead of byte counts."""
+
+    full: bool = False
+
+
+class Messages(Frozen, frozen=True):
+    """The transcript as the model sees it."""
+
+    messages: list[Message]
+    truncated: bool = False
+    """More would have made the frame longer than 4 MiB; the oldest are left out."""
+
+
+class SetModel(Mutation, frozen=True, kw_only=True):
+    """Another model from the next step on; `provider` only in the daemon."""
+
+    model: str
+    provider: str | None = None
+
+
+class ModelName(Frozen, frozen=True):
+    """The model now in use."""
+
+    model: str
+    provider: str | None = None
+
+
+class SetReasoning(Mutation, frozen=True, kw_only=True):
+    """How much the model may think."""
+
+    reasoning: str
+
+
+class SetMode(Mutation, frozen=True, kw_only=True):
+    """`yolo`, `ask` or `read-only`."""
+
+    mode: str
+
+
+class GetModels(OfSession, frozen=True, kw_only=True):
+    """Models of the session's provider, or of `provider`, or of all that have a key."""
+
+    provider: str | None = None
+    all: bool = False
+
+
+class ModelInfo(Frozen, frozen=True, omit_defaults=False):
+    """One model of the catalog; unknown figures are 0."""
+
+    id: str
+    provider: str
+    context_window: int
+    max_output: int
+    reasoning: bool
+    few_shot: bool = False
+    """Example calls are put before the transcript, because the model is too small to call a tool without them."""
+    ready: bool = True
+    """A key, or what else it needs, is there."""
+
+
+class Models(Frozen, frozen=True):
+    """The models of one provider, or of all of them."""
+
+    models: list[ModelInfo]
+
+
+class RunCommand(Mutation, frozen=True, kw_only=True):
+    """A slash command."""
+
+    name: str
+    args: str = ""
+
+
+# --- sessions -------------------------------------------------------------------------------------------------
+
+
+class Secrets(Frozen, frozen=True):
+    """Held in memory only; never in a record, log, status or request digest."""
+
+    api_key: str | None = None
+
+
+class SessionCreate(Frozen, frozen=True, kw_only=True):
+    """A new session in `cwd`, an absolute real path."""
+
+    cwd: str
+    name: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    reasoning: str | None = None
+    base_url: str | None = None
+    system_prompt: str | None = None
+    append_system_prompt: list[str] = []
+    tools: list[str] | None = None
+    no_tools: bool = False
+    max_steps: int | None = None
+    mode: str | None = None
+    extensions: list[str] = []
+    no_ext: bool = False
+    ephemeral: bool = False
+    env: dict[str, str] | None = None
+    secrets: Secrets | None = None
+    request_id: str | None = None
+
+
+class SessionConfigure(Mutation, frozen=True, kw_only=True):
+    """Settings from the next step on; what is absent stays."""
+
+    name: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    reasoning: str | None = None
+    base_url: str | None = None
+    system_prompt: str | None = None
+    append_system_prompt: list[str] | None = None
+    tools: list[str] | None = None
+    no_tools: bool | None = None
+    max_steps: int | None = None
+    mode: str | None = None
+    extensions: list[str] | None = None
+    no_ext: bool | None = None
+    env: dict[str, str] | None = None
+    secrets: Secrets | None = None
+
+
+class SessionInfo(Frozen, frozen=True):
+    """A session as lists and snapshots show it."""
+
+    id: str
+    name: str
+    cwd: str
+    provider: str
+    model: str
+    reasoning: str
+    mode: str
+    state: str
+    """`idle`, `running`, `waiting` (for a decision), `held` (a queue that waits for a person), `blocked`, `closed`."""
+    created: str
+    updated: str
+    message_count: int = 0
+    clients: int = 0
+    ephemeral: bool = False
+
+
+class Cursor(Frozen, frozen=True):
+    """Where a client has read to."""
+
+    epoch: str
+    seq: int
+
+
+class Created(Frozen, frozen=True):
+    """A session and the cursor before its first event."""
+
+    session: SessionInfo
+    seq: int
+    epoch: str
+
+
+class SessionList(Frozen, frozen=True):
+    """Filters; `cursor` is what the page before returned."""
+
+    cwd: str | None = None
+    state: str | None = None
+    cursor: str | None = None
+    limit: int = 100
+
+
+class Sessions(Frozen, frozen=True):
+    """Newest first; `cursor` is absent on the last page."""
+
+    sessions: list[SessionInfo]
+    cursor: str | None = None
+
+
+class Rename(Mutation, frozen=True, kw_only=True):
+    """A name that people know the session by."""
+
+    name: str
+
+
+class Fork(Mutation, frozen=True, kw_only=True):
+    """A new session that shares the transcript up to the message at `seq`."""
+
+    seq: int | None = None
+    name: str | None = None
+
+
+class Rewind(Mutation, frozen=True, kw_only=True):
+    """Go back to the message at `seq`."""
+
+    seq: int
+
+
+class Export(OfSession, frozen=True, kw_only=True):
+    """`format` is `jsonl` or `markdown`; `after` continues where a page ended."""
+
+    format: str = "jsonl"
+    after: int = 0
+
+
+class Exported(Frozen, frozen=True):
+    """A page of text; `next` is the `after` of the next page, absent on the last."""
+
+    text: str
+    next: int | None = None
+
+
+class Import(Frozen, frozen=True):
+    """A session file of the original."""
+
+    path: str
+    cwd: str
+    request_id: str | None = None
+
+
+class History(OfSession, frozen=True, kw_only=True):
+    """Messages before the event `before`, newest page first in time order."""
+
+    before: int | None = None
+    limit: int = 50
+
+
+class HistoryPage(Frozen, frozen=True):
+    """Oldest first."""
+
+    messages: list[Message]
+    has_more: bool
+
+
+class Search(Frozen, frozen=True):
+    """Words to look for in every session."""
+
+    query: str
+    cursor: str | None = None
+    limit: int = 50
+
+
+class Attach(OfSession, frozen=True, kw_only=True):
+    """Follow a session; with `after`, from there on. `env` replaces the environment its tools run in."""
+
+    after: Cursor | None = None
+    limit: int = 50
+    env: dict[str, str] | None = None
+
+
+class ToolUse(Frozen, frozen=True):
+    """A call that is being written."""
+
+    id: str
+    name: str
+    args: str
+
+
+class Partial(Frozen, frozen=True):
+    """What the current step has produced so far."""
+
+    text: str
+    tool_uses: list[ToolUse]
+
+
+class RunInfo(Frozen, frozen=True):
+    """The run in progress."""
+
+    id: str
+    step: int
+    started: str
+    partial: Partial
+
+
+class Attached(Frozen, frozen=True, omit_defaults=False):
+    """A snapshot, or the word that the cursor holds; missed events, `replay_complete` and live ones follow."""
+
+    mode: str
+    """`resumed` or `snapshot`."""
+    session: SessionInfo
+    seq: int
+    epoch: str
+    usage: Tokens
+    queue: list[QueueItem]
+    approvals: list[ApprovalRequested]
+    panels: list[ExtPanel]
+    status: list[ExtStatus]
+    notes: list[ExtNotify]
+    run: RunInfo | None
+    messages: list[Message]
+    has_more: bool
+    held: bool = False
+    reason: str | None = None
+    """Why it is a snapshot although a cursor was given: `epoch`, `future` or `expired`."""
+
+
+class PresenceList(Frozen, frozen=True):
+    """Who is attached."""
+
+    clients: list[ClientInfo]
+
+
+class Subscribe(Frozen, frozen=True):
+    """Topics: `sessions`, `extensions`, `trust`."""
+
+    topics: list[str]
+
+
+class Complete(OfSession, frozen=True, kw_only=True):
+    """Completion of a file, a command or a model."""
+
+    kind: str
+    text: str
+
+
+class Completions(Frozen, frozen=True):
+    """Best first."""
+
+    items: list[str]
+
+
+class QueueList(Frozen, frozen=True):
+    """The inputs that wait."""
+
+    items: list[QueueItem]
+    held: bool
+
+
+class QueueWithdraw(Mutation, frozen=True, kw_only=True):
+    """Take an input back that has not started."""
+
+    input: str
+
+
+class QueueMove(Mutation, frozen=True, kw_only=True):
+    """Move an input to `position`, from 1."""
+
+    input: str
+    position: int
+
+
+# --- decisions, extensions, administration ----------------------------------------------------------------------
+
+
+class Approve(Mutation, frozen=True, kw_only=True):
+    """A decision about the call whose arguments have this digest."""
+
+    approval: str
+    args_digest: str
+    decision: str
+    scope: str = "once"
+    reason: str | None = None
+    args: dict[str, object] | None = None
+
+
+class Named(Frozen, frozen=True):
+    """One extension, or all."""
+
+    name: str | None = None
+    request_id: str | None = None
+
+
+class Logs(Frozen, frozen=True):
+    """An extension's log."""
+
+    name: str
+    follow: bool = False
+
+
+class PanelKey(Mutation, frozen=True, kw_only=True):
+    """A key for a panel; `text` with `rune`."""
+
+    panel_id: str
+    key: str
+    text: str = ""
+
+
+class PanelResize(Mutation, frozen=True, kw_only=True):
+    """The panel's size in columns and rows."""
+
+    panel_id: str
+    width: int
+    height: int
+
+
+class PanelClose(Mutation, frozen=True, kw_only=True):
+    """The user closed it."""
+
+    panel_id: str
+
+
+class Install(Frozen, frozen=True):
+    """A path or a git URL."""
+
+    source: str
+    request_id: str | None = None
+
+
+class Trust(Frozen, frozen=True):
+    """A workspace."""
+
+    path: str
+    request_id: str | None = None
+
+
+class TokenCreate(Frozen, frozen=True):
+    """A token for the WebSocket door."""
+
+    name: str
+    role: str
+    session: str | None = None
+    expires_s: float | None = None
+    request_id: str | None = None
+
+
+class TokenName(Frozen, frozen=True):
+    """A token by name."""
+
+    name: str
+    request_id: str | None = None
+
+
+class UsageReport(Frozen, frozen=True):
+    """Since an RFC 3339 time, grouped by `model`, `session` or `cwd`."""
+
+    since: str | None = None
+    by: str = "model"
+
+
+class Shutdown(Frozen, frozen=True):
+    """Stop the daemon, at once or when nothing runs."""
+
+    when_idle: bool = False
+    request_id: str | None = None
+
+
+class Status(Frozen, frozen=True, omit_defaults=False):
+    """The daemon in figures; `zotctl status --json` prints the same."""
+
+    v: int
+    state: str
+    socket: str
+    pid: int
+    version: str
+    protocol: int
+    epoch: str
+    uptime_s: float
+    sessions: int
+    running: int
+    clients: int
+    extensions: int
+    warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A row of the table."""
+
+    name: str
+    params: type[Frozen]
+    result: type[Frozen] | None
+    """None: the response has no `data`."""
+    role: Role
+    summary: str
+    stdio: bool = False
+    """Also a command of `zot rpc`."""
+
+
+def _rows(role: Role, *rows: tuple[str, type[Frozen], type[Frozen] | None, str]) -> tuple[Command, ...]:
+    return tuple(
+        Command(name, params, result, role, summary, stdio=name in _STDIO) for name, params, result, summary in rows
+    )
+
+
+_STDIO = frozenset(
+    [
+        "hello",
+        "prompt",
+        "abort",
+        "compact",
+        "get_state",
+        "get_messages",
+        "clear",
+        "set_model",
+        "set_reasoning",
+        "get_models",
+        "ping",
+    ]
+)
+
+COMMANDS: tuple[Command, ...] = (
+    *_rows(
+        Role.READ,
+        ("hello", Hello, HelloResult, "says who is there and agrees on a version and a role"),
+        ("ping", Nothing, Pong, "answers"),
+        ("session.list", SessionList, Sessions, "sessions, newest first"),
+        ("session.get", OfSession, SessionInfo, "one session"),
+        ("session.history", History, HistoryPage, "older messages, a page at a time"),
+        ("session.search", Search, None, "words in all sessions"),
+        ("session.tree", OfSession, None, "forks and rewinds of a session"),
+        ("attach", Attach, Attached, "a snapshot, then what was missed, then live events"),
+        ("detach", OfSession, None, "stops following; the session goes on"),
+        ("presence", OfSession, PresenceList, "who is attached"),
+        ("subscribe", Subscribe, None, "follows topics of the daemon"),
+        ("get_state", OfSession, State, "figures of a session"),
+        ("get_messages", GetMessages, Messages, "the transcript as the model sees it"),
+        ("get_models", GetModels, Models, "models that can be used"),
+        ("complete", Complete, Completions, "completes a file, command or model name"),
+        ("queue.list", OfSession, QueueList, "inputs that wait"),
+        ("ext.list", OfSession, None, "extensions and their states"),
+        ("ext.logs", Logs, None, "an extension's log"),
+        ("ext.doctor", OfSession, None, "what is wrong with extensions"),
+        ("daemon.status", Nothing, Status, "the daemon in figures"),
+        ("daemon.metrics", Nothing, None, "counters"),
+        ("usage.report", UsageReport, None, "tokens and money"),
+    ),
+    *_rows(
+        Role.SUBMIT,
+        ("session.create", SessionCreate, Created, "a new session"),
+        ("session.configure", SessionConfigure, SessionInfo, "changes settings"),
+        ("session.rename", Rename, SessionInfo, "names a session"),
+        ("session.fork", Fork, Created, "a session that starts from a point of this one"),
+        ("session.rewind", Rewind, None, "goes back to a message"),
+        ("session.export", Export, Exported, "the transcript as text, a page at a time"),
+        ("session.close", Mutation, None, "unloads a session; an ephemeral one is gone"),
+        ("prompt", Prompt, Started, "gives the session an input"),
+        ("abort", Mutation, None, "cancels what runs now"),
+        ("compact", Compact, Started, "summarises the transcript"),
+        ("queue.withdraw", QueueWithdraw, None, "takes back an input that waits"),
+        ("queue.move", QueueMove, None, "moves an input in the queue"),
+        ("run_command", RunCommand, None, "runs a slash command"),
+        ("clear", Mutation, None, "starts the transcript anew"),
+        ("set_model", SetModel, ModelName, "switches the model"),
+        ("set_reasoning", SetReasoning, None, "sets how much the model thinks"),
+        ("panel.key", PanelKey, None, "a key for a panel"),
+        ("panel.resize", PanelResize, None, "a panel's size"),
+        ("panel.close", PanelClose, None, "closes a panel"),
+        ("ext.reload", Named, None, "restarts one extension, or all"),
+        ("ext.tap", Named, None, "shows the frames of an extension"),
+    ),
+    *_rows(
+        Role.APPROVE,
+        ("approve", Approve, None, "decides about a tool call"),
+        ("set_mode", SetMode, None, "sets the approval mode"),
+    ),
+    *_rows(
+        Role.ADMIN,
+        ("session.delete", Mutation, None, "deletes a session and its records"),
+        ("session.import", Import, Created, "reads a session file of the original"),
+        ("ext.install", Install, None, "installs an extension"),
+        ("ext.remove", Named, None, "removes an extension"),
+        ("ext.enable", Named, None, "enables an extension"),
+        ("ext.disable", Named, None, "disables an extension"),
+        ("trust.list", Nothing, None, "trusted workspaces"),
+        ("trust.grant", Trust, None, "trusts a workspace's code as it is now"),
+        ("trust.revoke", Trust, None, "takes trust back"),
+        ("token.create", TokenCreate, None, "makes a token"),
+        ("token.list", Nothing, None, "tokens, without their secrets"),
+        ("token.revoke", TokenName, None, "revokes a token"),
+        ("daemon.reload", Nothing, None, "reads the configuration again"),
+        ("daemon.shutdown", Shutdown, None, "stops the daemon"),
+    ),
+)
+"""Every command of protocol 1. Those without a handler yet answer `unsupported`."""
+
+BY_NAME = {command.name: command for command in COMMANDS}
+
+MAX_ID = 2**53
+"""Numeric request ids beyond this do not survive JavaScript."""

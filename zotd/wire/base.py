@@ -1,0 +1,57 @@
+"""The Struct that every frame is built on, and the two ways bytes become one.
+
+Nothing here does I/O. Unknown fields are ignored (`spec/rpc.md`: within protocol 1 fields are only added);
+optional fields are left out of the encoded frame when they hold their default.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+
+class Frozen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value that crosses a process border."""
+
+
+class BadFrameError(ValueError):
+    """Bytes that are not the JSON object that was expected; the message is one sentence for the sender."""
+
+
+T = TypeVar("T")
+
+ENCODER = msgspec.json.Encoder()
+"""Encodes any Struct, or a list of them as NDJSON (`encode_lines`); stateless and shared."""
+
+
+def encode(value: object) -> bytes:
+    """The value as one JSON text without a newline."""
+    return ENCODER.encode(value)
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """`data` as a `kind`.
+
+    Raises:
+        BadFrameError: not JSON, too deep, or not of that shape; names the offending field.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError as error:
+        raise BadFrameError("the JSON is nested too deeply") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadFrameError(_sentence(error)) from error
+
+
+def convert(value: object, kind: type[T]) -> T:
+    """An already decoded JSON value as a `kind`; raises like `decode`."""
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadFrameError(_sentence(error)) from error
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, msgspec.ValidationError):
+        return text[:1].lower() + text[1:].replace(" - at `$.", " in `").replace(" - at `$`", "")
+    return "malformed JSON: " + text.removeprefix("JSON is malformed: ")

@@ -1,0 +1,97 @@
+"""Content blocks, messages and token counts (`spec/rpc.md` 2).
+
+The transcript keeps everything a model needs (image data, signed thinking); `visible` is the one place that turns
+it into what clients get: images as byte counts, no thinking.
+"""
+
+from zotd.wire.base import Frozen
+
+
+class Text(Frozen, tag_field="type", tag="text", frozen=True):
+    """Plain text, from anybody."""
+
+    text: str
+
+
+class Image(Frozen, tag_field="type", tag="image", frozen=True):
+    """An image of a prompt or a tool result."""
+
+    mime_type: str
+    bytes: int
+    """Size of the decoded image."""
+    data: str = ""
+    """Base64; left out for clients unless they ask for it."""
+
+
+class Thinking(Frozen, tag_field="type", tag="thinking", frozen=True):
+    """A model's reasoning, kept because the vendor wants it back; never shown on the wire."""
+
+    text: str
+    signature: str = ""
+    redacted: str = ""
+
+
+class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
+    """A model asks for a tool."""
+
+    id: str
+    name: str
+    args: dict[str, object]
+
+
+class ToolResult(Frozen, tag_field="type", tag="tool_result", frozen=True):
+    """What a tool answered."""
+
+    call_id: str
+    is_error: bool
+    content: list[Text | Image]
+
+
+Block = Text | Image | Thinking | ToolCall | ToolResult
+
+ToolContent = list[Text | Image]
+
+
+class Message(Frozen, frozen=True):
+    """One entry of a transcript."""
+
+    role: str
+    """`user`, `assistant` or `tool`."""
+    content: list[Block]
+    time: str
+    """RFC 3339, UTC, milliseconds."""
+    seq: int | None = None
+    """The `seq` of the event that showed it; only in a snapshot and in a session's history."""
+
+
+class Tokens(Frozen, frozen=True, omit_defaults=False):
+    """Tokens and their price, of one model call or of many."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: "Tokens") -> "Tokens":
+        return Tokens(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.cost_usd + other.cost_usd,
+        )
+
+
+def visible(content: list[Block]) -> list[Block]:
+    """`content` as clients see it."""
+    return [_without_data(block) for block in content if not isinstance(block, Thinking)]
+
+
+def _without_data(block: Block) -> Block:
+    if isinstance(block, Image):
+        return Image(block.mime_type, block.bytes)
+    if isinstance(block, ToolResult):
+        shown = [Image(b.mime_type, b.bytes) if isinstance(b, Image) else b for b in block.content]
+        return ToolResult(block.call_id, block.is_error, shown)
+    return block

@@ -1,0 +1,414 @@
+"""Every event, as one tagged union (`spec/rpc.md` 2 and 3).
+
+Committed events carry `seq`; the live ones (`LIVE`) never do and may be merged for a slow client. On stdio events
+carry neither `session` nor `seq`.
+"""
+
+import msgspec
+
+from zotd.wire.base import Frozen
+from zotd.wire.content import Block, Image, Text, Tokens
+
+
+class Event(Frozen, tag_field="type", frozen=True, kw_only=True):
+    """What all events share."""
+
+    session: str | None = None
+    seq: int | None = None
+    """Dense per session from 1; None for live events."""
+
+
+class UserMessage(Event, tag="user_message", frozen=True):
+    """A prompt entered the transcript."""
+
+    content: list[Block]
+    time: str
+    input: str | None = None
+    run: str | None = None
+
+
+class TurnStart(Event, tag="turn_start", frozen=True):
+    """A model call begins; steps count from 1 in each run."""
+
+    step: int
+
+
+class AssistantStart(Event, tag="assistant_start", frozen=True):
+    """The provider has accepted the request and answers."""
+
+
+class TextDelta(Event, tag="text_delta", frozen=True):
+    """A piece of the reply's text."""
+
+    delta: str
+
+
+class ToolUseStart(Event, tag="tool_use_start", frozen=True):
+    """The model begins to write a tool call."""
+
+    id: str
+    name: str
+
+
+class ToolUseArgs(Event, tag="tool_use_args", frozen=True):
+    """A piece of the call's arguments, as JSON text."""
+
+    id: str
+    delta: str
+
+
+class ToolUseEnd(Event, tag="tool_use_end", frozen=True):
+    """The call's arguments are complete."""
+
+    id: str
+
+
+class Usage(Event, tag="usage", frozen=True):
+    """Tokens of one model call, and of the session so far."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    cost_usd: float
+    cumulative: Tokens
+
+
+class AssistantMessage(Event, tag="assistant_message", frozen=True):
+    """The whole reply of one step."""
+
+    content: list[Block]
+    time: str
+
+
+class ToolCallEvent(Event, tag="tool_call", frozen=True):
+    """The model wants a tool; the arguments are its own."""
+
+    id: str
+    name: str
+    args: dict[str, object]
+
+
+class TurnEnd(Event, tag="turn_end", frozen=True):
+    """One model call is over; its tools have not run yet."""
+
+    stop: str
+    """`end_turn`, `tool_use`, `length`, `error` or `aborted`."""
+    error: str | None = None
+
+
+class ToolProgress(Event, tag="tool_progress", frozen=True):
+    """Output of a tool while it runs."""
+
+    id: str
+    text: str
+
+
+class ToolResultEvent(Event, tag="tool_result", frozen=True):
+    """A tool has answered."""
+
+    id: str
+    is_error: bool
+    content: list[Text | Image]
+    name: str | None = None
+    extension: str | None = None
+
+
+class CompactDone(Event, tag="compact_done", frozen=True):
+    """The transcript was summarised."""
+
+    summary: str
+
+
+class Error(Event, tag="error", frozen=True):
+    """Something went wrong; one sentence with the way out."""
+
+    message: str
+
+
+class Done(Event, tag="done", frozen=True):
+    """The prompt or compact is over; exactly one for each."""
+
+    run: str | None = None
+
+
+class ApprovalRequested(Event, tag="approval_requested", frozen=True):
+    """A person has to decide."""
+
+    approval: str
+    tool_id: str
+    tool: str
+    args: dict[str, object]
+    args_digest: str
+    preview: str | None = None
+    expires: str | None = None
+
+
+class ApprovalResolved(Event, tag="approval_resolved", frozen=True):
+    """Somebody has decided."""
+
+    approval: str
+    decision: str
+    scope: str
+    by: str
+    reason: str | None = None
+
+
+class QueueItem(Frozen, frozen=True):
+    """An input that waits."""
+
+    id: str
+    text: str
+    sender: str
+    mode: str
+    """`queue` or `steer`."""
+
+
+class QueueChanged(Event, tag="queue_changed", frozen=True):
+    """The inputs that wait, first one first; `held` after a failed or aborted run."""
+
+    items: list[QueueItem]
+    held: bool
+
+
+class SessionChanged(Event, tag="session_changed", frozen=True):
+    """What changed of a session, and its state."""
+
+    state: str
+    name: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    reasoning: str | None = None
+    mode: str | None = None
+
+
+class Interrupted(Event, tag="interrupted", frozen=True):
+    """Work was cut off by a crash, with what is known of it."""
+
+    what: str
+    text: str
+    tool_id: str | None = None
+
+
+class Blocked(Event, tag="blocked", frozen=True):
+    """The session cannot go on until somebody acts."""
+
+    code: str
+    message: str
+
+
+class GuardNote(Event, tag="guard_note", frozen=True):
+    """A guard did something a reader of the transcript should know."""
+
+    extension: str
+    event: str
+    text: str
+
+
+class Retry(Event, tag="retry", frozen=True):
+    """A model call failed before its first byte and is tried again."""
+
+    attempt: int
+    of: int
+    delay_s: float
+    reason: str
+
+
+class Notice(Event, tag="notice", frozen=True):
+    """A line for people."""
+
+    level: str
+    text: str
+
+
+class ExtNotify(Event, tag="ext_notify", frozen=True):
+    """An extension's note."""
+
+    extension: str
+    level: str
+    message: str
+
+
+class ExtDisplay(Event, tag="ext_display", frozen=True):
+    """An extension's answer to a command, to be shown."""
+
+    extension: str
+    text: str
+
+
+class ExtClearNotes(Event, tag="ext_clear_notes", frozen=True):
+    """An extension withdraws its notes."""
+
+    extension: str
+
+
+class ExtStatus(Event, tag="ext_status", frozen=True):
+    """A segment of the status bar; empty text removes it."""
+
+    extension: str
+    key: str
+    text: str
+
+
+class ExtPanel(Event, tag="ext_panel", frozen=True):
+    """An extension's panel, whole."""
+
+    extension: str
+    panel_id: str
+    title: str
+    lines: list[str]
+    footer: str
+
+
+class ExtPanelClosed(Event, tag="ext_panel_closed", frozen=True):
+    """A panel is gone."""
+
+    extension: str
+    panel_id: str
+
+
+class ExtInsert(Event, tag="ext_insert", frozen=True):
+    """Text for the editor of the client that asked."""
+
+    text: str
+
+
+class ClientInfo(Frozen, frozen=True):
+    """Who is attached."""
+
+    id: str
+    name: str
+    kind: str
+    since: str
+
+
+class Presence(Event, tag="presence", frozen=True):
+    """Everybody who is attached to the session."""
+
+    clients: list[ClientInfo]
+
+
+class Heartbeat(Event, tag="heartbeat", frozen=True):
+    """Sent every 15 s to attached clients."""
+
+
+class Evicted(Event, tag="evicted", frozen=True):
+    """The last frame before a slow client is cut; it may come back with its cursor."""
+
+    reason: str
+    last_seq: int
+
+
+class ReplayComplete(Event, tag="replay_complete", frozen=True):
+    """Everything missed has been sent; what follows is live. `seq` is where the replay ended."""
+
+
+class SessionAdded(Event, tag="session_added", frozen=True):
+    """Topic `sessions`: a session was created."""
+
+    name: str
+    cwd: str
+    state: str
+
+
+class SessionUpdated(Event, tag="session_updated", frozen=True):
+    """Topic `sessions`: a session's name or state changed."""
+
+    name: str
+    cwd: str
+    state: str
+
+
+class SessionRemoved(Event, tag="session_removed", frozen=True):
+    """Topic `sessions`: a session was deleted or closed for good."""
+
+
+class ExtState(Event, tag="ext_state", frozen=True):
+    """Topic `extensions`: an extension changed its state."""
+
+    extension: str
+    cwd: str
+    state: str
+    reason: str | None = None
+
+
+class TrustRequired(Event, tag="trust_required", frozen=True):
+    """Topic `trust`: a workspace has code of its own that nobody has trusted yet."""
+
+    cwd: str
+    items: list[str]
+    digest: str
+
+
+LIVE = (
+    TextDelta,
+    ToolUseStart,
+    ToolUseArgs,
+    ToolUseEnd,
+    ToolProgress,
+    Retry,
+    Notice,
+    ExtNotify,
+    ExtDisplay,
+    ExtClearNotes,
+    ExtStatus,
+    ExtPanel,
+    ExtPanelClosed,
+    ExtInsert,
+    Presence,
+    Heartbeat,
+    Evicted,
+)
+"""Events of a session that carry no `seq`."""
+
+AnyEvent = (
+    UserMessage
+    | TurnStart
+    | AssistantStart
+    | TextDelta
+    | ToolUseStart
+    | ToolUseArgs
+    | ToolUseEnd
+    | Usage
+    | AssistantMessage
+    | ToolCallEvent
+    | TurnEnd
+    | ToolProgress
+    | ToolResultEvent
+    | CompactDone
+    | Error
+    | Done
+    | ApprovalRequested
+    | ApprovalResolved
+    | QueueChanged
+    | SessionChanged
+    | Interrupted
+    | Blocked
+    | GuardNote
+    | Retry
+    | Notice
+    | ExtNotify
+    | ExtDisplay
+    | ExtClearNotes
+    | ExtStatus
+    | ExtPanel
+    | ExtPanelClosed
+    | ExtInsert
+    | Presence
+    | Heartbeat
+    | Evicted
+    | ReplayComplete
+    | SessionAdded
+    | SessionUpdated
+    | SessionRemoved
+    | ExtState
+    | TrustRequired
+)
+
+DECODER = msgspec.json.Decoder(AnyEvent)
+"""Decodes one event line; raises `msgspec.ValidationError` for a type it does not know."""
+
+
+def tag_of(kind: type[Event]) -> str:
+    """The wire name of an event type."""
+    return str(kind.__struct_config__.tag)
