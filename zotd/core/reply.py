@@ -145,25 +145,28 @@ class Assembler:
         return [block for block in self._blocks if isinstance(block, Call)]
 
     def message(self) -> list[Block]:
-        """The content so far; a call that has not ended is left out, and so is one without legal arguments.
+        """The content so far, fit for a transcript.
 
-        What is left out never becomes part of the transcript, so that no call is ever without a result.
+        A call whose arguments never ended is left out: it would be a call without a result. One that ended with
+        something else than a JSON object stays, without arguments, if the reply is whole: its result tells the
+        model what was wrong (`broken_calls`).
         """
+        whole = self.stop in {"tool_use", "end_turn"}
         blocks: list[Block] = []
         for block in self._blocks:
             if isinstance(block, list):
                 blocks.append(content.Text("".join(block)))
-            elif isinstance(block, Call):
-                args = parse_args(block)
-                if block.ended and args is not None:
-                    blocks.append(content.ToolCall(block.id, block.name, args))
-            else:
+            elif isinstance(block, content.Thinking):
                 blocks.append(block)
+            elif block.ended:
+                args = parse_args(block)
+                if args is not None or whole:
+                    blocks.append(content.ToolCall(block.id, block.name, args or {}))
         return blocks
 
-    def broken_calls(self) -> list[Call]:
-        """Calls that have ended with arguments that are not a JSON object."""
-        return [call for call in self.open_calls() if call.ended and parse_args(call) is None]
+    def broken_calls(self) -> frozenset[str]:
+        """Ids of the calls that ended with arguments that are not a JSON object."""
+        return frozenset(call.id for call in self.open_calls() if call.ended and parse_args(call) is None)
 
 
 def parse_args(call: Call) -> dict[str, object] | None:

@@ -112,6 +112,7 @@ class ToolResultEvent(Event, tag="tool_result", frozen=True):
     content: list[Text | Image]
     name: str | None = None
     extension: str | None = None
+    time: str | None = None
 
 
 class CompactDone(Event, tag="compact_done", frozen=True):

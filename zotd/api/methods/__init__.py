@@ -1,1 +1,45 @@
 """The commands, one module per noun; `HANDLERS` lists them all."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from zotd.api.dispatch import Handler
+from zotd.api.methods import daemon, sessions, turns
+
+# Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
+# a table; a test compares the two.
+HANDLERS: Mapping[str, Handler] = cast(
+    "Mapping[str, Handler]",
+    {
+        "hello": daemon.hello,
+        "ping": daemon.ping,
+        "subscribe": daemon.subscribe,
+        "daemon.status": daemon.status,
+        "daemon.shutdown": daemon.shutdown,
+        "prompt": turns.prompt,
+        "abort": turns.abort,
+        "compact": turns.compact,
+        "clear": turns.clear,
+        "get_state": turns.get_state,
+        "get_messages": turns.get_messages,
+        "get_models": turns.get_models,
+        "set_model": turns.set_model,
+        "set_reasoning": turns.set_reasoning,
+        "queue.list": turns.queue_list,
+        "queue.withdraw": turns.queue_withdraw,
+        "queue.move": turns.queue_move,
+        "session.create": sessions.create,
+        "session.list": sessions.listing,
+        "session.get": sessions.get,
+        "session.history": sessions.history,
+        "session.rename": sessions.rename,
+        "session.configure": sessions.configure,
+        "session.export": sessions.export,
+        "session.close": sessions.close,
+        "session.delete": sessions.delete,
+        "attach": sessions.attach,
+        "detach": sessions.detach,
+        "presence": sessions.presence,
+    },
+)
+"""Command name to handler. A command of `wire.api.COMMANDS` that is not here answers `unsupported`."""

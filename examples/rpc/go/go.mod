@@ -1,0 +1,3 @@
+module zot-rpc
+
+go 1.21

@@ -1,0 +1,121 @@
+"""Starting the daemon when none runs."""
+
+import fcntl
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+import zotd
+from zotd import paths
+from zotd.client import autostart
+from zotd.client.blocking import Connection, connect
+from zotd.client.errors import NotRunningError, StartError
+
+FAKE = (sys.executable, "-P", "-m", "zotd.testing.fake_daemon")
+
+
+@pytest.fixture
+def env(tmp_path):
+    root = str(Path(zotd.__file__).parent.parent)
+    return {"ZOT_HOME": str(tmp_path / "home"), "PYTHONPATH": root, "ZOT_X_TOKEN": "secret", "PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def path(env):
+    """Whatever has been started there is stopped at the end."""
+    where = paths.socket_path(env)
+    yield where
+    try:
+        connection = connect(where)
+    except NotRunningError:
+        return
+    with connection:
+        pid = connection.call("hello")["pid"]
+        connection.call("daemon.shutdown")
+        connection.wait_for_end(5)
+        psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=5)
+
+
+def test_fifty_clients_at_once_get_one_daemon(env, path):
+    def pid(_):
+        with Connection(autostart.ensure(path, env, FAKE)) as connection:
+            return connection.call("hello")["pid"]
+
+    with ThreadPoolExecutor(50) as threads:
+        assert len(set(threads.map(pid, range(50)))) == 1
+
+
+def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(env, path, tmp_path):
+    read_end, write_end = os.pipe()
+    os.set_inheritable(write_end, True)
+    with Connection(autostart.ensure(path, env, FAKE)) as connection:
+        process = psutil.Process(connection.call("hello")["pid"])
+    os.close(write_end)
+    assert os.read(read_end, 1) == b""  # it does not hold our files open
+    os.close(read_end)
+    assert process not in psutil.Process().children(recursive=True)
+    assert process.cwd() == "/"
+    assert process.terminal() is None
+    assert os.getsid(process.pid) not in {os.getsid(0), process.pid}
+    assert "ZOT_X_TOKEN" not in process.environ()
+    assert process.environ()["ZOT_HOME"] == env["ZOT_HOME"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        ("error", "the database is from a newer version"),
+        ("crash", "RuntimeError: the disk is full"),
+        ("silent", "it ended without a word"),
+    ],
+)
+def test_a_failed_start_says_the_real_reason_in_one_line(env, path, failure, reason):
+    with pytest.raises(StartError) as caught:
+        autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
+    assert str(caught.value) == f"cannot start zotd: {reason} (log: {paths.start_log(env)})"
+
+
+def test_the_reason_is_of_this_start_and_not_of_one_before(env, path):
+    for failure, reason in [("crash", "the disk is full"), ("silent", "it ended without a word")]:
+        with pytest.raises(StartError, match=reason):
+            autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
+
+
+def test_a_program_that_is_not_there_is_a_start_error(env, path):
+    with pytest.raises(StartError, match="No such file"):
+        autostart.ensure(path, env, ["/nonexistent/python"])
+
+
+def test_an_open_socket_directory_is_refused_before_anything_is_made(env, path):
+    os.makedirs(os.path.dirname(path), mode=0o755)
+    os.chmod(os.path.dirname(path), 0o755)
+    with pytest.raises(StartError, match="open to other users"):
+        autostart.ensure(path, env, FAKE)
+    assert os.listdir(os.path.dirname(path)) == []
+
+
+def test_whoever_waits_for_the_lock_uses_a_daemon_that_comes_up_meanwhile(env, path):
+    paths.check_private_dir(os.path.dirname(path))
+    with open(paths.start_lock(path), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # somebody else is starting it
+        found = []
+        waiting = threading.Thread(target=lambda: found.append(autostart.ensure(path, env, FAKE)))
+        waiting.start()
+        with autostart._start(path, env, FAKE):
+            waiting.join()
+        found[0].close()
+
+
+def test_a_log_that_has_grown_is_put_aside(env, path):
+    log = Path(paths.start_log(env))
+    paths.make_private_dir(str(log.parent))
+    log.write_bytes(b"x" * (autostart.LOG_LIMIT + 1))
+    autostart.ensure(path, env, FAKE).close()
+    assert log.stat().st_size == 0
+    assert log.stat().st_mode & 0o077 == 0
+    assert Path(f"{log}.1").stat().st_size == autostart.LOG_LIMIT + 1

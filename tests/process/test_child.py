@@ -1,0 +1,206 @@
+import asyncio
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from zotd.process import spawn
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+class Collected:
+    """A child's output, and a way to wait for a part of it."""
+
+    def __init__(self):
+        self.data = b""
+        self._changed = asyncio.Event()
+
+    def __call__(self, data: bytes) -> None:
+        self.data += data
+        self._changed.set()
+
+    async def until(self, part: bytes) -> None:
+        async with asyncio.timeout(5):
+            while part not in self.data:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@pytest.fixture
+def output():
+    return Collected()
+
+
+@pytest.fixture
+def shell(tmp_path, output):
+    """Starts a shell command in `tmp_path`."""
+
+    def start(command: str, **options):
+        return spawn(["sh", "-c", command], cwd=str(tmp_path), env=ENV, on_output=output, **options)
+
+    return start
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def has_children() -> bool:
+    """Zombies count."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+async def test_output_and_errors_come_in_order_and_the_exit_code_follows(shell, output):
+    assert await shell("echo one; echo two >&2; echo three; exit 3").wait() == 3
+    assert output.data == b"one\ntwo\nthree\n"
+
+
+async def test_errors_can_be_kept_apart(shell, output):
+    assert await shell("echo one; echo two >&2", stderr=subprocess.DEVNULL).wait() == 0
+    assert output.data == b"one\n"
+
+
+async def test_a_signal_is_told_from_an_exit_code(shell):
+    assert await shell("kill -9 $$").wait() == -signal.SIGKILL
+
+
+async def test_everybody_who_waits_gets_the_code(shell):
+    child = shell("exit 4")
+    assert [await child.wait(), await child.wait(), child.returncode] == [4, 4, 4]
+
+
+async def test_output_larger_than_a_pipe_is_complete(shell, output):
+    await shell("head -c 3000000 /dev/zero").wait()
+    assert len(output.data) == 3_000_000
+
+
+async def test_a_child_gets_the_environment_it_was_given_and_no_input(tmp_path, output):
+    child = spawn(["sh", "-c", "cat; env; pwd"], cwd=str(tmp_path), env={**ENV, "ONLY": "this"}, on_output=output)
+    await child.wait()
+    assert b"ONLY=this" in output.data
+    assert b"HOME=" not in output.data
+    assert output.data.endswith(f"{tmp_path}\n".encode())
+
+
+async def test_what_cannot_start_raises_and_leaves_nothing_open(tmp_path, output):
+    before = open_files()
+    with pytest.raises(FileNotFoundError):
+        spawn(["no-such-program"], cwd=str(tmp_path), env=ENV, on_output=output)
+    assert open_files() == before
+
+
+async def test_children_leave_no_descriptor_no_thread_and_no_zombie(shell):
+    await shell("true").wait()
+    before = open_files(), threading.active_count()
+    children = [shell("true") for _ in range(20)]
+    for child in children:
+        await child.wait()
+    assert (open_files(), threading.active_count()) == before
+    assert not has_children()
+
+
+async def test_an_exit_is_seen_although_a_grandchild_holds_the_output(shell, output, ended):
+    child = shell("echo early; sleep 100 & echo $!")
+    async with asyncio.timeout(5):
+        assert await child.wait() == 0
+    name, pid = output.data.split()
+    assert name == b"early"
+    os.kill(int(pid), signal.SIGKILL)  # it was alive, or this would raise
+    await ended(int(pid))
+
+
+async def test_a_grandchild_in_the_background_may_write_on(shell, tmp_path, output):
+    """A closed pipe would end it with SIGPIPE before it comes to its second line."""
+    for name in ("go", "done"):
+        os.mkfifo(tmp_path / name)
+    await shell("{ read line; echo late; echo still here > done; } < go & true", stdin=subprocess.DEVNULL).wait()
+
+    def talk():
+        (tmp_path / "go").write_text("now\n")
+        return (tmp_path / "done").read_text()
+
+    async with asyncio.timeout(5):
+        assert await asyncio.to_thread(talk) == "still here\n"
+    assert output.data == b""
+
+
+async def test_a_paused_child_is_not_read_but_what_it_wrote_is_not_lost(shell, output):
+    child = shell("echo one")
+    child.pause_output()
+    assert await child.wait() == 0
+    assert output.data == b"one\n"
+
+
+async def test_a_paused_child_blocks_until_it_is_resumed(shell, output):
+    child = shell("head -c 3000000 /dev/zero; echo done")
+    child.pause_output()
+    child.resume_output()
+    await output.until(b"done")
+    await child.wait()
+    assert len(output.data) == 3_000_005
+
+
+async def test_stop_asks_first(shell, output):
+    child = shell("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done")
+    await output.until(b"ready\n")
+    await child.stop(grace_s=5)
+    assert child.returncode == 0
+    assert output.data == b"ready\nbye\n"
+
+
+async def test_stop_ends_a_whole_family_that_ignores_it(shell, output, ended):
+    child = shell("trap '' TERM; sleep 100 & echo $!; echo ready; sleep 100; sleep 100")
+    await output.until(b"ready\n")
+    await child.stop(grace_s=0.05)
+    assert child.returncode == -signal.SIGKILL
+    await ended(int(output.data.split()[0]))
+
+
+async def test_stop_ends_a_grandchild_that_outlives_its_parent(shell, output, ended):
+    """The child obeys, its own child does not; the group's number must still be the group's."""
+    child = shell("(trap '' TERM; echo ready; sleep 100; sleep 100) & echo $!; wait")
+    await output.until(b"ready\n")
+    pid = next(int(word) for word in output.data.split() if word.isdigit())
+    await child.stop(grace_s=0.05)
+    assert child.returncode == -signal.SIGTERM
+    await ended(pid)
+
+
+async def test_stop_of_a_child_that_has_exited_does_nothing_to_what_it_left_behind(shell, output, ended):
+    child = shell("sleep 100 & echo $!")
+    await child.wait()
+    await child.stop()
+    child.signal_group(signal.SIGKILL)
+    os.kill(int(output.data), signal.SIGKILL)
+    await ended(int(output.data))
+
+
+async def test_a_cancelled_owner_leaves_no_group_behind(shell, output, ended):
+    async def own() -> None:
+        async with shell("sleep 100 & echo $!; echo ready; wait") as child:
+            await child.wait()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(own())
+        await output.until(b"ready\n")
+        task.cancel()
+    await ended(int(output.data.split()[0]))
+
+
+async def test_a_second_cancellation_does_not_save_the_group(shell, output, ended):
+    child = shell("trap '' TERM; sleep 100 & echo $!; echo ready; wait; wait")
+    await output.until(b"ready\n")
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(child.stop(grace_s=100))
+        await asyncio.sleep(0)  # stop has begun
+        task.cancel()
+    await ended(int(output.data.split()[0]))
+    assert await child.wait() == -signal.SIGKILL

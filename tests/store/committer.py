@@ -1,0 +1,54 @@
+"""A process to be killed: commits to several sessions without end, and prints each commit that was acknowledged."""
+
+import asyncio
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from zotd.core.ports import Entry, Row
+from zotd.core.records import Note, Settings
+from zotd.store.journal import Journal
+
+SESSIONS = 4
+
+
+async def main():
+    journal = await Journal.open(Path(sys.argv[1]))
+    async with asyncio.TaskGroup() as group:
+        for n in range(SESSIONS):
+            group.create_task(write(journal, f"s_{n}"))
+
+
+async def write(journal, session):
+    new = Row(session, session, "/", "", "", Settings(provider="p", model="m"), "idle")
+    row = await journal.row(session) or new
+    while True:
+        ends = []
+        for durable in (False, True, False):  # on their way at the same time
+            entry = Entry(
+                number=row.records + 1,
+                record=Note(time="", level="info", text=f"{row.records + 1}"),
+                first_seq=row.seq + 1,
+                last_seq=row.seq + 2,
+                events=b"".join(b'{"type":"turn_start","seq":%d}\n' % (row.seq + n) for n in (1, 2)),
+            )
+            row = replace(row, records=entry.number, seq=entry.last_seq)
+            ends.append(send(journal, row, entry, durable=durable))
+        for end in ends:
+            await end
+
+
+def send(journal, row, entry, *, durable):
+    end = asyncio.get_running_loop().create_future()
+
+    def done(error):
+        assert error is None, error
+        os.write(1, f"{row.id} {row.records}\n".encode())
+        end.set_result(None)
+
+    journal.commit(row, [entry], durable=durable, done=done)
+    return end
+
+
+asyncio.run(main())

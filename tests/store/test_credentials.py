@@ -1,0 +1,73 @@
+"""`auth.json`."""
+
+import json
+import stat
+
+import pytest
+
+from zotd import logs
+from zotd.core.ports import StorageError
+from zotd.store import credentials
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "auth.json"
+
+
+def write(path, content, mode=0o600):
+    path.write_text(content)
+    path.chmod(mode)
+
+
+def test_what_was_saved_is_loaded_from_a_file_of_mode_600(path):
+    credentials.save(path, {"anthropic": "sk-one-two-three", "openai": "sk-x"})
+    assert credentials.load(path) == {"anthropic": "sk-one-two-three", "openai": "sk-x"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["openai"] == {"api_key": "sk-x"}
+
+
+def test_without_a_file_there_are_no_keys(path):
+    assert credentials.load(path) == {}
+
+
+def test_fields_that_are_not_known_are_no_error(path):
+    write(path, '{"x": {"api_key": "k", "organisation": "o"}}')
+    assert credentials.load(path) == {"x": "k"}
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666, 0o601])
+def test_a_file_that_others_may_touch_is_refused_with_the_way_out(path, mode):
+    write(path, '{"x": {"api_key": "k"}}', mode)
+    with pytest.raises(StorageError, match=f"open to other users .*: chmod 600 {path}"):
+        credentials.load(path)
+
+
+@pytest.mark.parametrize(
+    "content", ['{"x": "VALUE"}', '{"x": {"key": "VALUE"}}', '{"x": {"api_key": 5}}', '{"VALUE', "[]", "\x00"]
+)
+def test_another_form_is_refused_with_an_example_and_without_the_keys(path, content):
+    write(path, content)
+    with pytest.raises(StorageError, match=r'auth\.json must look like \{"anthropic"') as caught:
+        credentials.load(path)
+    assert "VALUE" not in str(caught.value)
+
+
+def test_saving_replaces_the_file_and_leaves_nothing_beside_it(path):
+    credentials.save(path, {"x": "old"})
+    credentials.save(path, {"x": "new"})
+    assert credentials.load(path) == {"x": "new"}
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_failed_save_leaves_nothing_behind(path):
+    path.mkdir()
+    with pytest.raises(StorageError, match="cannot be written"):
+        credentials.save(path, {"x": "new"})
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_keys_are_hidden_from_the_log(path):
+    write(path, '{"x": {"api_key": "a-very-unlikely-key"}}')
+    credentials.load(path)
+    assert logs.masked("it was a-very-unlikely-key!") == f"it was {logs.MASK}!"

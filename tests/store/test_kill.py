@@ -1,0 +1,53 @@
+"""kill -9 while commits are on their way (`spec/durability.md` 6)."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from zotd.core.records import Note
+from zotd.store.journal import Journal
+
+COMMITTER = Path(__file__).with_name("committer.py")
+REPOSITORY = Path(__file__).parents[2]
+SESSIONS = [f"s_{n}" for n in range(4)]
+ACKNOWLEDGED_BEFORE_THE_KILL = (0, 1, 2, 7, 40, 300)
+
+
+async def acknowledged(path, count, seen):
+    """Start the committer, kill it after `count` acknowledgements, and take in all that it still printed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, COMMITTER, path, stdout=asyncio.subprocess.PIPE, cwd=REPOSITORY, env={"PYTHONPATH": REPOSITORY}
+    )
+    assert process.stdout is not None
+    for _ in range(count):
+        note(await process.stdout.readline(), seen)
+    process.kill()
+    for line in (await process.stdout.read()).splitlines(keepends=True):
+        note(line, seen)
+    await process.wait()
+
+
+def note(line, seen):
+    if line.endswith(b"\n"):
+        session, number = line.split()
+        seen[session.decode()] = int(number)
+
+
+async def test_what_was_acknowledged_is_there_after_every_kill_and_nothing_is_missing_between(tmp_path):
+    path = tmp_path / "zot.db"
+    seen: dict[str, int] = {}
+    for count in ACKNOWLEDGED_BEFORE_THE_KILL:
+        await acknowledged(path, count, seen)
+        journal = await Journal.open(path)
+        for session in SESSIONS:
+            stored = await journal.records(session, 1)
+            row = await journal.row(session)
+            reached, data = await journal.events_after(session, 0, 10**9)
+
+            assert len(stored) >= seen.get(session, 0)
+            assert stored == [Note(time="", level="info", text=str(n)) for n in range(1, len(stored) + 1)]
+            assert data.splitlines() == [b'{"type":"turn_start","seq":%d}' % n for n in range(1, 2 * len(stored) + 1)]
+            assert reached == 2 * len(stored)
+            assert row is None or (row.records, row.seq) == (len(stored), reached)
+        await journal.close()
+    assert sum(seen.values()) >= sum(ACKNOWLEDGED_BEFORE_THE_KILL)

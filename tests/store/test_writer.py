@@ -1,0 +1,187 @@
+"""The thread that writes: grouping, durability, failure, bounds."""
+
+import asyncio
+import sqlite3
+import threading
+
+import pytest
+
+from zotd.core.ports import StorageError
+from zotd.store.schema import open_for_writing
+from zotd.store.writer import QUEUE_BYTES, Write, Writer
+
+FULL, NORMAL = 2, 1
+
+
+class Desk:
+    """Submits writes, and can hold the thread inside one so that others have to wait."""
+
+    def __init__(self, writer):
+        self.writer = writer
+        self.reported = []
+        self.gate = threading.Event()
+
+    def hold(self):
+        entered = threading.Event()
+
+        def apply(_):
+            entered.set()
+            assert self.gate.wait(5)
+
+        held = self.submit(apply)
+        assert entered.wait(5)
+        return held
+
+    def submit(self, apply=lambda _: None, *, durable=False, size_bytes=0):
+        end = asyncio.get_running_loop().create_future()
+
+        def done(error):
+            self.reported.append(end)
+            end.set_result(error)
+
+        self.writer.submit(Write(apply, done, durable=durable, size_bytes=size_bytes))
+        return end
+
+    def put(self, key, **options):
+        return self.submit(lambda c: c.execute("INSERT INTO settings VALUES (?, '')", (key,)), **options)
+
+    async def keys(self):
+        found: list[str] = []
+        await self.submit(lambda c: found.extend(key for (key,) in c.execute("SELECT key FROM settings")))
+        return found
+
+
+@pytest.fixture
+async def desk(tmp_path):
+    writer = Writer(lambda: open_for_writing(tmp_path / "zot.db"))
+    await writer.open()
+    desk = Desk(writer)
+    yield desk
+    desk.gate.set()
+    await writer.close()
+
+
+async def test_everything_that_waits_is_one_transaction_synced_once(desk):
+    desk.hold()
+    ends = [desk.put(f"{n:02}", durable=n % 7 == 0) for n in range(50)]
+    desk.gate.set()
+    assert await ends[-1] is None
+
+    assert desk.reported[1:] == ends
+    assert (desk.writer.counts.transactions, desk.writer.counts.synced) == (2, 1)
+    assert len(await desk.keys()) == 50
+
+
+async def test_a_durable_write_is_committed_with_full_synchronisation_and_others_are_not(desk):
+    levels = []
+
+    def look(connection):
+        levels.extend(connection.execute("PRAGMA synchronous").fetchone())
+
+    await desk.submit(look)
+    await desk.submit(look, durable=True)
+    await desk.submit(look)
+    assert levels == [NORMAL, FULL, NORMAL]
+
+
+async def test_a_group_with_one_durable_write_is_synchronised(desk):
+    levels = []
+    desk.hold()
+    desk.submit(lambda c: levels.extend(c.execute("PRAGMA synchronous").fetchone()))
+    end = desk.put("a", durable=True)
+    desk.gate.set()
+    await end
+    assert levels == [FULL]
+
+
+async def test_a_write_that_the_database_refuses_does_not_take_its_group_with_it(desk):
+    await desk.put("taken")
+    desk.hold()
+    before, failing, after = desk.put("before"), desk.put("taken"), desk.put("after")
+    desk.gate.set()
+
+    assert await before is None
+    assert "UNIQUE" in str(await failing)
+    assert await after is None
+    assert desk.reported[-3:] == [before, failing, after]
+    assert sorted(await desk.keys()) == ["after", "before", "taken"]
+
+
+async def test_what_a_failing_write_did_before_it_failed_is_undone(desk):
+    def half(connection):
+        connection.execute("INSERT INTO settings VALUES ('half', '')")
+        connection.execute("INSERT INTO nowhere VALUES (1)")
+
+    assert "nowhere" in str(await desk.submit(half))
+    assert await desk.keys() == []
+
+
+async def test_a_bug_in_a_write_fails_that_write_only_and_is_logged(desk, caplog):
+    def bug(_):
+        raise KeyError("bug")
+
+    assert isinstance(await desk.submit(bug), StorageError)
+    assert "KeyError: 'bug'" in caplog.text
+    assert await desk.put("next") is None
+
+
+async def test_a_failure_in_what_follows_a_commit_does_not_keep_the_others_from_theirs(desk, caplog):
+    def broken(_):
+        raise RuntimeError("the session is broken")
+
+    desk.hold()
+    desk.writer.submit(Write(lambda _: None, broken))
+    end = desk.put("a")
+    desk.gate.set()
+    assert await end is None
+    assert "the session is broken" in caplog.text
+
+
+async def test_a_write_over_the_bound_is_refused_in_its_turn_and_the_next_one_taken(desk):
+    desk.hold()
+    large = desk.put("large", size_bytes=QUEUE_BYTES + 1)
+    refused = desk.put("refused", size_bytes=1)
+    assert not refused.done()
+    desk.gate.set()
+
+    assert await large is None
+    assert "too slow" in str(await refused)
+    assert desk.reported[-2:] == [large, refused]
+    assert await desk.put("small again", size_bytes=1) is None
+
+
+async def test_close_writes_what_waits_and_refuses_what_comes_later(desk):
+    desk.hold()
+    ends = [desk.put(str(n)) for n in range(10)]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(desk.writer.close())
+        await asyncio.sleep(0)
+        late = desk.put("late")
+        desk.gate.set()
+
+    assert [await end for end in ends] == [None] * 10
+    assert str(await late) == "the journal is closed"
+
+
+async def test_a_loop_that_has_ended_does_not_stop_what_was_submitted(tmp_path):
+    path = tmp_path / "zot.db"
+    gate = threading.Event()
+
+    def leave():
+        async def go():
+            writer = Writer(lambda: open_for_writing(path))
+            await writer.open()
+            desk = Desk(writer)
+            desk.gate = gate
+            desk.hold()
+            desk.put("orphan")
+            return writer
+
+        return asyncio.run(go())
+
+    writer = await asyncio.to_thread(leave)
+    writer._queue.put(None)
+    gate.set()
+    writer._thread.join(5)
+    assert not writer._thread.is_alive()
+    assert sqlite3.connect(path).execute("SELECT key FROM settings").fetchall() == [("orphan",)]

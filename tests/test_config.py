@@ -1,0 +1,160 @@
+"""`config.toml`, the environment and flags."""
+
+import msgspec
+import pytest
+
+from zotd import config
+from zotd.config import Config, ConfigError, Source, load
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "config.toml"
+
+
+def test_without_a_file_everything_is_as_declared(path):
+    loaded = load(path, {})
+    assert loaded.config == Config()
+    assert set(loaded.sources.values()) == {Source.DEFAULT}
+    assert loaded.warnings == []
+
+
+def test_a_flag_beats_the_environment_and_that_the_file_and_that_the_default(path):
+    path.write_text('model = "file"\nmax_steps = 1\nreasoning = "low"\n')
+    loaded = load(path, {"ZOT_MODEL": "environment", "ZOT_MAX_STEPS": "2"}, {"model": "flag", "max_steps": None})
+
+    assert (loaded.config.model, loaded.sources["model"]) == ("flag", Source.FLAG)
+    assert (loaded.config.max_steps, loaded.sources["max_steps"]) == (2, Source.ENVIRONMENT)
+    assert (loaded.config.reasoning, loaded.sources["reasoning"]) == ("low", Source.FILE)
+    assert (loaded.config.provider, loaded.sources["provider"]) == (None, Source.DEFAULT)
+    assert loaded.values["model"] == "flag"
+
+
+def test_tables_hold_limits_and_providers(path):
+    path.write_text('[limits]\nidle_exit_s = 5\n[providers.ollama]\nbase_url = "http://box:11434/v1"\n')
+    loaded = load(path, {"ZOT_LIMITS_SESSION_UNLOAD_S": "0.5"})
+
+    assert (loaded.config.limits.idle_exit_s, loaded.config.limits.session_unload_s) == (5.0, 0.5)
+    assert loaded.config.providers["ollama"].base_url == "http://box:11434/v1"
+    assert loaded.sources["providers.ollama.base_url"] == Source.FILE
+
+
+def test_a_command_is_a_list_in_the_file_and_words_in_the_environment(path):
+    path.write_text('api_key_command = ["pass", "show", "llm/{provider}"]')
+    assert load(path, {}).config.api_key_command == ("pass", "show", "llm/{provider}")
+    environment = {"ZOT_API_KEY_COMMAND": "security 'my {provider} key'"}
+    assert load(path, environment).config.api_key_command == ("security", "my {provider} key")
+
+
+def test_an_empty_variable_counts_as_unset_and_others_are_not_looked_at(path):
+    loaded = load(path, {"ZOT_MODEL": "", "ZOT_HOME": "/x", "ZOT_EXTENSION_TOKEN": "x", "MODEL": "x"})
+    assert (loaded.config, loaded.warnings) == (Config(), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ('modle = "x"', "modle is no key and is ignored; did you mean model?"),
+        ("[limits]\nidle_exit = 5", "limits.idle_exit is no key and is ignored; did you mean limits.idle_exit_s?"),
+        ('[providers.x]\nbaseurl = ""', "providers.x.baseurl is no key and is ignored; did you mean providers.<name>"),
+        ("[zebra]\na = 1\nb = 2", "zebra is no key and is ignored"),
+    ],
+)
+def test_an_unknown_key_is_a_warning_that_names_the_nearest(path, text, warning):
+    path.write_text(text)
+    loaded = load(path, {})
+    assert len(loaded.warnings) == 1
+    assert loaded.warnings[0].startswith(f"{path}: {warning}")
+    assert loaded.config.model is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("max_steps = 0", "max_steps must be a whole number, at least 1"),
+        ('max_steps = "many"', "max_steps must be a whole number, at least 1"),
+        ("compact_at = 1.5", "compact_at must be a number above 0, at most 1"),
+        ("compact_at = nan", "compact_at must be a number above 0, at most 1"),
+        ("limits.idle_exit_s = inf", "limits.idle_exit_s must be a number of seconds, from 0 to a year"),
+        ("model = true", "model must be a text"),
+        ("model = {}", "model must be a text"),
+        ('log_level = "loud"', 'log_level must be "debug" or "info" or "warning" or "error"'),
+        ("api_key_command = []", "api_key_command must be a list of texts, the program first"),
+        ('api_key_command = "pass {provider}"', "api_key_command must be a list of texts, the program first"),
+        ("limits = 5", "limits must be a table: [limits]"),
+        ("providers.x = 5", "providers.x must be a table: [providers.x]"),
+        ('providers.x.base_url = "ftp://x"', "providers.x.base_url must be an http(s) URL without a user name"),
+        ('providers.x.base_url = "https://me:pw@x/"', "providers.x.base_url must be an http(s) URL without a user"),
+        ('providers.x.base_url = "https://x/\\n"', "providers.x.base_url must be an http(s) URL"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_with_file_key_and_what_was_expected(path, text, sentence):
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    assert str(caught.value).startswith(f"{path}: {sentence}")
+    assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("ZOT_MAX_STEPS", "x"), ("ZOT_COMPACT_AT", "2"), ("ZOT_API_KEY_COMMAND", "'open"), ("ZOT_LOG_LEVEL", "INFO")],
+)
+def test_a_wrong_variable_is_named(path, variable, text):
+    with pytest.raises(ConfigError, match=f"^{variable} must be "):
+        load(path, {variable: text})
+
+
+def test_a_wrong_flag_is_named(path):
+    with pytest.raises(ConfigError, match="the flag for max_steps must be a whole number"):
+        load(path, {}, {"max_steps": 0})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'api_key = "VALUE"',
+        '[providers.openai]\napi_key = "VALUE"',
+        '[anthropic]\nAPIKEY = "VALUE"',
+        'x_token = "VALUE"',
+    ],
+)
+def test_a_secret_is_refused_with_the_way_out_and_not_repeated(path, text):
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"auth\.json") as caught:
+        load(path, {})
+    assert "VALUE" not in str(caught.value)
+
+
+def test_a_key_command_that_does_not_say_for_which_vendor_is_refused(path):
+    path.write_text('api_key_command = ["pass", "show", "key"]')
+    with pytest.raises(ConfigError, match="must contain"):
+        load(path, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"model = x", "line 1"), (b"\xff", "utf-8"), (b"a = 1\na = 2", "overwrite")]
+)
+def test_a_file_that_is_not_toml_is_named_with_the_reason(path, content, reason):
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"config.toml is not TOML: .*{reason}"):
+        load(path, {})
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load(tmp_path, {})
+
+
+def test_every_key_is_documented_and_takes_its_own_default():
+    assert list(config.docs()) == list(config.keys())
+    assert "`{provider}`" in config.docs()["api_key_command"]
+    for key in config.keys().values():
+        assert config.docs()[key.name].endswith(".")
+        assert msgspec.convert(key.default, key.kind) == key.default
+        assert key.expected
+
+
+def test_a_variable_is_named_after_its_key():
+    assert config.keys()["limits.idle_exit_s"].variable == "ZOT_LIMITS_IDLE_EXIT_S"
+    assert config.keys()["providers.<name>.base_url"].variable is None

@@ -1,0 +1,168 @@
+"""The daemon's log."""
+
+import asyncio
+import logging
+import re
+import stat
+import warnings
+
+import pytest
+
+from zotd import logs
+
+log = logging.getLogger("zotd.somewhere")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "logs" / "zotd.log"
+
+
+def raised(text):
+    with pytest.raises(ValueError) as caught:
+        int(text)
+    return caught.value
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def test_a_record_is_one_line_with_time_level_logger_and_message(path):
+    with logs.configured(path, level="info"):
+        log.info("session %s opened", "s_1")
+    (line,) = lines(path)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO zotd\.somewhere session s_1 opened", line)
+
+
+def test_the_level_is_that_of_our_own_loggers_and_others_are_heard_from_warning_on(path):
+    with logs.configured(path, level="debug"):
+        log.debug("ours")
+        logging.getLogger("vendor").info("theirs")
+        logging.getLogger("vendor").warning("their warning")
+    assert [line.split(" ", 3)[3] for line in lines(path)] == ["ours", "their warning"]
+
+    with logs.configured(path, level="warning"):
+        log.info("not now")
+    assert len(lines(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("one\n2026-11-21T00:00:00.000Z INFO zotd forged", r"one\n2026-11-21T00:00:00.000Z INFO zotd forged"),
+        ("\x1b[2J\r\x9b\x7f", r"\x1b[2J\r\x9b\x7f"),
+        ("a\u202eb\u2066c\u2028d", r"a\u202eb\u2066c\u2028d"),
+        ("\ud800 Grüße 語", r"\ud800 Grüße 語"),
+    ],
+)
+def test_nothing_that_is_logged_can_look_like_another_line(path, said, written):
+    with logs.configured(path, level="info"):
+        log.info("%s", said)
+    assert path.read_bytes().count(b"\n") == 1
+    assert lines(path)[0].endswith(" " + written)
+
+
+def test_a_traceback_stays_on_the_line_of_its_record(path):
+    with logs.configured(path, level="info"):
+        log.error("it failed", exc_info=raised("inner"))
+    (line,) = lines(path)
+    assert r"it failed\nTraceback" in line
+    assert line.endswith("invalid literal for int() with base 10: 'inner'")
+
+
+async def test_records_carry_the_context_of_the_task_that_wrote_them(path):
+    async def work(name):
+        with logs.about(session=name):
+            await asyncio.sleep(0)
+            log.info("works")
+
+    with logs.configured(path, level="info"), logs.about(connection="k_1"):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(work("s_1"))
+            group.create_task(work("s_2"))
+        log.info("after")
+    assert [line.split("somewhere ")[1] for line in lines(path)] == [
+        "[connection=k_1 session=s_1] works",
+        "[connection=k_1 session=s_2] works",
+        "[connection=k_1] after",
+    ]
+
+
+def test_a_hidden_secret_is_masked_wherever_it_occurs(path):
+    logs.hide("sesame-open-long")
+    logs.hide("sesame-open")
+    logs.hide("short")
+    with logs.configured(path, level="info"):
+        log.info("%s", {"x": "…sesame-open-long…"})
+        log.error("a short message", exc_info=raised("sesame-open"))
+    assert "sesame" not in path.read_text()
+    assert "-long" not in path.read_text()
+    assert "a short message" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "api_key=VALUE",
+        'ANTHROPIC_API_KEY="VALUE" next',
+        "x-api-key: VALUE",
+        "Authorization: Bearer VALUE",
+        "{'authorization': 'Bearer VALUE'}",
+        '{"password" : "VALUE", "user": "me"}',
+        "https://host/?token=VALUE&x=1",
+    ],
+)
+def test_what_looks_like_a_key_is_masked(said):
+    assert "VALUE" not in logs.masked(said)
+    assert logs.MASK in logs.masked(said)
+    assert logs.masked(said.replace("VALUE", logs.MASK)) == logs.masked(said)
+
+
+@pytest.mark.parametrize("said", ["tokens: 512", "max_tokens=5", "the token bucket is full", "password file read"])
+def test_what_only_mentions_keys_is_not_masked(said):
+    assert logs.masked(said) == said
+
+
+def test_only_the_user_can_read_the_log_also_after_it_was_rotated(path):
+    path.parent.mkdir()
+    path.write_text("x" * (logs.FILE_BYTES - 10))
+    path.chmod(0o644)
+    with logs.configured(path, level="info"):
+        log.info("one line more than fits")
+        log.info("and one")
+    assert {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {
+        "zotd.log": 0o600,
+        "zotd.log.1": 0o600,
+    }
+    assert len(lines(path)) == 2
+
+
+def test_a_directory_that_is_missing_is_made_for_the_user_alone(path):
+    with logs.configured(path, level="info"):
+        pass
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_standard_error_gets_the_same_lines_when_asked(path, capsys):
+    with logs.configured(path, level="info", stderr=True):
+        log.info("both")
+    assert capsys.readouterr().err == path.read_text()
+    with logs.configured(None, level="info", stderr=True):
+        log.info("stderr only")
+    assert len(lines(path)) == 1
+    assert capsys.readouterr().err.endswith("stderr only\n")
+
+
+def test_warnings_of_python_are_records(path):
+    with logs.configured(path, level="info"):
+        warnings.showwarning("an old thing", DeprecationWarning, "module.py", 7)
+    assert "module.py:7: DeprecationWarning: an old thing" in path.read_text()
+
+
+def test_what_was_configured_ends_with_its_block(path):
+    root = logging.getLogger()
+    before = (list(root.handlers), logging.getLogger("zotd").level)
+    with logs.configured(path, level="debug"):
+        pass
+    assert (list(root.handlers), logging.getLogger("zotd").level) == before

@@ -1,0 +1,80 @@
+"""What no linter checks: the size of modules and functions, and that nothing of one machine is in the sources."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+MODULE_LINES = 400
+FUNCTION_LINES = 60
+DECLARATION_LINES = 10
+"""Longest function of a module that only declares things."""
+
+PYTHON = sorted(
+    path
+    for folder in ("zotd", "zotctl", "zottui", "tests", "benchmarks", "scripts", "examples")
+    for path in (ROOT / folder).rglob("*.py")
+)
+TEXTS = sorted(
+    path
+    for pattern in (
+        ".ci/*",
+        "*.md",
+        "*.toml",
+        "Makefile",
+        "docs/**/*",
+        "examples/**/*",
+        "systemd/*",
+        "**/*.py",
+        "**/*.md",
+    )
+    for path in ROOT.glob(pattern)
+    if path.is_file() and ".venv" not in path.parts
+)
+
+HOME_OF_SOMEBODY = re.compile(r"(?<![\w.$~{}])/(?:home|root|Users|work|opt/(?:pypi|wheels))/\w")
+NAKED_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!\(#\d+\))")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def only_declares(tree: ast.Module) -> bool:
+    """Whether a module is a table: classes, assignments, and functions so short that they are part of it."""
+    kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.Expr, ast.FunctionDef)
+    return all(isinstance(node, kinds) for node in tree.body) and all(
+        length(function) <= DECLARATION_LINES for function in functions(tree)
+    )
+
+
+def test_a_module_fits_in_a_head():
+    def is_too_long(path):
+        source = path.read_text()
+        return source.count("\n") > MODULE_LINES and not only_declares(ast.parse(source))
+
+    assert [name(path) for path in PYTHON if is_too_long(path)] == []
+
+
+def test_a_function_fits_on_a_screen():
+    found = [(name(path), function) for path in PYTHON for function in functions(ast.parse(path.read_text()))]
+    assert [f"{path}: {function.name}" for path, function in found if length(function) > FUNCTION_LINES] == []
+
+
+def test_no_source_names_a_directory_of_the_machine_it_was_written_on():
+    assert [name(path) for path in TEXTS if HOME_OF_SOMEBODY.search(path.read_text())] == []
+
+
+def test_a_todo_carries_the_number_of_its_issue():
+    mine = Path(__file__)
+    assert [name(path) for path in PYTHON if path != mine and NAKED_TODO.search(path.read_text())] == []

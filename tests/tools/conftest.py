@@ -1,0 +1,68 @@
+import asyncio
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+from zotd.core.ports import ToolContext
+from zotd.tools import TOOLS
+from zotd.wire.content import Text
+
+
+@pytest.fixture
+def ended():
+    """Waits until a process, which need not be a child, has ended; a zombie has."""
+
+    async def wait(pid: int) -> None:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        event = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(fd, event.set)
+        try:
+            async with asyncio.timeout(5):
+                await event.wait()
+        finally:
+            loop.remove_reader(fd)
+            os.close(fd)
+
+    return wait
+
+
+@pytest.fixture
+def context(tmp_path):
+    """Makes what a tool gets besides its arguments; the working directory is `work`, empty at first."""
+    cwd = tmp_path / "work"
+    cwd.mkdir()
+
+    def make(**changes) -> ToolContext:
+        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
+        given = ToolContext(
+            session="s_1", call_id="c_1", cwd=str(cwd), env=env, out_dir=str(tmp_path / "out"), progress=lambda _: None
+        )
+        return dataclasses.replace(given, **changes)
+
+    return make
+
+
+@pytest.fixture
+def cwd(context):
+    """The working directory."""
+    return Path(context().cwd)
+
+
+@pytest.fixture
+def call(context):
+    """Calls a tool by name; gives the text of its result, and whether it is an error."""
+    tools = {tool.spec.name: tool for tool in TOOLS}
+
+    async def run(name: str, args: dict[str, object], **changes) -> tuple[str, bool]:
+        outcome = await tools[name].run(args, context(**changes))
+        [block] = outcome.content
+        assert isinstance(block, Text)
+        return block.text, outcome.is_error
+
+    return run

@@ -1,0 +1,87 @@
+"""`zotctl start` and `zotctl stop`."""
+
+import argparse
+import os
+import select
+import time
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.errors import NoAnswerError, NotRunningError
+from zotd.client.fields import number
+
+STOP_S = 10.0
+"""How long a daemon may take to stop; 3.3 s with twenty extensions that refuse to."""
+
+EXIT_POLL_S = 0.05
+"""Where the system has no event for the end of a process that is not our child."""
+
+
+def add(commands: Commands) -> None:
+    """`start` and `stop`."""
+    start = commands.add_parser("start", help="start the daemon", epilog="example: zotctl start")
+    start.add_argument("--json", action="store_true")
+    start.set_defaults(run=_start)
+    stop = commands.add_parser("stop", help="stop the daemon", epilog="example: zotctl stop --when-idle")
+    stop.add_argument("--when-idle", action="store_true", help="as soon as nothing runs; does not wait for it")
+    stop.add_argument("--json", action="store_true")
+    stop.set_defaults(run=_stop)
+
+
+def _start(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        status = connection.call("daemon.status")
+    if args.json:
+        output.print_json(status)
+    else:
+        print(f"zotd is running, pid {number(status, 'pid')}")
+    return 0
+
+
+def _stop(args: argparse.Namespace) -> int:
+    try:
+        state = _shut_down(when_idle=args.when_idle)
+    except NotRunningError:
+        state = "stopped"  # what was wanted
+    if args.json:
+        output.print_json({"v": 1, "state": state})
+    else:
+        print("zotd has stopped" if state == "stopped" else "zotd stops as soon as nothing runs")
+    return 0
+
+
+def _shut_down(*, when_idle: bool) -> str:
+    with link.connect("zotctl", start=False, role="admin") as connection, output.progress("stopping zotd"):
+        pid = number(connection.call("daemon.status"), "pid")
+        connection.call("daemon.shutdown", when_idle=when_idle)
+        if when_idle:
+            return "stopping"
+        connection.wait_for_end(STOP_S)
+        _wait_for_exit(pid)
+    return "stopped"
+
+
+def _wait_for_exit(pid: int) -> None:
+    """The socket closes before the locks are gone, and `zotctl stop && zotctl start` needs them gone."""
+    deadline = time.monotonic() + STOP_S
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except (AttributeError, OSError):  # not Linux
+        while _exists(pid) and time.monotonic() < deadline:
+            time.sleep(EXIT_POLL_S)
+        return
+    try:
+        if not select.select([process], [], [], STOP_S)[0]:
+            raise NoAnswerError(f"zotd (pid {pid}) has closed its socket and does not end")
+    finally:
+        os.close(process)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True

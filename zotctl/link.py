@@ -1,0 +1,37 @@
+"""Connecting, and saying which session is meant: what most commands begin with."""
+
+import argparse
+import os
+
+from zotctl import output
+from zotd import paths
+from zotd.client.autostart import ensure
+from zotd.client.blocking import Connection, Json, Wait, open_socket, readable
+from zotd.client.choosing import find, newest
+from zotd.client.options import hello
+
+
+def connect(name: str, wait: Wait = readable, *, start: bool = True, role: str | None = None) -> Connection:
+    """A connection that has said hello as `name`; with `start`, to a daemon that is started when none runs."""
+    path = paths.socket_path(os.environ)
+    with output.progress("starting zotd"):
+        sock = ensure(path, os.environ) if start else open_socket(path)
+    connection = Connection(sock, wait)
+    try:
+        hello(connection, name, role=role)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def add_session_flags(parser: argparse.ArgumentParser) -> None:
+    """`--session` and `--last`, of which one is needed: a prompt must not reach a session by accident."""
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("-s", "--session", metavar="ID|NAME", help="the session")
+    group.add_argument("--last", action="store_true", help="the session that was used last")
+
+
+def chosen(connection: Connection, args: argparse.Namespace) -> Json:
+    """The session that the flags mean, as `SessionInfo`; raises `ClientError` when there is none."""
+    return newest(connection) if args.last else find(connection, str(args.session))

@@ -1,0 +1,143 @@
+"""`zot` without a conversation: `zot -p` prints the answer, `zot --json` every event, `zot --list-models` a list.
+
+The run belongs to the daemon. Ctrl-C ends it; SIGTERM, a lost terminal and an output that nobody reads do not, and
+then its session is named on standard error. No asyncio and no msgspec: this has to start as fast as it can.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from zotctl import link, output
+from zotd.client.running import INTERRUPTED, follow, start
+from zotd.client.blocking import FRAME_LIMIT, Json
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, number, text
+from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
+from zotd.client.options import open_session, parser
+from zotd.client.outcome import Outcome
+from zotd.client.plain import harmless
+
+MAX_PIPED = 4 * FRAME_LIMIT
+"""Bytes of standard input, the longest line that the daemon takes."""
+
+CHATTER = frozenset({"heartbeat", "presence", "replay_complete"})
+"""Events about the connection; they are no part of a run."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run with `argv` (default: the command line's) and return the exit code: 0, 1, 2 for bad usage, 130."""
+    args = parser().parse_args(argv)
+    try:
+        if args.list_models:
+            return _list_models(as_json=args.json)
+        prompt = _prompt(args.prompt)
+        return _run(args, prompt)
+    except ClientError as error:
+        return _failed(str(error), as_json=args.json)
+    except (KeyboardInterrupt, InterruptedBySignal):
+        return INTERRUPTED
+    except (BrokenPipeError, OutputLostError):
+        output.forget_stdout()
+        return 1
+
+
+def _prompt(words: list[str]) -> str:
+    """What was piped in, and what stands on the command line; exits with 2 when there is neither."""
+    parts = [_piped(), " ".join(words)]
+    prompt = "\n\n".join(part for part in parts if part.strip())
+    if not prompt:
+        sys.stderr.write("zot: there is no prompt; give one as an argument or on standard input\n")
+        raise SystemExit(2)
+    return prompt
+
+
+def _piped() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    with output.progress("reading the prompt from standard input"):
+        data = sys.stdin.buffer.read(MAX_PIPED + 1)
+    if len(data) > MAX_PIPED:
+        raise ClientError("standard input is longer than 16 MiB; give the agent a file to read instead")
+    return data.decode(errors="replace").rstrip("\n")
+
+
+def _run(args: argparse.Namespace, prompt: str) -> int:
+    watch = Watch(sys.stdout.fileno())
+    with link.connect("zot", watch.wait) as connection, watch:
+        session = open_session(connection, args, os.environ)
+        run = start(connection, text(session, "id"), prompt)
+        outcome = Outcome()
+        show = _json_printer(outcome) if args.json else outcome.see_line
+        try:
+            code = follow(connection, text(session, "id"), run, show)
+        except (InterruptedBySignal, BrokenPipeError, OutputLostError):
+            _say_where(session)
+            output.forget_stdout()
+            return 1
+    if code:
+        return code
+    if outcome.failure is not None:
+        return _failed(outcome.failure, as_json=args.json)
+    if not args.json:
+        _print_answer(outcome.text)
+    return 0
+
+
+def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
+    def show(line: bytes, event: Json) -> None:
+        outcome.see(event)
+        if event.get("type") not in CHATTER:
+            sys.stdout.buffer.write(line + b"\n")
+            sys.stdout.buffer.flush()
+
+    return show
+
+
+def _print_answer(answer: str) -> None:
+    if sys.stdout.isatty():
+        answer = harmless(answer)
+    sys.stdout.buffer.write(answer.encode(errors="replace") + (b"" if answer.endswith("\n") else b"\n"))
+    sys.stdout.buffer.flush()
+
+
+def _say_where(session: Json) -> None:
+    name = text(session, "id")
+    if session.get("ephemeral") is True:
+        sys.stderr.write("zot: the run ends with this program, because of --no-session\n")
+    else:
+        sys.stderr.write(f"zot: the run goes on in session {name}; come back with: zot --session {name}\n")
+
+
+def _failed(sentence: str, *, as_json: bool) -> int:
+    sys.stderr.write(f"zot: {sentence}\n")
+    if as_json:
+        try:
+            print(json.dumps({"type": "error", "message": sentence}), flush=True)
+        except BrokenPipeError:
+            output.forget_stdout()
+    return 1
+
+
+def _list_models(*, as_json: bool) -> int:
+    with link.connect("zot") as connection:
+        models = children(connection.call("get_models", all=True), "models")
+    if as_json:
+        output.print_json({"v": 1, "models": models})
+        return 0
+    rows = [
+        [text(model, "provider"), text(model, "id"), str(number(model, "context_window") or ""), _ready(model)]
+        for model in models
+    ]
+    output.print_table(["PROVIDER", "MODEL", "CONTEXT", ""], rows)
+    return 0
+
+
+def _ready(model: Json) -> str:
+    return "no key" if model.get("ready") is False else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""What the command line tools print, and where: results on standard output, everything else on standard error."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
+
+PROGRESS_AFTER_S = 1.0
+"""What takes less is not worth a line."""
+
+_colour_wanted = True
+
+
+def switch_colour_off() -> None:
+    """`--no-color` was given."""
+    global _colour_wanted  # noqa: PLW0603  (one setting of the whole program)
+    _colour_wanted = False
+
+
+def bold(words: str) -> str:
+    """`words` as a heading, on a terminal that may have colours (no-color.org)."""
+    if _colour_wanted and not os.environ.get("NO_COLOR") and sys.stdout.isatty():
+        return f"\x1b[1m{words}\x1b[0m"
+    return words
+
+
+def print_json(value: object) -> None:
+    """One JSON value on one line."""
+    print(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as they have to be, the last one without an end; nothing but the head when there is no row."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    widths[-1] = 0
+    for number, row in enumerate([head, *rows]):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        print(line if number else bold(line))
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[None]:
+    """Say what is being done, when it takes more than a second and somebody watches."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = Timer(PROGRESS_AFTER_S, lambda: sys.stderr.write(f"{doing} …\n"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def forget_stdout() -> None:
+    """Nobody reads standard output: let the interpreter's last flush go nowhere instead of complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

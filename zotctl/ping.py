@@ -1,0 +1,30 @@
+"""`zotctl ping`: does the daemon answer?"""
+
+import sys
+from collections.abc import Sequence
+
+from zotctl import thin
+from zotd.client.errors import ClientError
+
+USAGE = """\
+usage: zotctl ping [--autostart]
+
+Exit code 0 when the daemon answers, 1 when it does not. --autostart starts it when none runs.
+
+example: zotctl ping && echo alive"""
+
+ANSWER_S = 2.0
+"""Longer than a busy daemon's worst pause."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run with the arguments after `ping`."""
+    flags = thin.flags(argv, USAGE, frozenset({"--autostart"}))
+    try:
+        with thin.connect(thin.socket_path(), ANSWER_S, autostart="--autostart" in flags) as connection:
+            connection.call("ping", timeout_s=ANSWER_S)
+    except ClientError as error:
+        sys.stderr.write(f"zotctl: {error}\n")
+        return 1
+    print("pong")
+    return 0

@@ -1,0 +1,42 @@
+"""`zotctl sessions`: what there is, newest first."""
+
+import argparse
+import os
+from itertools import islice
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client import choosing
+from zotd.client.blocking import Json
+from zotd.client.fields import text
+
+SHOWN = 100
+"""Sessions that are listed unless more are asked for."""
+
+
+def add(commands: Commands) -> None:
+    """`sessions`."""
+    parser = commands.add_parser(
+        "sessions", help="list sessions, newest first", epilog="example: zotctl sessions --cwd . --json"
+    )
+    parser.add_argument("--cwd", metavar="DIR", help="of this directory only")
+    parser.add_argument("--state", help="idle, running, waiting, held, blocked or closed")
+    parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"at most so many ({SHOWN})")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    cwd = None if args.cwd is None else os.path.realpath(args.cwd)
+    with link.connect("zotctl") as connection:
+        found = list(islice(choosing.sessions(connection, cwd, args.state), max(0, args.limit)))
+    if args.json:
+        output.print_json({"v": 1, "sessions": found})
+    else:
+        output.print_table(["ID", "NAME", "STATE", "MODEL", "UPDATED", "DIRECTORY"], [_row(s) for s in found])
+    return 0
+
+
+def _row(session: Json) -> list[str]:
+    updated = text(session, "updated")[:16].replace("T", " ")
+    return [*(text(session, name) for name in ("id", "name", "state", "model")), updated, text(session, "cwd")]

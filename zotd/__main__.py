@@ -1,0 +1,73 @@
+"""The `zotd` command: the daemon in the foreground.
+
+Clients start it with `--autostarted --ready-fd N`: it then tells through the pipe N that it serves (`ready PID`) or
+in one sentence why it cannot (`error SENTENCE`), and ends by itself when nobody needs it.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from zotd import config, logs, paths
+from zotd.api.unix import RunningError, SocketError
+from zotd.app import Daemon, Setup, prepare
+from zotd.core.ports import StorageError
+from zotd.wire.version import VERSION
+
+FAILED = 1
+RUNNING = 3
+"""Exit code when another daemon has the socket: service managers and scripts tell it from a failure."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the daemon until it is stopped; the result is the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        setup = prepare(os.environ, autostarted=options.autostarted, flags={"log_level": options.log_level})
+        with logs.configured(
+            setup.home / "logs" / "zotd.log", level=setup.loaded.config.log_level, stderr=not options.autostarted
+        ):
+            asyncio.run(_serve(setup, options.ready_fd))
+    except RunningError as error:
+        return _fail(options.ready_fd, str(error), RUNNING)
+    except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError) as error:
+        return _fail(options.ready_fd, str(error), FAILED)
+    return 0
+
+
+async def _serve(setup: Setup, ready_fd: int | None) -> None:
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ready.add_done_callback(lambda future: None if future.cancelled() else _tell(ready_fd, f"ready {os.getpid()}"))
+    await Daemon(setup).run(ready)
+
+
+def _fail(ready_fd: int | None, sentence: str, code: int) -> int:
+    _tell(ready_fd, f"error {sentence}")
+    sys.stderr.write(f"zotd: {sentence}\n")
+    return code
+
+
+def _tell(ready_fd: int | None, line: str) -> None:
+    """Write to whoever started us, once; a client that is gone does not matter."""
+    if ready_fd is None:
+        return
+    try:
+        os.write(ready_fd, (line + "\n").encode())
+        os.close(ready_fd)
+    except OSError:
+        return
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="zotd", description="The daemon that keeps zot's sessions alive.")
+    parser.add_argument("--version", action="version", version=f"zotd {VERSION}")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what the log holds")
+    parser.add_argument("--autostarted", action="store_true", help="end when nobody has needed it for a while")
+    parser.add_argument("--ready-fd", type=int, metavar="N", help="a pipe to tell when it serves")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""One client of the daemon: lines in, commands out; responses and events back.
+
+The connection dies alone: what it started goes on, in tasks that belong to the server. Carriers (`zotd.api.unix`)
+feed it bytes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+
+from zotd import ids
+from zotd.api.dispatch import Dispatcher
+from zotd.api.follower import Follower
+from zotd.api.house import House
+from zotd.api.outbox import Outbox
+from zotd.clock import rfc3339
+from zotd.sessions.session import Session
+from zotd.wire import events
+from zotd.wire.api import Client, Role
+from zotd.wire.base import encode
+from zotd.wire.framing import CLIENT_LIMIT, Lines
+
+log = logging.getLogger(__name__)
+
+MAX_IN_FLIGHT = 64
+"""Commands of one connection that run at once; beyond it nothing more is read until some are answered."""
+
+TOPICS = {
+    "sessions": (events.SessionAdded, events.SessionUpdated, events.SessionRemoved),
+    "extensions": (events.ExtState,),
+    "trust": (events.TrustRequired,),
+}
+"""What `subscribe` takes, and the events that belong to it."""
+
+
+class Connection:
+    """The daemon's end of a connection, whatever carries it."""
+
+    stdio = False
+    """Not `zot rpc`: commands name their session."""
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        *,
+        house: House,
+        dispatcher: Dispatcher,
+        peer: str,
+    ) -> None:
+        """`peer`: who the kernel says it is, for the log."""
+        self.id = ids.new("k")
+        self.client = Client()
+        self.since = rfc3339()
+        self.role = Role.APPROVE
+        self.house = house
+        self.peer = peer
+        self._transport = transport
+        self._dispatcher = dispatcher
+        self._lines = Lines(CLIENT_LIMIT)
+        self._outbox = Outbox(transport, cut=self._evict)
+        self._followers: dict[str, Follower] = {}
+        self._made: set[Session] = set()
+        self._topics: tuple[type[events.Event], ...] = ()
+        self._unlisten = house.manager.listen(self._topic_event)
+        self._in_flight = 0
+        self._lost = False
+
+    @property
+    def sender(self) -> str:
+        """Who it is, for the queue and the log: what the client says of itself, else what the kernel says."""
+        return self.client.name or self.client.kind or self.peer
+
+    # --- what the carrier calls -------------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Bytes from the client, cut anywhere."""
+        for line in self._lines.feed(data):
+            work = self._dispatcher.take(self, line)
+            if work is not None:
+                self._in_flight += 1
+                self.house.spawn(f"command of {self.id}", self._finish(work))
+        if self._in_flight >= MAX_IN_FLIGHT:
+            self._transport.pause_reading()
+
+    def paused(self) -> None:
+        """The transport has enough."""
+        self._outbox.pause()
+
+    def resumed(self) -> None:
+        """The transport has room."""
+        self._outbox.resume()
+
+    def lost(self) -> None:
+        """The client is gone."""
+        self._lost = True
+        self._outbox.close()
+        self._unlisten()
+        for session_id in list(self._followers):
+            self.unfollow(session_id)
+        for session in self._made:
+            self.house.manager.settle(session)
+
+    def heartbeat(self) -> None:
+        """Show a client that follows something that the daemon lives."""
+        if self._followers:
+            beat = [events.Heartbeat()]
+            self._outbox.write_live(beat, encode(beat[0]) + b"\n")
+
+    # --- what commands call -----------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send a line; nothing happens when the client is gone."""
+        if not self._lost:
+            self._outbox.write(data)
+
+    def made(self, session: Session) -> None:
+        """The client created an ephemeral session: it ends with the client, also if it never attaches."""
+        self._made.add(session)
+
+    def follow(self, session: Session) -> Follower:
+        """Attach; a second attach starts over. `catch_up` of the result has to follow."""
+        self.unfollow(session.id)
+        follower = Follower(session, self._outbox)
+        if self._lost:  # it left while its command was under way
+            follower.stop()
+            return follower
+        self._followers[session.id] = follower
+        client = events.ClientInfo(self.id, self.client.name, self.client.kind, self.since)
+        self.house.presences.enter(session, client)
+        return follower
+
+    def unfollow(self, session_id: str) -> None:
+        """Detach; harmless when it is not attached."""
+        follower = self._followers.pop(session_id, None)
+        if follower is not None:
+            follower.stop()
+            self.house.presences.leave(follower.session, self.id)
+            self.house.manager.settle(follower.session)
+
+    def present(self, session_id: str) -> list[events.ClientInfo]:
+        """Who is attached to a session."""
+        return self.house.presences.of(session_id)
+
+    def subscribe(self, names: Sequence[str]) -> None:
+        """Send the events of these topics from now on, and of no others."""
+        self._topics = tuple(kind for name in names for kind in TOPICS[name])
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    async def _finish(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        finally:
+            self._in_flight -= 1
+            if self._in_flight == MAX_IN_FLIGHT - 1 and not self._lost:
+                self._transport.resume_reading()
+
+    def _topic_event(self, event: events.Event) -> None:
+        if isinstance(event, self._topics):
+            self.write(encode(event) + b"\n")
+
+    def _evict(self, reason: str) -> None:
+        """Cut a client that is too slow; it may come back with its cursor."""
+        log.warning("connection %s (%s) was cut: %s", self.id, self.sender, reason)
+        farewell = [events.Evicted(reason, f.last_seq, session=key) for key, f in self._followers.items()]
+        self._outbox.close()
+        self._transport.write(b"".join(encode(event) + b"\n" for event in farewell))
+        self._transport.abort()

@@ -1,0 +1,135 @@
+"""From a line to a command to a response: the one place where exceptions become error codes.
+
+Handlers are found in a table (`zotd.api.methods.HANDLERS`), parameters are decoded into the Struct that the command
+table names, the role is checked against the same table. Whatever goes wrong, the sender gets exactly one response
+and its connection lives.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Protocol
+
+from zotd.core.ports import StorageError
+from zotd.sessions.manager import Manager
+from zotd.wire.api import BY_NAME, MAX_ID, Command, Envelope, Response, Role
+from zotd.wire.base import BadFrameError, Frozen, decode, encode
+from zotd.wire.errors import Code, CommandError
+from zotd.wire.framing import TooLong
+
+log = logging.getLogger(__name__)
+
+
+class Door(Protocol):
+    """The connection that a command came through, as handlers of every carrier see it."""
+
+    role: Role
+    """What it may do."""
+
+    @property
+    def stdio(self) -> bool:
+        """It is `zot rpc`: one session, which commands do not name."""
+        ...
+
+    @property
+    def sender(self) -> str:
+        """Who it is, for the queue and the log."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send a line."""
+        ...
+
+
+class Call:
+    """One command under way."""
+
+    def __init__(self, door: Door, manager: Manager, command: Command, request_id: str | int | None) -> None:
+        self.door = door
+        self.manager = manager
+        self._command = command
+        self._id = request_id
+        self._responded = False
+
+    def respond(self, data: Frozen | None = None) -> None:
+        """Answer now, before the events that the command causes; without it the handler's result is the answer."""
+        if not self._responded:
+            self._responded = True
+            response = Response(self._command.name, success=True, id=self._id, data=data)
+            self.door.write(encode(response) + b"\n")
+
+    def fail(self, code: Code, sentence: str) -> None:
+        """Answer that it failed; harmless when it has been answered."""
+        if not self._responded:
+            self._responded = True
+            self.door.write(failure(self._command.name, code, sentence, self._id))
+
+
+Handler = Callable[[Call, Frozen], Awaitable[Frozen | None]]
+
+
+def failure(command: str, code: Code, sentence: str, request_id: str | int | None = None) -> bytes:
+    """The line of a failed response."""
+    return encode(Response(command, success=False, id=request_id, error=sentence, code=code)) + b"\n"
+
+
+class Dispatcher:
+    """Takes lines of one connection."""
+
+    def __init__(self, manager: Manager, handlers: Mapping[str, Handler]) -> None:
+        self._manager = manager
+        self._handlers = handlers
+
+    def take(self, door: Door, line: bytes | TooLong) -> Coroutine[object, object, None] | None:
+        """Decode a line. Returns the work to run, in a task; or None when it was answered at once."""
+        if isinstance(line, TooLong):
+            door.write(failure("", Code.TOO_LARGE, "the line is longer than 16 MiB and was skipped"))
+            return None
+        try:
+            envelope = _envelope(line)
+        except BadFrameError as error:
+            door.write(failure("", Code.BAD_REQUEST, str(error)))
+            return None
+        try:
+            call, params = self._call(door, line, envelope)
+        except CommandError as error:
+            door.write(failure(envelope.type, error.code, error.sentence, envelope.id))
+            return None
+        return self._run(call, params, self._handlers[envelope.type])
+
+    def _call(self, door: Door, line: bytes, envelope: Envelope) -> tuple[Call, Frozen]:
+        command = BY_NAME.get(envelope.type)
+        if command is None or (door.stdio and not command.stdio):
+            raise CommandError(Code.BAD_REQUEST, "unknown command")
+        if door.role < command.role:
+            need = command.role.name.lower()
+            raise CommandError(Code.FORBIDDEN, f"{command.name} needs the role {need}; ask for it in hello")
+        if command.name not in self._handlers:
+            raise CommandError(Code.UNSUPPORTED, f"{command.name} is not in this version of zotd yet")
+        try:
+            params = decode(line, command.params)
+        except BadFrameError as error:
+            raise CommandError(Code.BAD_REQUEST, f"{command.name}: {error}") from error
+        return Call(door, self._manager, command, envelope.id), params
+
+    async def _run(self, call: Call, params: Frozen, handler: Handler) -> None:
+        try:
+            call.respond(await handler(call, params))
+        except CommandError as error:
+            call.fail(error.code, error.sentence)
+        except StorageError as error:
+            call.fail(Code.STORAGE_BLOCKED, f"nothing can be stored: {error}")
+        except Exception:  # a fault of ours must cost this command only
+            log.exception("a command failed")
+            call.fail(Code.INTERNAL, "zotd failed inside; its log says more")
+
+
+def _envelope(line: bytes) -> Envelope:
+    """Type and id of a request.
+
+    Raises:
+        BadFrameError: not a JSON object, or an id that a program could not get back unchanged.
+    """
+    envelope = decode(line, Envelope)
+    if isinstance(envelope.id, int) and abs(envelope.id) > MAX_ID:
+        raise BadFrameError("a numeric id must lie within 2^53; send it as a string")
+    return envelope

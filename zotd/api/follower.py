@@ -1,0 +1,73 @@
+"""One connection follows one session: what it missed from the journal, then live, with no gap and no duplicate.
+
+    catching up --(cursor has reached what is shown)--> live
+
+The switch and the check happen in one step of the loop. While catching up, committed events are not kept: they are
+read from the journal, which is the authority. Live ones are kept, merged, as long as nothing newer replaces them.
+"""
+
+from collections.abc import Sequence
+
+from zotd.api.outbox import LiveBatch, Outbox
+from zotd.sessions.session import Session
+from zotd.wire import events
+from zotd.wire.base import ENCODER, encode
+
+PAGE_BYTES = 256 * 1024
+"""Of missed events, read and sent at a time."""
+
+_REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, events.ToolResultEvent)
+
+
+class Follower:
+    """A `sessions.ledger.Subscriber` that writes to a connection's outbox."""
+
+    def __init__(self, session: Session, outbox: Outbox) -> None:
+        """Subscribes at once; `catch_up` has to follow."""
+        self.session = session
+        self._outbox = outbox
+        self._is_live = False
+        self._kept = LiveBatch()
+        self.last_seq = session.ledger.shown_seq
+        """`seq` of the last event that was sent to this client."""
+        session.ledger.subscribe(self)
+
+    def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
+        """Send them, if they are not read from the journal anyway."""
+        if not self._is_live:
+            if any(isinstance(event, _REPLACES_LIVE) for event in shown):
+                self._kept = LiveBatch()
+            return
+        if last_seq <= self.last_seq:
+            return
+        first = shown[0].seq or 0
+        if first <= self.last_seq:  # the journal's last page ended inside this batch
+            shown = [event for event in shown if (event.seq or 0) > self.last_seq]
+            data = ENCODER.encode_lines(shown)
+        self.last_seq = last_seq
+        self._outbox.write(data, frames=len(shown))
+
+    def live(self, shown: Sequence[events.Event], data: bytes) -> None:
+        """Send or keep them."""
+        if self._is_live:
+            self._outbox.write_live(shown, data)
+        else:
+            self._kept.add(shown)
+
+    async def catch_up(self, cursor: int) -> None:
+        """Send everything after `cursor`, say `replay_complete`, and go live."""
+        ledger = self.session.ledger
+        while cursor < ledger.shown_seq:
+            await self._outbox.room()
+            cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
+            self._outbox.write(data)
+        # From here to the end of the method nothing else runs.
+        self.last_seq = cursor
+        self._is_live = True
+        self._outbox.write(encode(events.ReplayComplete(session=self.session.id, seq=cursor)) + b"\n")
+        self._outbox.write(self._kept.encode())
+        self._kept = LiveBatch()
+
+    def stop(self) -> None:
+        """Follow no longer."""
+        self.session.ledger.unsubscribe(self)

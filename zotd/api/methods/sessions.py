@@ -1,0 +1,217 @@
+"""Commands about sessions: create, find, follow, name, export, close."""
+
+import msgspec
+
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import check_reasoning, connection_of, session_of
+from zotd.core.records import Settings
+from zotd.sessions.manager import check_mode
+from zotd.sessions.planner import chosen
+from zotd.sessions.session import Session
+from zotd.wire import api, events
+from zotd.wire.content import Message, ToolResult
+from zotd.wire.errors import Code, CommandError
+from zotd.wire.framing import SERVER_LIMIT
+
+MAX_PAGE = 500
+"""Sessions or messages in one answer."""
+
+EXPORT_BYTES = 1024 * 1024
+"""Of an export, in one answer."""
+
+
+async def create(call: Call, params: api.SessionCreate) -> api.Created:
+    """A new session."""
+    if params.reasoning is not None:
+        check_reasoning(params.reasoning)
+    session = await call.manager.create(params)
+    if session.ephemeral:
+        connection_of(call).made(session)
+    return api.Created(call.manager.info(session), 0, session.ledger.journal.epoch)
+
+
+async def listing(call: Call, params: api.SessionList) -> api.Sessions:
+    """A page of sessions, newest first."""
+    limit = max(1, min(params.limit, MAX_PAGE))
+    infos, cursor = await call.manager.page(cwd=params.cwd, state=params.state, before=params.cursor, limit=limit)
+    return api.Sessions(infos, cursor)
+
+
+async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
+    """One session, by id, by the beginning of its id, or by name."""
+    found = await call.manager.find(params.session)
+    if not found:
+        raise CommandError(Code.NOT_FOUND, f'no session "{params.session}"; session.list names them')
+    if len(found) > 1:
+        names = ", ".join(info.id for info in found[:5])
+        raise CommandError(Code.CONFLICT, f'"{params.session}" is not unique; it could be {names}')
+    return found[0]
+
+
+async def history(call: Call, params: api.History) -> api.HistoryPage:
+    """Messages that people saw, a page before `before`."""
+    session = await session_of(call, params.session)
+    messages, has_more = await _page(session, params.before, params.limit)
+    return api.HistoryPage(messages, has_more)
+
+
+async def attach(call: Call, params: api.Attach) -> None:
+    """A snapshot or the word that the cursor holds; then what was missed, then live events."""
+    session = await session_of(call, params.session)
+    connection = connection_of(call)
+    if params.env is not None:
+        session.environment = call.manager.environment(params.env, session.environment.api_key)
+    # Registering and the snapshot's figures belong to one step of the loop: no await in between.
+    follower = connection.follow(session)
+    answer = _snapshot(call, session, follower.last_seq)
+    reason = _why_not(session, params.after, follower.last_seq)
+    if params.after is not None and reason is None:
+        cursor = params.after.seq
+        call.respond(msgspec.structs.replace(answer, mode="resumed"))
+    else:
+        cursor = follower.last_seq
+        messages, has_more = await _page(session, cursor + 1, params.limit)
+        call.respond(msgspec.structs.replace(answer, messages=messages, has_more=has_more, reason=reason))
+    await follower.catch_up(cursor)
+
+
+async def detach(call: Call, params: api.OfSession) -> None:
+    """Follow no longer."""
+    connection_of(call).unfollow(params.session)
+
+
+async def presence(call: Call, params: api.OfSession) -> api.PresenceList:
+    """Who is attached."""
+    session = await session_of(call, params.session)
+    return api.PresenceList(connection_of(call).present(session.id))
+
+
+async def rename(call: Call, params: api.Rename) -> None:
+    """Name a session."""
+    session = await session_of(call, params.session)
+    name = params.name.strip()
+    if not name:
+        raise CommandError(Code.BAD_REQUEST, "the name is empty")
+    await _configure(call, session, session.ledger.row.settings, name)
+
+
+async def configure(call: Call, params: api.SessionConfigure) -> None:
+    """Change what is given; keep the rest."""
+    session = await session_of(call, params.session)
+    if params.env is not None or params.secrets is not None:
+        key = params.secrets.api_key if params.secrets else session.environment.api_key
+        env = params.env if params.env is not None else session.environment.variables
+        session.environment = call.manager.environment(env, key)
+    await _configure(call, session, _settings(call, session, params), params.name or session.ledger.row.name)
+
+
+async def export(call: Call, params: api.Export) -> api.Exported:
+    """The events of the session as JSON lines, a page of them."""
+    if params.format != "jsonl":
+        raise CommandError(Code.UNSUPPORTED, f'the format "{params.format}" is not in this version; there is jsonl')
+    session = await session_of(call, params.session)
+    shown = session.ledger.shown_seq
+    if params.after >= shown:
+        return api.Exported("")
+    last, data = await session.ledger.journal.events_after(session.id, params.after, EXPORT_BYTES)
+    return api.Exported(data.decode(), last if last < shown else None)
+
+
+async def close(call: Call, params: api.Mutation) -> None:
+    """Let a session go; its transcript stays, unless it is ephemeral."""
+    session = await session_of(call, params.session)
+    call.respond()
+    await call.manager.close(session)
+
+
+async def delete(call: Call, params: api.Mutation) -> None:
+    """Remove a session for good."""
+    session = await session_of(call, params.session)
+    await call.manager.delete(session)
+
+
+def _settings(call: Call, session: Session, params: api.SessionConfigure) -> Settings:
+    changes = {
+        field: value
+        for field in Settings.__struct_fields__
+        if field not in {"provider", "model"} and (value := getattr(params, field)) is not None
+    }
+    if params.reasoning is not None:
+        check_reasoning(params.reasoning)
+    if params.mode is not None:
+        check_mode(params.mode)
+    old = session.ledger.row.settings
+    models = call.manager.models
+    provider, model = old.provider, old.model
+    if params.provider is not None or params.model is not None:
+        provider, model = models.choose(params.provider or old.provider, params.model, session.environment)
+    settings = msgspec.structs.replace(old, provider=provider, model=model, **changes)
+    models.check(settings, session.environment)
+    chosen(settings)
+    return settings
+
+
+async def _configure(call: Call, session: Session, settings: Settings, name: str) -> None:
+    changes = events.SessionChanged(
+        session.state,
+        name=name,
+        provider=settings.provider,
+        model=settings.model,
+        reasoning=settings.reasoning,
+        mode=settings.mode,
+    )
+    await session.configure(settings, name, accepted=lambda: call.respond(call.manager.info(session)), changes=changes)
+
+
+def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
+    return api.Attached(
+        mode="snapshot",
+        session=call.manager.info(session),
+        seq=seq,
+        epoch=session.ledger.journal.epoch,
+        usage=session.ledger.row.usage,
+        queue=session.queue.items(),
+        approvals=[],
+        panels=[],
+        status=[],
+        notes=[],
+        run=session.run_info(),
+        messages=[],
+        has_more=False,
+        held=session.state == "held",
+    )
+
+
+def _why_not(session: Session, after: api.Cursor | None, seq: int) -> str | None:
+    """Why a cursor cannot be resumed from; None when it can."""
+    if after is None:
+        return None
+    if after.epoch != session.ledger.journal.epoch:
+        return "epoch"
+    return "future" if after.seq > seq else None
+
+
+async def _page(session: Session, before: int | None, limit: int) -> tuple[list[Message], bool]:
+    """Messages below `before`, as many as are wanted and fit into a frame; and whether there are older ones."""
+    wanted = max(1, min(limit, MAX_PAGE))
+    lines = await session.ledger.journal.messages_before(session.id, before, wanted + 1)
+    has_more = len(lines) > wanted
+    lines = lines[-wanted:]
+    room = SERVER_LIMIT // 2
+    while len(lines) > 1 and sum(map(len, lines)) > room:
+        del lines[0]
+        has_more = True
+    return [_message(line) for line in lines], has_more
+
+
+def _message(line: bytes) -> Message:
+    """A message event as a message of the history."""
+    match events.DECODER.decode(line):
+        case events.UserMessage(content=content, time=time, seq=seq):
+            return Message("user", content, time, seq)
+        case events.AssistantMessage(content=content, time=time, seq=seq):
+            return Message("assistant", content, time, seq)
+        case events.ToolResultEvent(id=call_id, is_error=is_error, content=content, time=time, seq=seq):
+            return Message("tool", [ToolResult(call_id, is_error, content)], time or "", seq)
+        case other:
+            raise AssertionError(f"{type(other).__name__} is no message")

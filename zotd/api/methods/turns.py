@@ -1,0 +1,147 @@
+"""Commands about what a session does: prompts, abort, compaction, its queue, its model."""
+
+import msgspec
+
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import check_reasoning, loaded, session_of
+from zotd.core.records import Settings
+from zotd.sessions.session import Session
+from zotd.wire import api, events
+from zotd.wire.base import Frozen, encode
+from zotd.wire.content import Message
+from zotd.wire.errors import Code, CommandError
+from zotd.wire.framing import SERVER_LIMIT
+
+WHEN_BUSY = ("queue", "reject")
+"""What may happen to a prompt that comes while a run is active, in this version."""
+
+
+async def prompt(call: Call, params: api.Prompt) -> None:
+    """Give the session an input; the answer precedes every event that it causes."""
+    if params.when_busy not in WHEN_BUSY:
+        ways = " or ".join(WHEN_BUSY)
+        raise CommandError(Code.UNSUPPORTED, f'when_busy "{params.when_busy}" is not in this version; use {ways}')
+    session = await loaded(call, params.session)
+
+    def accepted(started: api.Started) -> None:
+        call.respond(api.Started(started=True) if call.door.stdio else started)
+
+    await session.prompt(
+        params.message,
+        params.images,
+        sender=params.sender or call.door.sender,
+        when_busy=params.when_busy,
+        accepted=accepted,
+    )
+
+
+async def abort(call: Call, params: api.Mutation) -> None:
+    """Cancel what runs now; the answer comes first, then the events that end it."""
+    session = await session_of(call, params.session)
+    call.respond()
+    session.abort()
+
+
+async def compact(call: Call, params: api.Compact) -> None:
+    """Summarise the transcript when it is its turn."""
+    session = await loaded(call, params.session)
+    await session.compact(params.instructions, accepted=lambda _: call.respond(api.Started(started=True)))
+
+
+async def clear(call: Call, params: api.Mutation) -> None:
+    """Start the transcript anew."""
+    session = await loaded(call, params.session)
+    await session.clear(accepted=call.respond)
+
+
+async def get_state(call: Call, params: api.OfSession) -> api.State:
+    """Figures of the session."""
+    session = await session_of(call, params.session)
+    row = session.ledger.row
+    settings = row.settings
+    state = session.state
+    return api.State(
+        provider=settings.provider,
+        model=settings.model,
+        cwd=row.cwd,
+        message_count=row.messages,
+        busy=state == "running",
+        usage=row.usage,
+        state=None if call.door.stdio else state,
+        reasoning=None if call.door.stdio else settings.reasoning,
+    )
+
+
+async def get_messages(call: Call, params: api.GetMessages) -> api.Messages:
+    """The transcript as the model sees it, as much of its end as fits into a frame."""
+    session = await loaded(call, params.session)
+    messages = session.messages(full=params.full)
+    kept: list[Message] = []
+    room = SERVER_LIMIT - 1024  # for the frame around them
+    for message in reversed(messages):
+        room -= len(encode(message)) + 1
+        if room < 0:
+            break
+        kept.append(message)
+    return api.Messages(kept[::-1], truncated=len(kept) < len(messages))
+
+
+async def set_model(call: Call, params: api.SetModel) -> api.ModelName | None:
+    """Another model from the next run on."""
+    session = await session_of(call, params.session)
+    old = session.ledger.row.settings
+    provider = old.provider if params.provider is None or call.door.stdio else params.provider
+    models = call.manager.models
+    provider, model = models.choose(provider, params.model, session.environment)
+    if not models.known(provider, model) and old.base_url is None:
+        raise CommandError(Code.NOT_FOUND, f'unknown model "{model}" (provider {provider}); get_models lists them')
+    settings = msgspec.structs.replace(old, provider=provider, model=model)
+    models.check(settings, session.environment)
+    answer = api.ModelName(model, None if call.door.stdio else provider)
+    await _configure(call, session, settings, answer)
+    return None
+
+
+async def set_reasoning(call: Call, params: api.SetReasoning) -> None:
+    """How much the model thinks from the next run on."""
+    check_reasoning(params.reasoning)
+    session = await session_of(call, params.session)
+    settings = msgspec.structs.replace(session.ledger.row.settings, reasoning=params.reasoning)
+    await _configure(call, session, settings)
+
+
+async def get_models(call: Call, params: api.GetModels) -> api.Models:
+    """Models of the session's vendor, of a named one, or of all."""
+    models = call.manager.models
+    if params.session or call.door.stdio:
+        session = await session_of(call, params.session)
+        provider = params.provider or (None if params.all else session.ledger.row.settings.provider)
+        return api.Models(models.listed(provider, session.environment))
+    environment = call.manager.environment(None, None)
+    return api.Models(models.listed(params.provider, environment))
+
+
+async def queue_list(call: Call, params: api.OfSession) -> api.QueueList:
+    """The inputs that wait."""
+    session = await loaded(call, params.session)
+    return api.QueueList(session.queue.items(), session.state == "held")
+
+
+async def queue_withdraw(call: Call, params: api.QueueWithdraw) -> None:
+    """Take back an input that waits."""
+    session = await loaded(call, params.session)
+    await session.change_queue(lambda queue: queue.withdraw(params.input), accepted=call.respond)
+
+
+async def queue_move(call: Call, params: api.QueueMove) -> None:
+    """Move an input that waits."""
+    session = await loaded(call, params.session)
+    await session.change_queue(lambda queue: queue.move(params.input, params.position), accepted=call.respond)
+
+
+async def _configure(call: Call, session: Session, settings: Settings, answer: Frozen | None = None) -> None:
+    changes = events.SessionChanged(
+        session.state, provider=settings.provider, model=settings.model, reasoning=settings.reasoning
+    )
+    name = session.ledger.row.name
+    await session.configure(settings, name, accepted=lambda: call.respond(answer), changes=changes)

@@ -1,0 +1,156 @@
+"""What waits to be written to one client: bounded, merged, and never the problem of anybody else.
+
+While the client reads, bytes go straight to the transport. When it does not, committed frames queue up and live
+events merge into one pending piece per item; past a limit, or after `STALL_S` without getting below it, the client
+is cut (`spec/rpc.md` 3: a slow client costs only itself). On stdio nobody is cut: the one client is the parent.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from zotd.wire import events
+from zotd.wire.base import ENCODER
+
+HIGH_WATER_BYTES = 512 * 1024
+"""Bytes that the transport holds before it counts as stalled: a client that repaints for half a second is not slow."""
+
+LOW_WATER_BYTES = 128 * 1024
+
+MAX_FRAMES = 256
+"""Committed frames that may wait (`spec/rpc.md` 3)."""
+
+MAX_BYTES = 2 * 1024 * 1024
+"""Bytes that may wait, besides what the transport holds."""
+
+STALL_S = 5.0
+"""How long a client may stay stalled."""
+
+
+_MERGED: dict[type[events.Event], str] = {
+    events.TextDelta: "delta",
+    events.ToolUseArgs: "delta",
+    events.ToolProgress: "text",
+}
+"""Live events of which neighbours about the same item become one, and the field that grows."""
+
+
+class LiveBatch:
+    """Live events that wait, in order; pieces of one item are one piece."""
+
+    def __init__(self) -> None:
+        self._events: list[events.Event] = []
+        self._pieces: list[list[str]] = []  # joined only at the end: a long reply would be copied for each delta
+        self._last: tuple[object, ...] | None = None
+        self.size = 0
+        """About as many bytes as it will be."""
+
+    def add(self, shown: Sequence[events.Event]) -> None:
+        """Put them last, merging what continues the one before."""
+        for event in shown:
+            field = _MERGED.get(type(event))
+            text: str = getattr(event, field) if field else ""
+            item = (type(event), event.session, getattr(event, "id", None)) if field else None
+            if item is not None and item == self._last:
+                self._pieces[-1].append(text)
+                self.size += len(text)
+            else:
+                self._events.append(event)
+                self._pieces.append([text])
+                self._last = item
+                self.size += len(ENCODER.encode(event)) + 1
+
+    def encode(self) -> bytes:
+        """As NDJSON; empty when there is nothing."""
+        return ENCODER.encode_lines([self._joined(index) for index in range(len(self._events))])
+
+    def _joined(self, index: int) -> events.Event:
+        event, pieces = self._events[index], self._pieces[index]
+        if len(pieces) == 1:
+            return event
+        return msgspec.structs.replace(event, **{_MERGED[type(event)]: "".join(pieces)})
+
+
+class Outbox:
+    """The writing end of one connection."""
+
+    def __init__(self, transport: asyncio.WriteTransport, *, cut: Callable[[str], None] | None) -> None:
+        """`cut` is told the reason, once, when the client is too slow; None: it never is."""
+        self._transport = transport
+        self._cut = cut
+        self._waiting: deque[bytes | LiveBatch] = deque()
+        self._frames = 0
+        self._bytes = 0
+        self._stalled: asyncio.TimerHandle | None = None
+        self._paused = False
+        self._room = asyncio.Event()
+        self._room.set()
+        transport.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
+
+    def write(self, data: bytes, *, frames: int = 1) -> None:
+        """Responses and committed events; never dropped while the client lives."""
+        if not self._paused and not self._waiting:
+            self._transport.write(data)
+            return
+        self._waiting.append(data)
+        self._frames += frames
+        self._bytes += len(data)
+        self._check()
+
+    def write_live(self, shown: Sequence[events.Event], data: bytes) -> None:
+        """Live events; `data` is their NDJSON."""
+        if not self._paused and not self._waiting:
+            self._transport.write(data)
+            return
+        if not self._waiting or not isinstance(self._waiting[-1], LiveBatch):
+            self._waiting.append(LiveBatch())
+        batch = self._waiting[-1]
+        assert isinstance(batch, LiveBatch)
+        before = batch.size
+        batch.add(shown)
+        self._bytes += batch.size - before
+        self._check()
+
+    async def room(self) -> None:
+        """Wait until the client has read what it was sent; for replay, which must not fill the queue."""
+        await self._room.wait()
+
+    def pause(self) -> None:
+        """The transport holds more than it should."""
+        self._paused = True
+        self._room.clear()
+        if self._cut is not None and self._stalled is None:
+            loop = asyncio.get_running_loop()
+            self._stalled = loop.call_later(STALL_S, self._cut, f"nothing was read for {STALL_S:.0f} s")
+
+    def resume(self) -> None:
+        """The transport has room again."""
+        self._paused = False
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+        while self._waiting and not self._paused:  # writing may pause it again
+            piece = self._waiting.popleft()
+            self._transport.write(piece.encode() if isinstance(piece, LiveBatch) else piece)
+        if not self._waiting:
+            self._frames = self._bytes = 0
+            if not self._paused:
+                self._room.set()
+
+    def close(self) -> None:
+        """Forget what waits; the connection is gone."""
+        if self._stalled is not None:
+            self._stalled.cancel()
+        self._waiting.clear()
+        self._cut = None
+        self._room.set()
+
+    def _check(self) -> None:
+        if self._cut is None:
+            return
+        if self._frames > MAX_FRAMES:
+            self._cut(f"more than {MAX_FRAMES} frames waited")
+        elif self._bytes > MAX_BYTES:
+            self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB waited")

@@ -1,0 +1,139 @@
+"""`zot rpc`'s carrier: commands on standard input, responses and events on standard output (`spec/rpc.md` 2).
+
+Writing never blocks the loop, so an abort works while the parent does not read; nothing is dropped or cut, because
+the one client is the parent process.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Callable, Coroutine, Sequence
+
+from zotd.api.dispatch import Dispatcher, failure
+from zotd.api.outbox import Outbox
+from zotd.sessions.session import Session
+from zotd.wire import events
+from zotd.wire.api import Envelope, Hello, Role
+from zotd.wire.base import BadFrameError, decode
+from zotd.wire.errors import Code
+from zotd.wire.framing import CLIENT_LIMIT, Lines, TooLong
+
+
+class StdioDoor:
+    """The parent process. It follows its one session from the start."""
+
+    stdio = True
+    role = Role.SUBMIT
+    sender = "stdio"
+
+    def __init__(
+        self,
+        session: Session,
+        output: asyncio.WriteTransport,
+        *,
+        dispatcher: Dispatcher,
+        spawn: Callable[[str, Coroutine[object, object, None]], None],
+        token: str | None,
+    ) -> None:
+        """`token`: the first command has to be a hello with it; None: nobody is asked."""
+        self._dispatcher = dispatcher
+        self._spawn = spawn
+        self._token = token
+        self._lines = Lines(CLIENT_LIMIT)
+        self._outbox = Outbox(output, cut=None)
+        self._in_flight = 0
+        self._ended = False
+        self.finished = asyncio.Event()
+        """Set when the input has ended and every command is answered, or when the parent was refused."""
+        self.refused = False
+        session.ledger.subscribe(self)
+
+    # --- input --------------------------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Bytes of standard input, cut anywhere."""
+        for line in self._lines.feed(data):
+            self._take(line)
+
+    def ended(self) -> None:
+        """Standard input is closed; a last line without a newline counts."""
+        for line in self._lines.end():
+            self._take(line)
+        self._ended = True
+        self._look()
+
+    # --- output -------------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send a line."""
+        self._outbox.write(data)
+
+    def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
+        """Send the session's events."""
+        del shown, last_seq
+        self._outbox.write(data)
+
+    def live(self, shown: Sequence[events.Event], data: bytes) -> None:
+        """Send the session's live events."""
+        self._outbox.write_live(shown, data)
+
+    def paused(self) -> None:
+        """The pipe is full."""
+        self._outbox.pause()
+
+    def resumed(self) -> None:
+        """The pipe has room."""
+        self._outbox.resume()
+
+    async def drained(self) -> None:
+        """Wait until the parent has read, or at least been offered, everything."""
+        await self._outbox.room()
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    def _take(self, line: bytes | TooLong) -> None:
+        if self.refused or not self._may(line):
+            return
+        work = self._dispatcher.take(self, line)
+        if work is not None:
+            self._in_flight += 1
+            self._spawn("a command of zot rpc", self._finish(work))
+
+    def _may(self, line: bytes | TooLong) -> bool:
+        """Whether the parent has shown its token; until then only a hello that does so is heard."""
+        if self._token is None:
+            return True
+        command, given = _hello(line)
+        if given is not None and hmac.compare_digest(given.encode(), self._token.encode()):
+            self._token = None
+            return True
+        sentence = "the first command must be hello with the token of ZOTCORE_RPC_TOKEN"
+        if given is not None:
+            sentence = "the token is wrong"
+        self.write(failure(command, Code.UNAUTHORIZED, sentence))
+        self.refused = True
+        self.finished.set()
+        return False
+
+    async def _finish(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        finally:
+            self._in_flight -= 1
+            self._look()
+
+    def _look(self) -> None:
+        if self._ended and self._in_flight == 0:
+            self.finished.set()
+
+
+def _hello(line: bytes | TooLong) -> tuple[str, str | None]:
+    """The command's name, and the token of a hello."""
+    if isinstance(line, TooLong):
+        return "", None
+    try:
+        envelope = decode(line, Envelope)
+        if envelope.type == "hello":
+            return envelope.type, decode(line, Hello).token or ""
+    except BadFrameError:
+        return "", None
+    return envelope.type, None

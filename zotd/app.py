@@ -1,0 +1,161 @@
+"""The daemon, put together: configuration, journal, sessions, the door; and its life from start to stop."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from zotd import config, paths
+from zotd.api.dispatch import Dispatcher
+from zotd.api.house import House
+from zotd.api.methods import HANDLERS
+from zotd.api.unix import Server, Socket
+from zotd.embed.assembly import Parts, assemble
+from zotd.sessions.manager import LAST_USED, Manager
+from zotd.store.journal import Journal
+from zotd.tasks import contain
+from zotd.wire.version import VERSION
+
+log = logging.getLogger(__name__)
+
+DATABASE = "zot.db"
+CONFIG_FILE = "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the daemon is started with."""
+
+    env: Mapping[str, str]
+    home: Path
+    socket: Path
+    loaded: config.Loaded
+    autostarted: bool
+    """A client started it: it ends by itself when nobody needs it."""
+
+
+def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, object]) -> Setup:
+    """Find the places, make private what has to be private, read the configuration.
+
+    Raises:
+        UnsafePathError, ConfigError: one sentence says what is wrong.
+    """
+    home = Path(paths.zot_home(env))
+    socket = Path(paths.socket_path(env))
+    paths.make_private_dir(str(home))
+    paths.check_private_dir(str(socket.parent))
+    paths.make_private_dir(str(home / "logs"))
+    return Setup(env, home, socket, config.load(home / CONFIG_FILE, env, flags), autostarted)
+
+
+class Daemon:
+    """One daemon's life."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._stop = asyncio.Event()
+        self._stop_when_idle = False
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._house: House | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def run(self, ready: asyncio.Future[None]) -> None:
+        """Serve until somebody stops it; `ready` is done when the socket accepts.
+
+        Raises:
+            SocketError, StorageError: it cannot start; one sentence says why.
+        """
+        async with AsyncExitStack() as stack:
+            socket = Socket(self._setup.socket)  # first: it tells whether another daemon lives here
+            stack.callback(socket.close)
+            journal = await Journal.open(self._setup.home / DATABASE)
+            stack.push_async_callback(journal.close)
+            self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            parts = self._assemble(journal)
+            stack.push_async_callback(parts.close)
+            parts.models.last_used = _pair(await journal.setting(LAST_USED))
+            house = self._furnish(parts.manager, journal)
+            server = Server(house, Dispatcher(parts.manager, HANDLERS))
+            await server.start(socket.listener)
+            self._spawn("heartbeat", server.heartbeat())
+            self._handle_signals()
+            log.info("zotd %s serves %s", VERSION, self._setup.socket)
+            ready.set_result(None)
+            await self._stop.wait()
+            log.info("zotd stops")
+            house.stopping = True
+            await parts.manager.stop()
+            server.close()
+            for task in self._running:
+                task.cancel()
+
+    def stop(self, when_idle: bool = False) -> None:
+        """Stop: at once, or as soon as nothing runs."""
+        if when_idle:
+            self._stop_when_idle = True
+            self._look()
+        else:
+            self._stop.set()
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _assemble(self, journal: Journal) -> Parts:
+        return assemble(
+            home=self._setup.home,
+            env=self._setup.env,
+            config=self._setup.loaded.config,
+            journal=journal,
+            spawn=self._spawn,
+            addressed=True,
+        )
+
+    def _furnish(self, manager: Manager, journal: Journal) -> House:
+        warnings = list(self._setup.loaded.warnings)
+        if manager.models.catalog.problem:
+            warnings.append(manager.models.catalog.problem)
+        for warning in warnings:
+            log.warning("%s", warning)
+        house = self._house = House(
+            manager=manager,
+            spawn=self._spawn,
+            epoch=journal.epoch,
+            socket=str(self._setup.socket),
+            stop=self.stop,
+            changed=self._look,
+            warnings=warnings,
+        )
+        manager.listen(lambda _: self._look())
+        self._look()
+        return house
+
+    def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:
+        assert self._tasks is not None
+        task = self._tasks.create_task(contain(name, work), name=name)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    def _handle_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+
+    def _look(self) -> None:
+        """Does anybody need the daemon? Asked whenever a session or a connection comes, goes or changes."""
+        assert self._house is not None
+        running = any(session.state == "running" for session in self._house.manager.loaded)
+        if self._stop_when_idle and not running:
+            self._stop.set()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        idle_s = self._setup.loaded.config.limits.idle_exit_s
+        if self._setup.autostarted and idle_s and not running and not self._house.connections:
+            self._idle_timer = asyncio.get_running_loop().call_later(idle_s, self._stop.set)
+
+
+def _pair(text: str | None) -> tuple[str, str] | None:
+    provider, slash, model = (text or "").partition("/")
+    return (provider, model) if slash else None

@@ -1,0 +1,78 @@
+"""The `zot` command: looks at its arguments and loads the one program that they mean, and nothing else.
+
+Programs are named as strings, because this module may not depend on what is above it, and must not load what is slow.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+ONE_SHOT = "zotctl.oneshot"
+CHAT = "zottui.__main__"
+RPC = "zotd.embed.rpc"
+
+LATER = ("acp", "ext")
+"""Subcommands that are promised and not there yet."""
+
+ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
+
+INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
+
+VALUE_FLAGS = frozenset(
+    {
+        "--api-key",
+        "--append-system-prompt",
+        "--base-url",
+        "--cwd",
+        "--ext",
+        "--max-steps",
+        "--model",
+        "--provider",
+        "--reasoning",
+        "--session",
+        "--system-prompt",
+        "--tools",
+        "-e",
+    }
+)
+"""Flags whose next argument is a value, whatever it looks like."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `zot` with `argv` (default: the command line's) and return its exit code."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args and args[0] in LATER:
+        sys.stderr.write(f"zot: `zot {args[0]}` is not there yet; it comes with a later version\n")
+        return 1
+    program = _program(args)
+    if program == RPC:
+        args = [arg for number, arg in enumerate(args) if arg != "--rpc" and (number, arg) != (0, "rpc")]
+    return int(import_module(program).main(args))
+
+
+def _program(args: list[str]) -> str:
+    flags = _flags(args)
+    if args[:1] == ["rpc"] or "--rpc" in flags:
+        return RPC
+    if flags & (ONE_SHOT_FLAGS | INFO_FLAGS):
+        return ONE_SHOT
+    # Without a terminal to type on there is no chat: `git diff | zot "review this"` prints an answer.
+    return CHAT if sys.stdin is not None and sys.stdin.isatty() else ONE_SHOT
+
+
+def _flags(args: list[str]) -> set[str]:
+    """The arguments that are flags; not the values of others, and nothing after `--`."""
+    found: set[str] = set()
+    rest = iter(args)
+    for arg in rest:
+        if arg == "--":
+            break
+        if arg in VALUE_FLAGS:
+            next(rest, None)
+        elif arg.startswith("-"):
+            found.add(arg)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Starting the daemon when none runs, once, however many clients want it (`spec/rpc.md` 3).
+
+    probe -> lock start.lock -> probe again -> detach `python -m zotd` -> its word on a pipe -> connect
+
+Fifty clients at once give one daemon and fifty connections. A client never ends a daemon, also not one that is slow.
+"""
+
+import fcntl
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from zotd import paths
+from zotd.client.blocking import open_socket
+from zotd.client.environment import shared
+from zotd.client.errors import NotRunningError, StartError
+
+READY_CAP_S = 10.0
+"""How long a daemon may take to accept connections; it takes 0.6 s with a thousand sessions."""
+
+LOCK_WAIT_S = READY_CAP_S + 2.0
+"""How long somebody else may be starting it: their cap, and their own start."""
+
+LOCK_POLL_S = 0.05
+"""`flock` has no time limit and no event, so it is tried this often."""
+
+LOG_LIMIT = 1024 * 1024
+"""A start log that has grown beyond this is put aside before the next start; one such file is kept."""
+
+REASON_BYTES = 64 * 1024
+"""How much of the log is searched for the reason of a failure."""
+
+DAEMON = (sys.executable, "-P", "-m", "zotd")
+"""The daemon's command; `-P` because its working directory must not be searched for modules."""
+
+_DETACH = """
+import os, sys
+keep = int(sys.argv[1])
+os.setsid()
+os.chdir("/")
+os.closerange(3, keep)
+os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+if os.fork() == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Leaves the caller's terminal, directory and open files, and puts a process in between.
+
+So the daemon is nobody's child: no client has to reap it, none can lose it. A fork in the client itself would not do,
+because clients have threads.
+"""
+
+
+def ensure(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) -> socket.socket:
+    """A connected socket, as `blocking.open_socket` gives it, to a daemon that is started when none listens.
+
+    Blocks for up to `LOCK_WAIT_S` + `READY_CAP_S`. Raises `StartError` with the daemon's own reason, and what
+    `open_socket` raises, except `NotRunningError`.
+    """
+    found = _probe(path)
+    if found is not None:
+        return found
+    try:
+        paths.check_private_dir(os.path.dirname(path))
+    except paths.UnsafePathError as error:
+        raise StartError(str(error)) from error
+    with _start_lock(path) as found:
+        return found or _probe(path) or _start(path, env, command)
+
+
+def _probe(path: str) -> socket.socket | None:
+    try:
+        return open_socket(path)
+    except NotRunningError:
+        return None
+
+
+@contextmanager
+def _start_lock(path: str) -> Iterator[socket.socket | None]:
+    """Hold the lock; or, when somebody else's daemon listens before that, a connection to it instead."""
+    name = paths.start_lock(path)
+    try:
+        # Never deleted: whoever waits for a deleted file's lock would start a second daemon.
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartError(f"cannot start zotd: {name}: {error.strerror}") from error
+    try:
+        deadline = time.monotonic() + LOCK_WAIT_S
+        found = None
+        while not _try_lock(lock) and found is None:
+            if time.monotonic() > deadline:
+                raise StartError(f"another program has been starting zotd for {LOCK_WAIT_S:g} s; try again")
+            time.sleep(LOCK_POLL_S)
+            found = _probe(path)
+        yield found
+    finally:
+        os.close(lock)
+
+
+def _try_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _start(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.socket:
+    log = paths.start_log(env)
+    try:
+        log_fd = _open_log(log)
+    except OSError as error:
+        raise StartError(f"cannot start zotd: {log}: {error.strerror}") from error
+    try:
+        start = os.fstat(log_fd).st_size
+        word = _spawn_and_listen(command, env, log_fd)
+        if word.startswith("ready"):
+            return open_socket(path)
+        reason = word.removeprefix("error").strip() or _last_line(log, start) or "it ended without a word"
+    finally:
+        os.close(log_fd)
+    # Somebody who does not know the lock, such as a service manager, may have been faster.
+    found = _probe(path)
+    if found is not None:
+        return found
+    raise StartError(f"cannot start zotd: {reason} (log: {log})")
+
+
+def _open_log(log: str) -> int:
+    paths.make_private_dir(os.path.dirname(log))
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(log, flags, 0o600)
+    if os.fstat(descriptor).st_size <= LOG_LIMIT:
+        return descriptor
+    os.close(descriptor)
+    os.replace(log, f"{log}.1")
+    return os.open(log, flags, 0o600)
+
+
+def _spawn_and_listen(command: Sequence[str], env: Mapping[str, str], log_fd: int) -> str:
+    """The line that the daemon writes when it accepts connections, or cannot; empty when it has just ended."""
+    read_end, write_end = os.pipe()
+    try:
+        os.set_inheritable(write_end, True)
+        _detach([*command, "--autostarted", "--ready-fd", str(write_end)], env, log_fd, write_end)
+        os.close(write_end)
+        write_end = -1  # ours must be gone, or the daemon's end would not be seen
+        return _first_line(read_end)
+    except OSError as error:
+        raise StartError(f"cannot start zotd: {command[0]}: {error.strerror}") from error
+    finally:
+        os.close(read_end)
+        if write_end >= 0:
+            os.close(write_end)
+
+
+def _detach(command: Sequence[str], env: Mapping[str, str], log_fd: int, keep: int) -> None:
+    between = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-S", "-c", _DETACH, str(keep), *command],
+        shared(env),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, log_fd, 1),
+            (os.POSIX_SPAWN_DUP2, log_fd, 2),
+        ],
+    )
+    os.waitpid(between, 0)  # it lives for 15 ms and waits for nothing
+
+
+def _first_line(read_end: int) -> str:
+    deadline = time.monotonic() + READY_CAP_S
+    said = b""
+    while b"\n" not in said:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([read_end], [], [], left)[0]:
+            return f"error it has not become ready within {READY_CAP_S:g} s"
+        chunk = os.read(read_end, 4096)
+        if not chunk:
+            break
+        said += chunk
+    return said.partition(b"\n")[0].decode(errors="replace")
+
+
+def _last_line(log: str, start: int) -> str:
+    """The last line that this start has written: where Python puts the exception."""
+    with open(log, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(start, size - REASON_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,87 @@
+"""Finding a stored session by what people call it; for command lines, with a `blocking.Connection`."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import CallError, ClientError
+from zotd.client.fields import children, maybe_text, text
+
+PAGE = 100
+"""Sessions asked for at a time."""
+
+OFFERED = 20
+"""How many sessions `choose` offers: what fits on a screen."""
+
+
+def sessions(connection: Connection, cwd: str | None = None, state: str | None = None) -> Iterator[Json]:
+    """Sessions as `session.list` has them, newest first, page after page; of one directory or state, or all."""
+    cursor: str | None = None
+    while True:
+        page = connection.call("session.list", limit=PAGE, cursor=cursor, cwd=cwd, state=state)
+        yield from children(page, "sessions")
+        cursor = maybe_text(page, "cursor")
+        if cursor is None:
+            return
+
+
+def newest(connection: Connection, cwd: str | None = None) -> Json:
+    """The stored session that was used last, of all or of one directory.
+
+    Raises:
+        ClientError: there is none.
+    """
+    for session in sessions(connection, cwd=cwd):
+        if session.get("ephemeral") is not True:
+            return session
+    raise ClientError(f"there is no session in {cwd} yet" if cwd else "there is no session yet")
+
+
+def find(connection: Connection, word: str) -> Json:
+    """The session with that id, or else the newest with that name.
+
+    Raises:
+        ClientError: there is none.
+    """
+    if word.startswith("s_"):
+        try:
+            return connection.call("session.get", session=word)
+        except CallError as error:
+            if error.code != "not_found":
+                raise
+    for session in sessions(connection):
+        if text(session, "name") == word:
+            return session
+    raise ClientError(f"there is no session {word}; `zotctl sessions` lists them")
+
+
+def choose(connection: Connection, cwd: str) -> Json:
+    """The session of `cwd` that a person picks from a numbered list on the terminal.
+
+    Raises:
+        ClientError: there is none, no terminal, or no choice.
+    """
+    offered = [s for s in sessions(connection, cwd=cwd) if s.get("ephemeral") is not True][:OFFERED]
+    if not offered:
+        raise ClientError(f"there is no session in {cwd} yet")
+    for number, session in enumerate(offered, 1):
+        sys.stderr.write(
+            f"{number:3}  {text(session, 'updated')[:16]}  {text(session, 'name') or text(session, 'id')}\n"
+        )
+    sys.stderr.write("session number: ")
+    sys.stderr.flush()
+    answer = _terminal_line()
+    if not answer.isdecimal() or not 1 <= int(answer) <= len(offered):
+        raise ClientError("no session was chosen")
+    return offered[int(answer) - 1]
+
+
+def _terminal_line() -> str:
+    # Not standard input: that may be the prompt.
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError as error:
+        raise ClientError("there is no terminal to choose on; name the session: --resume ID") from error
+    with open(terminal, encoding="utf-8", errors="replace") as file:
+        return file.readline().strip()

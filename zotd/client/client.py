@@ -1,0 +1,128 @@
+"""The daemon for asyncio programs, typed.
+
+    async with Client.connect() as client:
+        session = await client.create(cwd=".", provider="anthropic")
+        async for event in session.prompt("what is in this directory?"):
+            match event:
+                case events.TextDelta(delta): print(delta, end="")
+
+One connection carries any number of sessions at once. It does not come back when it is lost: see
+`zotd.client.follow` for that. Nothing that was asked ends with it.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Self, TypeVar, Unpack
+
+from zotd import paths
+from zotd.client import settings
+from zotd.client.connection import CALL_S, Connection, open_connection
+from zotd.client.environment import shared
+from zotd.client.frames import command_for
+from zotd.client.session import Session
+from zotd.wire import api
+from zotd.wire.base import Frozen
+
+T = TypeVar("T", bound=Frozen)
+
+
+class Client:
+    """A connection to the daemon. Made by `connect`."""
+
+    def __init__(self, connection: Connection, env: Mapping[str, str], hello: api.HelloResult) -> None:
+        """`connection` stays the caller's to close; `env` is what new sessions run in."""
+        self.connection = connection
+        self.hello = hello
+        """What the daemon said of itself: version, epoch, role, limits."""
+        self._env = shared(env)
+        self._attached: set[str] = set()
+        self._attaching = asyncio.Lock()
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        *,
+        path: str | None = None,
+        env: Mapping[str, str] | None = None,
+        autostart: bool = True,
+        name: str = "python",
+        can_approve: bool = False,
+        role: str | None = None,
+    ) -> AsyncIterator[Self]:
+        """A client for the time of an `async with`.
+
+        `path`: the daemon's socket, by default the one of `env`. `env`: by default this program's environment.
+        `autostart`: start a daemon when none runs. `name`: as others see this client. `can_approve`: it will answer
+        approval requests. `role`: `admin`, for commands that need it.
+
+        Raises `ClientError`: `NotRunningError`, `StartError`, `NoAnswerError`, or `CallError` when the daemon does
+        not speak our protocol.
+        """
+        env = os.environ if env is None else env
+        connection = await open_connection(path or paths.socket_path(env), env, start=autostart)
+        try:
+            greeting = settings.hello(name, can_approve=can_approve, role=role)
+            said = await connection.call("hello", greeting)
+            assert isinstance(said, api.HelloResult)
+            yield cls(connection, env, said)
+        finally:
+            await connection.close()
+
+    async def call(self, params: Frozen, *, command: str | None = None, timeout_s: float = CALL_S) -> Frozen:
+        """Carry out the command that takes `params`; its data as the Struct of the command table.
+
+        `command` says which one, when several take the same parameters (`api.OfSession`, `api.Mutation`, …).
+        """
+        return await self.connection.call(command_for(params, command), params, timeout_s=timeout_s)
+
+    async def ask(
+        self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
+    ) -> T:
+        """Like `call`, for type checkers: the answer is a `result`, or the command table disagrees."""
+        name = command_for(params, command)
+        answer = await self.connection.call(name, params, timeout_s=timeout_s)
+        if not isinstance(answer, result):
+            raise TypeError(f"`{name}` answers with {type(answer).__name__}, not {result.__name__}")
+        return answer
+
+    async def create(
+        self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.Settings]
+    ) -> Session:
+        """A new session in the directory `cwd`, already attached. Its tools run in this client's environment."""
+        params = settings.new_session(cwd, self._env, api_key, **options)
+        created = await self.ask(params, api.Created)
+        session = Session(self, created.session.id)
+        await self.attach(session.id, after=api.Cursor(created.epoch, created.seq))
+        return session
+
+    def session(self, session_id: str) -> Session:
+        """An existing session; whether it exists is found out at its first use."""
+        return Session(self, session_id)
+
+    async def sessions(self, cwd: str | None = None) -> list[api.SessionInfo]:
+        """All sessions, or those of one directory, newest first."""
+        found: list[api.SessionInfo] = []
+        where = None if cwd is None else settings.real_directory(cwd)
+        page = await self.ask(api.SessionList(cwd=where), api.Sessions)
+        found.extend(page.sessions)
+        while page.cursor is not None:
+            page = await self.ask(api.SessionList(cwd=where, cursor=page.cursor), api.Sessions)
+            found.extend(page.sessions)
+        return found
+
+    async def attach(self, session_id: str, *, after: api.Cursor | None = None, limit: int = 50) -> api.Attached:
+        """Follow the session on this connection from now on, or from a cursor; a snapshot of it."""
+        params = api.Attach(session=session_id, after=after, limit=limit, env=self._env)
+        snapshot = await self.ask(params, api.Attached)
+        self._attached.add(session_id)
+        return snapshot
+
+    async def ensure_attached(self, session_id: str) -> None:
+        """Follow the session, unless this connection does."""
+        # Held across the call, so that the second of two prompts does not miss events before the first is attached.
+        async with self._attaching:
+            if session_id not in self._attached:
+                await self.attach(session_id, limit=1)

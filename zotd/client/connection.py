@@ -1,0 +1,240 @@
+"""One asyncio connection to the daemon: answers go to their callers, events to the feeds of their session.
+
+An `asyncio.Protocol`, not a stream: no task, no copy, and a third of the time per frame (15 us against 46 there and
+back). Nothing here reconnects; `zotd.client.follow` does.
+"""
+
+# typing.override came with Python 3.12:
+# mypy: disable-error-code="explicit-override"
+
+import asyncio
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from zotd.client import autostart, blocking, frames
+from zotd.client.errors import ClientError, ConnectionLostError, FellBehindError, NoAnswerError
+from zotd.wire.base import Frozen
+from zotd.wire.events import AnyEvent, Evicted
+
+CALL_S = blocking.CALL_S
+"""How long a command may take."""
+
+FEED_LIMIT = 200_000
+"""Events that may wait for a reader of one session, about 20 MB; then its feed ends and the others go on."""
+
+
+class Feed:
+    """The events of one session, in batches, for one reader."""
+
+    def __init__(self) -> None:
+        self._waiting: list[AnyEvent] = []
+        self._wake: asyncio.Future[None] | None = None
+        self._end: ClientError | None = None
+
+    async def batch(self) -> list[AnyEvent]:
+        """Everything that has come since the last call, at least one event, oldest first. Safe to cancel.
+
+        Raises `ConnectionLostError` at the end of the connection, `FellBehindError` beyond `FEED_LIMIT`; in both
+        cases only after what came before was read.
+        """
+        while not self._waiting:
+            if self._end is not None:
+                raise self._end
+            self._wake = asyncio.get_running_loop().create_future()
+            try:
+                await self._wake
+            finally:
+                self._wake = None
+        batch, self._waiting = self._waiting, []
+        return batch
+
+    def add(self, events: list[AnyEvent]) -> None:
+        """Give the reader more."""
+        if self._end is not None:
+            return
+        self._waiting.extend(events)
+        if len(self._waiting) > FEED_LIMIT:
+            self.end(FellBehindError(f"{FEED_LIMIT} events of the session were waiting to be read"))
+        self._notify()
+
+    def end(self, error: ClientError) -> None:
+        """Tell the reader why nothing more comes."""
+        self._end = self._end or error
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+
+class Connection(asyncio.Protocol):
+    """One socket to the daemon. Made by `open_connection`, ended by `close`."""
+
+    def __init__(self) -> None:
+        self._lines = blocking.WholeLines()
+        self._calls: dict[int, asyncio.Future[frames.Answer]] = {}
+        self._feeds: dict[str, list[Feed]] = {}
+        self._last_id = 0
+        self._transport: asyncio.Transport | None = None
+        self._lost: ClientError | None = None
+        self._evicted: Evicted | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._ended = asyncio.Event()
+
+    async def call(self, command: str, params: Frozen, *, timeout_s: float | None = CALL_S) -> Frozen:
+        """Send a request and return its data as the Struct that the command table names.
+
+        Raises `CallError` when the daemon refuses, `NoAnswerError` after `timeout_s`, `ConnectionLostError`.
+        Cancelled, or too late: the answer is dropped when it comes; the command may still be carried out.
+        """
+        self._last_id += 1
+        request_id = self._last_id
+        answer: asyncio.Future[frames.Answer] = asyncio.get_running_loop().create_future()
+        self._calls[request_id] = answer
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._send(frames.encode_request(command, request_id, params))
+                return frames.unpack(await answer, command)
+        except TimeoutError as error:
+            raise NoAnswerError(f"zotd did not answer `{command}` within {timeout_s:g} s") from error
+        finally:
+            del self._calls[request_id]
+
+    @contextmanager
+    def feed(self, session: str) -> Iterator[Feed]:
+        """The session's events from now on; more than one reader may have a feed of its own."""
+        feed = Feed()
+        if self._lost is not None:
+            feed.end(self._lost)
+        readers = self._feeds.setdefault(session, [])
+        readers.append(feed)
+        try:
+            yield feed
+        finally:
+            readers.remove(feed)
+            if not readers:
+                del self._feeds[session]
+
+    async def close(self) -> None:
+        """Close the socket at once; sessions and their runs go on."""
+        if self._transport is not None:
+            self._transport.abort()
+            await self._ended.wait()  # the loop's next turn
+
+    # --- what asyncio calls ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is ours now."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Take a chunk; asyncio reads up to 256 KiB at a time."""
+        try:
+            block = self._lines.feed(data)
+            if block:
+                self._receive(frames.decode(block))
+        except ConnectionLostError as error:
+            self._give_up(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everybody who waits."""
+        self._give_up(ConnectionLostError(self._why_lost(exc)))
+        self._ended.set()
+
+    def pause_writing(self) -> None:
+        """The daemon does not read: requests wait, within their timeouts."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        self._writable.set()
+
+    # --- the rest -------------------------------------------------------------------------------------------------
+
+    async def _send(self, line: bytes) -> None:
+        await self._writable.wait()  # ends with the caller's timeout, or with the connection
+        if self._lost is not None:
+            raise self._lost
+        assert self._transport is not None
+        self._transport.write(line + b"\n")
+
+    def _receive(self, received: list[frames.Frame]) -> None:
+        """Route a chunk: runs of events of one session, which is what a chunk mostly is, go in one piece."""
+        session: str | None = None
+        piece: list[AnyEvent] = []
+        for frame in received:
+            if type(frame) is frames.Answer:
+                self._answer(frame)
+                continue
+            assert not isinstance(frame, frames.Answer)
+            if frame.session != session:
+                self._deliver(session, piece)
+                session, piece = frame.session, []
+            piece.append(frame)
+        self._deliver(session, piece)
+
+    def _deliver(self, session: str | None, piece: list[AnyEvent]) -> None:
+        if not piece:
+            return
+        if session is not None:
+            for feed in self._feeds.get(session, ()):
+                feed.add(piece)
+            return
+        # Heartbeats and evictions are about the connection, so every reader learns of them.
+        self._evicted = next((event for event in piece if isinstance(event, Evicted)), self._evicted)
+        for readers in self._feeds.values():
+            for feed in readers:
+                feed.add(piece)
+
+    def _answer(self, answer: frames.Answer) -> None:
+        waiting = self._calls.get(answer.id) if isinstance(answer.id, int) else None
+        if waiting is not None and not waiting.done():  # else nobody waits for it any more
+            waiting.set_result(answer)
+
+    def _why_lost(self, error: Exception | None) -> str:
+        if self._evicted is not None:
+            return f"zotd cut the connection: {self._evicted.reason}"
+        return f"the connection to zotd ended: {error}" if error else "zotd closed the connection"
+
+    def _give_up(self, error: ClientError) -> None:
+        self._lost = self._lost or error
+        self._writable.set()
+        for waiting in self._calls.values():
+            if not waiting.done():
+                waiting.set_exception(self._lost)
+        for readers in self._feeds.values():
+            for feed in readers:
+                feed.end(self._lost)
+        if self._transport is not None:
+            self._transport.abort()
+
+
+async def open_connection(path: str, env: Mapping[str, str], *, start: bool) -> Connection:
+    """A connection for the caller to close; with `start`, to a daemon that is started when none runs.
+
+    Raises what `autostart.ensure` and `blocking.open_socket` raise. Safe to cancel.
+    """
+    loop = asyncio.get_running_loop()
+    opening = loop.run_in_executor(
+        None, partial(autostart.ensure, path, env) if start else partial(blocking.open_socket, path)
+    )
+    try:
+        sock = await asyncio.shield(opening)  # bounded by the limits in there
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_late)
+        raise
+    try:
+        _, connection = await loop.create_unix_connection(Connection, sock=sock)
+    except BaseException:
+        sock.close()
+        raise
+    return connection
+
+
+def _close_late(opening: "asyncio.Future[socket.socket]") -> None:
+    with suppress(ClientError, asyncio.CancelledError):
+        opening.result().close()

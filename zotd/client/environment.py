@@ -1,0 +1,12 @@
+"""The part of a program's environment that may leave it (`spec/rpc.md` 3)."""
+
+from collections.abc import Mapping
+
+
+def shared(env: Mapping[str, str]) -> dict[str, str]:
+    """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`: those are for one process alone."""
+    return {name: value for name, value in env.items() if not _is_private(name)}
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("ZOTCORE_") or (name.startswith("ZOT") and name.endswith("_TOKEN"))

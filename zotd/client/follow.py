@@ -1,0 +1,158 @@
+"""Following a session across lost connections, without a gap and without a repetition.
+
+    connect -> attach(cursor) -> Attached -> batches ... -> Disconnected -> wait -> connect -> ...
+
+The cursor moves only past events that the reader has taken: asking for the next item says that the one before has
+been applied. A daemon that is gone is not started again here: somebody may have stopped it on purpose.
+"""
+
+import asyncio
+import math
+import os
+import random
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from zotd.client.client import Client
+from zotd.client.connection import Feed
+from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
+from zotd.wire.api import Attached, Cursor
+from zotd.wire.events import AnyEvent, ReplayComplete
+
+DEAD_S = 35.0
+"""Silence after which a connection counts as dead: two heartbeats of 15 s were missed, with room to spare."""
+
+BACKOFF_FIRST_S = 0.25
+"""Upper bound of the first delay: a daemon that restarts is back in less than a second."""
+
+BACKOFF_CAP_S = 10.0
+"""Upper bound of every delay; there is no last attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The connection is gone; the next attempt comes in `retry_s` seconds."""
+
+    reason: str
+    retry_s: float
+
+
+Item = Attached | Disconnected | list[AnyEvent]
+"""What a reader gets.
+
+`Attached` after each connection: its `run.partial` and panels replace what is shown of them, since live events are
+not repeated; when its `mode` is `snapshot` and not `resumed`, it replaces everything.
+"""
+
+
+def backoff_s(attempt: int, chance: float) -> float:
+    """Delay before the attempt after `attempt` failures, from 1; `chance` lies in [0, 1).
+
+    Full jitter: clients that lost their daemon together do not come back together.
+    """
+    return chance * min(BACKOFF_CAP_S, BACKOFF_FIRST_S * math.pow(2, min(attempt, 10) - 1))
+
+
+class Follower:
+    """One session, followed for ever, on connections of its own."""
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        after: Cursor | None = None,
+        path: str | None = None,
+        env: Mapping[str, str] | None = None,
+        name: str = "python",
+        can_approve: bool = False,
+    ) -> None:
+        """`after`: where an earlier follower of this session had come to. The rest as for `Client.connect`."""
+        self.cursor = after
+        """Everything up to here has been applied by the reader; None before the first snapshot."""
+        self.client: Client | None = None
+        """For commands; None while there is no connection."""
+        self._session = session_id
+        self._path = path
+        self._env = os.environ if env is None else env
+        self._name = name
+        self._can_approve = can_approve
+        self._failures = 0
+        self._delay_s = 0.0
+
+    async def items(self) -> AsyncGenerator[Item, None]:
+        """Snapshots, batches of events (oldest first, at least one), and news of the connection.
+
+        Close it with `aclosing`. Raises `CallError` when the daemon refuses the session, for example because it was
+        deleted; a lost connection is an item.
+        """
+        while True:
+            async with aclosing(self._one_connection()) as items:
+                async for item in items:
+                    yield item
+            await asyncio.sleep(self._delay_s)
+
+    async def _one_connection(self) -> AsyncGenerator[Item, None]:
+        """Until it is lost; its last item says why."""
+        try:
+            async with aclosing(self._connected()) as items:
+                async for item in items:
+                    yield item
+        except CallError:
+            raise
+        except ClientError as error:
+            self._failures += 1
+            self._delay_s = backoff_s(self._failures, random.random())  # noqa: S311  (no secret)
+            yield Disconnected(str(error), self._delay_s)
+        finally:
+            self.client = None
+
+    async def _connected(self) -> AsyncGenerator[Item, None]:
+        connecting = Client.connect(
+            path=self._path, env=self._env, autostart=False, name=self._name, can_approve=self._can_approve
+        )
+        async with connecting as client:
+            with client.connection.feed(self._session) as feed:
+                snapshot = await client.attach(self._session, after=self.cursor)
+                self.client = client
+                self._failures = 0
+                yield snapshot
+                if snapshot.mode == "snapshot" or self.cursor is None:
+                    self.cursor = Cursor(snapshot.epoch, snapshot.seq)
+                while True:
+                    batch, last = await _next(feed, self.cursor.seq)
+                    yield batch
+                    self.cursor = Cursor(snapshot.epoch, last)
+
+
+def fresh(received: list[AnyEvent], last: int) -> tuple[list[AnyEvent], int]:
+    """Without what was seen up to the `seq` `last`; and the `seq` that this reaches.
+
+    Raises:
+        ConnectionLostError: events are missing in between. Coming back with the cursor gets them.
+    """
+    batch: list[AnyEvent] = []
+    for event in received:
+        seq = event.seq
+        if seq is None or seq <= last:
+            if seq is None or isinstance(event, ReplayComplete):
+                batch.append(event)
+            continue
+        if seq > last + 1 or isinstance(event, ReplayComplete):
+            raise ConnectionLostError(f"events from {last + 1} on are missing")
+        batch.append(event)
+        last = seq
+    return batch, last
+
+
+async def _next(feed: Feed, last: int) -> tuple[list[AnyEvent], int]:
+    """As `fresh`, when there is something; any event at all shows that the connection lives."""
+    while True:
+        try:
+            async with asyncio.timeout(DEAD_S):
+                received = await feed.batch()
+        except TimeoutError as error:
+            raise NoAnswerError(f"zotd has been silent for {DEAD_S:g} s") from error
+        batch, reached = fresh(received, last)
+        if batch:
+            return batch, reached

@@ -1,0 +1,153 @@
+"""The flags of `zot`, and the session that they mean; for its one-shot modes and its chats alike."""
+
+import argparse
+import os
+from collections.abc import Mapping
+
+from zotd.client.blocking import Connection, Json
+from zotd.client.choosing import choose, find, newest
+from zotd.client.environment import shared
+from zotd.client.errors import ClientError
+from zotd.client.fields import child, text
+from zotd.wire.version import PROTOCOL, VERSION
+
+DESCRIPTION = """\
+zot talks to coding agents that live in a daemon, which it starts when none runs.
+
+  zot                       chat in this directory
+  zot "fix the tests"       the same, with a first prompt
+  zot -p "what is this?"    print the answer and leave
+  zot --json "…"            print every event as a line of JSON
+  zot rpc                   serve one session on standard input and output
+"""
+
+EXAMPLES = """\
+examples:
+  git diff | zot -p "review this"
+  zot -c "and now the tests"
+  zot -p --resume s_01JX… "go on" --model claude-sonnet-4-5
+  zot -p --no-session --tools read,grep "where is main?"
+
+Ctrl-C ends the run; a closed terminal does not: the session goes on, `zot -c` comes back to it.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of everything but the subcommands, which `zotd.cli` sees to."""
+    made = argparse.ArgumentParser(
+        prog="zot",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("prompt", nargs="*", help="what to ask; piped input comes before it")
+    made.add_argument("-v", "--version", action="version", version=f"zot {VERSION}")
+    mode = made.add_mutually_exclusive_group()
+    mode.add_argument("-p", "--print", action="store_true", help="print the answer and leave")
+    mode.add_argument("--json", action="store_true", help="print events as lines of JSON")
+    mode.add_argument("--list-models", action="store_true", help="list models that can be used")
+    _add_session_flags(made)
+    _add_settings_flags(made)
+    return made
+
+
+def _add_session_flags(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("session").add_mutually_exclusive_group()
+    group.add_argument(
+        "-c", "--continue", action="store_true", dest="go_on", help="the newest session of this directory"
+    )
+    group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="that session; without ID: choose one")
+    group.add_argument("--session", metavar="ID|NAME", help="that session")
+    group.add_argument("--no-session", action="store_true", help="keep nothing; the session ends with this program")
+
+
+def _add_settings_flags(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("settings")
+    group.add_argument("--provider", help="whose model: anthropic, openai, …")
+    group.add_argument("--model")
+    group.add_argument("--api-key", metavar="KEY", help="kept in memory only")
+    group.add_argument("--base-url", metavar="URL")
+    group.add_argument("--reasoning", metavar="LEVEL", help="off, low, medium, high")
+    group.add_argument("--cwd", default=".", metavar="DIR", help="where the agent works")
+    group.add_argument("--tools", metavar="A,B", help="only these tools")
+    group.add_argument("--no-tools", action="store_true")
+    group.add_argument("--max-steps", type=_positive, metavar="N")
+    group.add_argument("--system-prompt", metavar="TEXT")
+    group.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
+    group.add_argument("-e", "--ext", action="append", metavar="PATH", help="an extension; may be repeated")
+    group.add_argument("--no-ext", action="store_true", help="start no extension")
+
+
+def _positive(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def working_directory(args: argparse.Namespace) -> str:
+    """The real path of `--cwd`.
+
+    Raises:
+        ClientError: there is no such directory.
+    """
+    path = os.path.realpath(str(args.cwd))
+    if not os.path.isdir(path):
+        raise ClientError(f"there is no directory {path}")
+    return path
+
+
+def settings(args: argparse.Namespace) -> Json:
+    """What `session.create` and `session.configure` share; only what was asked for."""
+    tools = None if args.tools is None else [name for name in str(args.tools).split(",") if name]
+    wanted: Json = {
+        "provider": args.provider,
+        "model": args.model,
+        "reasoning": args.reasoning,
+        "base_url": args.base_url,
+        "system_prompt": args.system_prompt,
+        "append_system_prompt": args.append_system_prompt,
+        "tools": tools,
+        "no_tools": args.no_tools or None,
+        "max_steps": args.max_steps,
+        "extensions": [os.path.realpath(path) for path in args.ext] if args.ext else None,
+        "no_ext": args.no_ext or None,
+        "secrets": {"api_key": args.api_key} if args.api_key else None,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def hello(connection: Connection, name: str, *, can_approve: bool = False, role: str | None = None) -> Json:
+    """Say who we are; what the daemon says of itself."""
+    client = {"name": name, "kind": name, "version": VERSION}
+    return connection.call("hello", client=client, protocol=[PROTOCOL, PROTOCOL], role=role, can_approve=can_approve)
+
+
+def open_session(connection: Connection, args: argparse.Namespace, env: Mapping[str, str]) -> Json:
+    """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`."""
+    cwd = working_directory(args)
+    found = _existing(connection, args, cwd)
+    wanted = settings(args)
+    variables = shared(env)
+    if found is None:
+        if args.no_session:
+            wanted["ephemeral"] = True
+        created = connection.call("session.create", wanted, cwd=cwd, env=variables)
+        session = child(created, "session")
+        after = {"epoch": created.get("epoch"), "seq": created.get("seq")}
+        connection.call("attach", session=text(session, "id"), after=after)
+        return session
+    if wanted:
+        found = connection.call("session.configure", wanted, session=text(found, "id"))
+    connection.call("attach", session=text(found, "id"), limit=1, env=variables)
+    return found
+
+
+def _existing(connection: Connection, args: argparse.Namespace, cwd: str) -> Json | None:
+    if args.go_on:
+        return newest(connection, cwd)
+    if args.resume == "":
+        return choose(connection, cwd)
+    word = args.resume or args.session
+    return find(connection, word) if word else None

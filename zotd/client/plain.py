@@ -1,0 +1,128 @@
+"""A session's events as text, one after the other: for pipes, screen readers and the plain chat. No colour."""
+
+from collections.abc import Callable
+
+from zotd.client.blocking import Json
+from zotd.client.fields import child, spoken, text
+
+SUMMARY_CHARS = 100
+"""How much of a call's arguments, or of a failed result, is shown on its line."""
+
+_CONTROL = {code: None for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
+_BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+
+
+def harmless(words: str) -> str:
+    """Without control characters and changes of direction: what a model writes cannot steer a terminal."""
+    return words.translate(_CONTROL | _BIDI)
+
+
+class Plain:
+    """Remembers where the cursor is, so that each thing starts on a line of its own."""
+
+    def __init__(self) -> None:
+        self._in_line = False
+        self._streamed = False
+
+    def text(self, event: Json) -> str:
+        """What to print for the next event; empty for most."""
+        match event.get("type"):
+            case "assistant_start":
+                self._streamed = False
+                return ""
+            case "text_delta":
+                self._streamed = True
+                return self._inline(text(event, "delta"))
+            case "assistant_message":
+                return "" if self._streamed else self._line(spoken(event))
+            case "user_message":
+                return self._line(_quoted(event))
+            case kind:
+                note = _NOTES.get(str(kind))
+                return self._line(note(event)) if note else ""
+
+    def message(self, message: Json) -> str:
+        """What to print for a message of a snapshot; nothing for the results of tools."""
+        match message.get("role"):
+            case "user":
+                return self._line(_quoted(message))
+            case "assistant":
+                return self._line(spoken(message))
+            case _:
+                return ""
+
+    def end(self) -> str:
+        """What ends the line that is open, if one is."""
+        return self._break()
+
+    def _inline(self, words: str) -> str:
+        words = harmless(words)
+        if words:
+            self._in_line = not words.endswith("\n")
+        return words
+
+    def _line(self, words: str) -> str:
+        return f"{self._break()}{harmless(words)}\n" if words else ""
+
+    def _break(self) -> str:
+        ended = "\n" if self._in_line else ""
+        self._in_line = False
+        return ended
+
+
+def _quoted(message: Json) -> str:
+    return "> " + spoken(message).replace("\n", "\n> ")
+
+
+def _call(event: Json) -> str:
+    values = [value for value in child(event, "args").values() if isinstance(value, str | int | float)]
+    return f"* {text(event, 'name')} {_short(' '.join(str(value) for value in values))}"
+
+
+def _result(event: Json) -> str:
+    return f"  failed: {_short(spoken(event))}" if event.get("is_error") is True else ""
+
+
+def _step_end(event: Json) -> str:
+    match event.get("stop"):
+        case "error":
+            return f"error: {text(event, 'error')}"
+        case "aborted":
+            return "(aborted)"
+        case _:
+            return ""
+
+
+def _error(event: Json) -> str:
+    return f"error: {text(event, 'message')}"
+
+
+def _retry(event: Json) -> str:
+    return f"({text(event, 'reason')}; trying again in {text(event, 'delay_s')} s)"
+
+
+def _own_text(event: Json) -> str:
+    return text(event, "text")
+
+
+_NOTES: dict[str, Callable[[Json], str]] = {
+    "tool_call": _call,
+    "tool_result": _result,
+    "turn_end": _step_end,
+    "error": _error,
+    "blocked": _error,
+    "compact_done": lambda _: "(compacted)",
+    "retry": _retry,
+    "interrupted": _own_text,
+    "notice": _own_text,
+    "guard_note": _own_text,
+    "ext_display": _own_text,
+    "ext_notify": lambda event: f"{text(event, 'extension')}: {text(event, 'message')}",
+    "approval_requested": lambda event: f"(waits for approval: {text(event, 'tool')})",
+}
+"""Events that are a line; empty ones are left out."""
+
+
+def _short(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 1] + "…"

@@ -1,0 +1,62 @@
+"""One prompt from its acceptance to its end, with Ctrl-C in between."""
+
+import signal
+from collections.abc import Callable
+
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import CallError, ClientError
+from zotd.client.fields import maybe_text
+from zotd.client.interrupts import InterruptedBySignal
+from zotd.client.runs import Run, of_run
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+ABORT_S = 5.0
+"""How long an aborted run may take to say that it has ended; it takes milliseconds."""
+
+Show = Callable[[bytes, Json], None]
+"""Takes the lines of a run and what is in them."""
+
+
+def start(connection: Connection, session: str, prompt: str, when_busy: str | None = None) -> Run:
+    """Give an attached session an input."""
+    started = connection.call("prompt", session=session, message=prompt, when_busy=when_busy)
+    return Run(maybe_text(started, "input"), maybe_text(started, "run"))
+
+
+def follow(connection: Connection, session: str, run: Run, show: Show) -> int:
+    """Show a run to its end: 0; or end it, when Ctrl-C comes, and show how it ends: `INTERRUPTED`.
+
+    Other signals and a lost output are raised by the connection's `Watch`, and leave the run alone.
+    """
+    try:
+        for line, event in of_run(run, session, connection.lines()):
+            show(line, event)
+    except InterruptedBySignal as interruption:
+        if interruption.number != signal.SIGINT:
+            raise
+        _abort(connection, session, run, show)
+        return INTERRUPTED
+    return 0
+
+
+def _abort(connection: Connection, session: str, run: Run, show: Show) -> None:
+    try:
+        if not _withdraw(connection, session, run):
+            connection.call("abort", session=session, timeout_s=ABORT_S)
+            for line, event in of_run(run, session, connection.lines(ABORT_S)):
+                show(line, event)
+    except (ClientError, InterruptedBySignal):
+        return  # pressed again, or the daemon has no more to say
+
+
+def _withdraw(connection: Connection, session: str, run: Run) -> bool:
+    """Take an input back that has not started: `abort` would end somebody else's run."""
+    if run.started or run.run_id is not None:
+        return False
+    try:
+        connection.call("queue.withdraw", session=session, input=run.input_id, timeout_s=ABORT_S)
+    except CallError:
+        return False  # it has started just now
+    return True

@@ -1,0 +1,61 @@
+"""Composes the system prompt; whoever calls has read the files.
+
+The text of one session changes only when its files, tools or settings do, not from step to step, so that a
+provider's prompt cache keeps hitting. The date has no time of day for the same reason.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+IDENTITY = """\
+You are zot, a coding agent at work on the user's own machine, with tools that read and change files and run commands.
+
+- Look before you change: read the file, then edit it. Prefer small edits to rewriting.
+- Do what was asked, whole and no more. Say plainly what you did, what you did not do and what failed.
+- Check your work with the project's own tests or commands when there are any.
+- Paths may be relative to the working directory. Do not guess at content you have not seen.
+- Answer in the user's language, briefly; no preamble."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """An `AGENTS.md`; `path` is shown to the model."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillLine:
+    """A skill as the prompt lists it."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a system prompt is made of."""
+
+    cwd: str
+    date: str
+    base: str | None = None
+    """Replaces the identity: `--system-prompt` or `SYSTEM.md`."""
+    appended: Sequence[str] = ()
+    context_files: Sequence[ContextFile] = ()
+    skills: Sequence[SkillLine] = ()
+
+
+def compose(parts: Parts) -> str:
+    """The system prompt."""
+    sections = [IDENTITY if parts.base is None else parts.base, *parts.appended]
+    if parts.context_files:
+        sections.append("# Instructions of the user and of this project\nLater ones are more specific and win.")
+        sections += [
+            f'<instructions file="{file.path}">\n{file.text.strip()}\n</instructions>' for file in parts.context_files
+        ]
+    if parts.skills:
+        lines = [f"- {skill.name}: {skill.description}" for skill in parts.skills]
+        sections.append("# Skills\nCall the tool `skill` with a name before you do such work.\n" + "\n".join(lines))
+    sections.append(f"Working directory: {parts.cwd}\nDate: {parts.date}")
+    return "\n\n".join(section for section in sections if section)

@@ -1,0 +1,304 @@
+"""One agent run, from an accepted input to its end, as a state machine without I/O.
+
+    begin -> [compacting] -> calling -> (waiting -> calling)* -> tools -> calling ... -> ended
+
+`receive(input)` returns what the caller has to do, in order. Every action that has an answer carries an id, and an
+answer with an id that is not awaited any more (late, repeated, cancelled) changes nothing: that is what makes an
+abort at any moment safe. Exactly one `End` comes out of a run; after it nothing does.
+
+Source: `spec/rpc.md` 2 (order of events, abort, step limit), `spec/durability.md` 2 (retries).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zotd.core import retry
+from zotd.core.retry import Failure, ModelError
+
+# --- inputs ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The run starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The provider has begun to answer: from here on nothing is repeated silently."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call of a reply."""
+
+    id: str
+    parallel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """The reply is complete and recorded. `context`: tokens that the request and the reply took."""
+
+    attempt: int
+    calls: Sequence[Call]
+    context: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The request failed; `random` in [0, 1) spreads the retries."""
+
+    attempt: int
+    error: ModelError
+    random: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """The delay before a retry is over."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A call has its result, which is recorded."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The transcript was summarised, or could not be (`error`)."""
+
+    attempt: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Somebody wants the run to end now."""
+
+
+Input = Begin | Opened | Replied | Failed | Waited | Finished | Compacted | Abort
+
+# --- actions --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Call the model; answer with Opened and then Replied or Failed."""
+
+    attempt: int
+    step: int
+    number: int
+    """Which try of this step, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait, then answer Waited."""
+
+    attempt: int
+    delay_s: float
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Summarise the transcript, then answer Compacted."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End what Send, Wait or Compact with this id started; its answer is not awaited any more."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Run these calls side by side; answer Finished for each."""
+
+    calls: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelCalls:
+    """Cut these calls short; each still answers Finished."""
+
+    calls: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Record a result for a call that does not run; no answer."""
+
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The run is over. `stop` is `end_turn`, `error` or `aborted`.
+
+    `open_step`: the last step has no `turn_end` yet. `error` is for people.
+    """
+
+    stop: str
+    open_step: bool
+    error: str | None = None
+
+
+Action = Send | Wait | Compact | Cancel | Start | CancelCalls | Skip | End
+
+
+class Turn:
+    """The machine of one run."""
+
+    def __init__(self, *, max_steps: int | None, context: int, compact_from: int | None) -> None:
+        """`context`: tokens that the last request took; at `compact_from` the transcript is summarised first."""
+        self._max_steps = max_steps
+        self._context = context
+        self._compact_from = compact_from
+        self._attempt = 0
+        self._awaited: int | None = None
+        self._opened = False
+        self._step = 0
+        self._number = 0
+        self._compacted_for = -1
+        self._batches: list[list[str]] = []
+        self._running: set[str] = set()
+        self._aborted = False
+        self._ended = False
+
+    @property
+    def step(self) -> int:
+        """The model call that runs or ran last, from 1; 0 before the first."""
+        return self._step
+
+    @property
+    def awaited(self) -> int | None:
+        """The attempt whose answer counts; any other is stale."""
+        return self._awaited
+
+    def receive(self, event: Input) -> list[Action]:
+        """What follows from `event`, in order."""
+        if self._ended:
+            return []
+        match event:
+            case Begin():
+                return self._next_step() if self._step == 0 else []
+            case Abort():
+                return self._abort()
+            case Finished(call):
+                return self._finished(call)
+            case Opened(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | Compacted(attempt):
+                return self._answered(event) if attempt == self._awaited else []
+
+    def _answered(self, event: Opened | Replied | Failed | Waited | Compacted) -> list[Action]:
+        match event:
+            case Opened():
+                self._opened = True
+                return []
+            case Replied():
+                return self._replied(event)
+            case Failed():
+                return self._failed(event)
+            case Waited():
+                return self._send()
+            case Compacted(_, error):
+                if error is not None:
+                    return self._end("error", error=error)
+                return self._send()
+
+    def _next_step(self) -> list[Action]:
+        if self._max_steps is not None and self._step >= self._max_steps:
+            message = f"the step limit of {self._max_steps} is reached; the next prompt goes on from here"
+            return self._end("error", error=message, open_step=False)
+        self._step += 1
+        self._number = 0
+        if self._compact_from is not None and self._context >= self._compact_from:
+            return self._compact()
+        return self._send()
+
+    def _send(self) -> list[Action]:
+        self._number += 1
+        self._opened = False
+        return [Send(self._expect(), self._step, self._number)]
+
+    def _compact(self) -> list[Action]:
+        self._compacted_for = self._step
+        self._context = 0
+        return [Compact(self._expect())]
+
+    def _replied(self, reply: Replied) -> list[Action]:
+        self._awaited = None
+        self._context = reply.context
+        if not reply.calls:
+            return self._end("end_turn", open_step=False)
+        self._batches = _batches(reply.calls)
+        return self._next_batch()
+
+    def _failed(self, failed: Failed) -> list[Action]:
+        error = failed.error
+        if error.failure is Failure.CONTEXT and self._compacted_for != self._step and not self._opened:
+            return self._compact()
+        delay = None if self._opened else retry.delay_s(error, self._number, failed.random)
+        if delay is None:
+            return self._end("error", error=error.sentence)
+        return [Wait(self._expect(), delay, self._number, error.sentence)]
+
+    def _next_batch(self) -> list[Action]:
+        if not self._batches:
+            return self._next_step()
+        batch = self._batches.pop(0)
+        self._running = set(batch)
+        return [Start(batch)]
+
+    def _finished(self, call: str) -> list[Action]:
+        if call not in self._running:
+            return []
+        self._running.remove(call)
+        if self._running:
+            return []
+        return self._end("aborted", open_step=True) if self._aborted else self._next_batch()
+
+    def _abort(self) -> list[Action]:
+        if self._aborted:
+            return []
+        self._aborted = True
+        skipped: list[Action] = [Skip(call) for batch in self._batches for call in batch]
+        self._batches = []
+        if self._running:
+            return [CancelCalls(sorted(self._running)), *skipped]
+        cancel: list[Action] = [] if self._awaited is None else [Cancel(self._awaited)]
+        return [*cancel, *self._end("aborted", open_step=True)]
+
+    def _end(self, stop: str, *, error: str | None = None, open_step: bool = True) -> list[Action]:
+        self._ended = True
+        self._awaited = None
+        return [End(stop, open_step, error)]
+
+    def _expect(self) -> int:
+        self._attempt += 1
+        self._awaited = self._attempt
+        return self._attempt
+
+
+def _batches(calls: Sequence[Call]) -> list[list[str]]:
+    """Neighbours that may run side by side together, the others alone, in the model's order."""
+    batches: list[list[str]] = []
+    beside = False
+    for call in calls:
+        if call.parallel and beside:
+            batches[-1].append(call.id)
+        else:
+            batches.append([call.id])
+        beside = call.parallel
+    return batches

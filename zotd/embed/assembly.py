@@ -1,0 +1,71 @@
+"""Puts the parts together that every program of ours needs which runs sessions: the daemon, `zot rpc`, a Runtime."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from zotd.config import Config
+from zotd.providers.catalog import Catalog
+from zotd.providers.connect import Providers
+from zotd.sessions.manager import Manager, Spawn, Terms
+from zotd.sessions.models import Defaults, Keys, Models
+from zotd.sessions.planner import Desk, Planner
+from zotd.store import credentials
+from zotd.store.journal import Journal
+from zotd.store.key_command import KeyCommand
+
+MODELS_FILE = "models.json"
+CREDENTIALS_FILE = "auth.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What was built; `close` lets go of it."""
+
+    manager: Manager
+    models: Models
+    catalog: Catalog
+    close: Callable[[], Awaitable[None]]
+
+
+def assemble(
+    *,
+    home: Path,
+    env: Mapping[str, str],
+    config: Config,
+    journal: Journal | None,
+    spawn: Spawn,
+    addressed: bool,
+) -> Parts:
+    """A manager and what it works with. `addressed`: as in `sessions.manager.Terms`."""
+    catalog = Catalog.load(home / MODELS_FILE)
+    providers = Providers(catalog, env)
+    models = Models(
+        catalog=catalog,
+        providers=providers,
+        keys=Keys(
+            stored=partial(credentials.load, home / CREDENTIALS_FILE),
+            command=_key_command(config, env),
+            inherited={name: env[name] for name in catalog.key_variables() if name in env},
+        ),
+        defaults=Defaults(
+            provider=config.provider,
+            model=config.model,
+            base_urls={name: row.base_url for name, row in config.providers.items() if row.base_url},
+        ),
+    )
+    planner = Planner(models, Desk(home=home, user=Path.home(), compact_at=config.compact_at))
+    terms = Terms(
+        environment=env,
+        unload_s=config.limits.session_unload_s,
+        reasoning=config.reasoning,
+        max_steps=config.max_steps,
+        addressed=addressed,
+    )
+    manager = Manager(journal=journal, models=models, planner=planner, spawn=spawn, terms=terms)
+    return Parts(manager, models, catalog, providers.close)
+
+
+def _key_command(config: Config, env: Mapping[str, str]) -> Callable[[str], Awaitable[str | None]] | None:
+    return KeyCommand(config.api_key_command, env=env).key if config.api_key_command else None

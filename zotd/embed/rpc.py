@@ -1,0 +1,88 @@
+"""`zot rpc`: the agent as a subprocess that any language can drive (`spec/rpc.md` 2).
+
+One process is one directory, one model, one session that is not stored. It ends when standard input has closed and
+the work in flight is done.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+
+from zotd import config
+from zotd.api.dispatch import Dispatcher
+from zotd.api.methods import HANDLERS
+from zotd.api.stdio import StdioDoor
+from zotd.embed.runtime import Runtime
+from zotd.embed.standard import open_output, read_input
+from zotd.wire.errors import CommandError
+
+TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)
+
+FAILED = 1
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `zot rpc` with these arguments (without `rpc`); the result is the exit code."""
+    options = vars(_parser().parse_args(argv))
+    try:
+        return asyncio.run(_serve({name: value for name, value in options.items() if value is not None}))
+    except CommandError as error:
+        sys.stderr.write(f"zot: {error.sentence}\n")
+    except config.ConfigError as error:
+        sys.stderr.write(f"zot: {error}\n")
+    return FAILED
+
+
+async def _serve(options: Mapping[str, object]) -> int:
+    async with Runtime.open(options) as runtime:
+        output = await open_output()
+        door = StdioDoor(
+            runtime.session,
+            output.transport,
+            dispatcher=Dispatcher(runtime.manager, HANDLERS),
+            spawn=runtime.spawn,
+            token=os.environ.get(TOKEN),
+        )
+        output.flow = door
+        signals: list[int] = []
+
+        def stop(number: int) -> None:
+            signals.append(number)
+            door.finished.set()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        read_input(door.received, door.ended)
+        await door.finished.wait()
+        if signals:
+            runtime.abort()
+        await runtime.session.stopped()
+        await output.close()
+        if signals:
+            return 128 + signals[0]
+        return FAILED if door.refused else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="zot rpc",
+        description="Drive an agent through standard input and output: one JSON object per line.",
+        epilog="""example: echo '{"type":"prompt","message":"hello"}' | zot rpc --provider anthropic""",
+    )
+    parser.add_argument("--provider", help="anthropic, openai, ... (zot --list-models names them)")
+    parser.add_argument("--model")
+    parser.add_argument("--cwd", help="directory to work in; default: this one")
+    parser.add_argument("--api-key")
+    parser.add_argument("--base-url")
+    parser.add_argument("--system-prompt", help="instead of zot's own")
+    parser.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
+    parser.add_argument("--reasoning", help="off, minimum, low, medium, high, xhigh or max")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="model calls a prompt may take")
+    parser.add_argument("--no-tools", action="store_true", default=None)
+    parser.add_argument("--tools", type=lambda text: text.split(","), metavar="NAMES", help="only these, by commas")
+    parser.add_argument("--ext", "-e", action="append", dest="extensions", metavar="PATH", help="may be repeated")
+    parser.add_argument("--no-ext", action="store_true", default=None)
+    return parser

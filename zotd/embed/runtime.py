@@ -1,0 +1,217 @@
+"""An agent inside your own program: one session, without a daemon and without a journal.
+
+    async with Runtime.open({"provider": "anthropic"}) as runtime:
+        async for event in runtime.prompt("fix the failing test"):
+            ...
+
+Open one for each project; they share nothing. `zotd.embed.blocking.BlockingRuntime` is the same without asyncio.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from zotd import config, paths
+from zotd.embed.assembly import assemble
+from zotd.sessions.manager import Manager, Spawn
+from zotd.sessions.session import Session
+from zotd.tasks import contain
+from zotd.wire import events
+from zotd.wire.api import ModelInfo, PromptImage, Secrets, SessionCreate, Started
+from zotd.wire.base import convert
+from zotd.wire.content import Message, Tokens
+from zotd.wire.errors import Code, CommandError
+
+
+class BusyError(Exception):
+    """A prompt or a compaction of this runtime is under way; wait for its `Done`, or abort it."""
+
+
+class Runtime:
+    """One agent session. Its methods belong to the event loop that opened it."""
+
+    def __init__(self, manager: Manager, session: Session, spawn: Spawn) -> None:
+        """Use `Runtime.open`."""
+        self.manager = manager
+        self.session = session
+        self.spawn = spawn
+        """Starts a named task that ends with the runtime at the latest."""
+        self._busy = False
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, options: Mapping[str, object] | None = None, *, env: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Self]:
+        """A runtime, for as long as the block runs; what runs at its end is aborted.
+
+        `options` are the fields of `wire.api.SessionCreate` (`cwd`, `provider`, `model`, `base_url`, `tools`,
+        `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `reasoning`), and `api_key`. Without `cwd`
+        it is where the program runs. `env` is the environment of tools and a source of keys; default: the program's.
+
+        Raises:
+            CommandError: no such model, no key, no such directory; one sentence says what, and what to do.
+            ConfigError: `$ZOT_HOME/config.toml` cannot be used.
+        """
+        variables = dict(os.environ if env is None else env)
+        home = Path(paths.zot_home(variables))
+        loaded = config.load(home / "config.toml", variables)
+        async with _owned_tasks() as spawn:
+            parts = assemble(home=home, env=variables, config=loaded.config, journal=None, spawn=spawn, addressed=False)
+            try:
+                yield cls(parts.manager, await parts.manager.create(_create(options or {})), spawn)
+            finally:
+                await parts.manager.stop()
+                await parts.close()
+
+    # --- talking ------------------------------------------------------------------------------------------------------
+
+    async def prompt(self, text: str, images: Sequence[PromptImage] = ()) -> AsyncGenerator[events.Event, None]:
+        """Every event of one prompt; the last one is `Done`. Leaving the loop early aborts the run.
+
+        Raises:
+            BusyError: something else is under way.
+            CommandError: the prompt was not taken.
+        """
+
+        def send(accepted: Callable[[Started], None]) -> Coroutine[object, object, None]:
+            return self.session.prompt(text, images, sender="", when_busy="reject", accepted=accepted)
+
+        async for event in self._follow(send):
+            yield event
+
+    async def compact(self, instructions: str = "") -> AsyncGenerator[events.Event, None]:
+        """Every event of a compaction: `CompactDone` or `Error`, then `Done`. Raises like `prompt`."""
+        async for event in self._follow(lambda accepted: self.session.compact(instructions, accepted=accepted)):
+            yield event
+
+    def abort(self) -> None:
+        """End what runs now; its events end with `Done` as always."""
+        self.session.abort()
+
+    async def set_model(self, model: str) -> None:
+        """Another model of the same provider, from the next prompt on.
+
+        Raises:
+            CommandError: the provider has no such model, or a prompt is under way.
+        """
+        old = self.session.ledger.row.settings
+        if not self.manager.models.known(old.provider, model) and old.base_url is None:
+            raise CommandError(Code.NOT_FOUND, f'unknown model "{model}" (provider {old.provider})')
+        settings = msgspec.structs.replace(old, model=model)
+        changes = events.SessionChanged(self.session.state, model=model)
+        await self.session.configure(settings, self.session.ledger.row.name, accepted=_nothing, changes=changes)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """`idle` or `running`."""
+        return self.session.state
+
+    @property
+    def messages(self) -> list[Message]:
+        """The transcript as the model sees it, with image data."""
+        return self.session.messages(full=True)
+
+    @property
+    def usage(self) -> Tokens:
+        """Tokens and money so far."""
+        return self.session.ledger.row.usage
+
+    @property
+    def models(self) -> list[ModelInfo]:
+        """The models of the provider."""
+        return self.manager.models.listed(self.session.ledger.row.settings.provider, self.session.environment)
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    async def _follow(
+        self, send: Callable[[Callable[[Started], None]], Coroutine[object, object, None]]
+    ) -> AsyncGenerator[events.Event, None]:
+        with self._alone():
+            inbox = _Inbox()
+            self.session.ledger.subscribe(inbox)
+            try:
+                await send(_told)
+                event: events.Event | None = None
+                while not isinstance(event, events.Done):
+                    event = await inbox.events.get()
+                    yield event
+            finally:
+                self.session.ledger.unsubscribe(inbox)
+                self.session.abort()
+                await self.session.stopped()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self._busy:
+            raise BusyError("this runtime is busy; wait for Done, abort, or open another one")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+
+class _Inbox:
+    """Keeps events for a reader in this process; unbounded, because the reader asked for every one of them."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[events.Event] = asyncio.Queue()
+
+    def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
+        """Keep them."""
+        del data, last_seq
+        for event in shown:
+            self.events.put_nowait(event)
+
+    def live(self, shown: Sequence[events.Event], data: bytes) -> None:
+        """Keep them."""
+        del data
+        for event in shown:
+            self.events.put_nowait(event)
+
+
+@asynccontextmanager
+async def _owned_tasks() -> AsyncIterator[Callable[[str, Coroutine[object, object, None]], None]]:
+    """A way to start named tasks; those that still run at the end of the block are cancelled."""
+    running: set[asyncio.Task[None]] = set()
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as group:
+
+        def spawn(name: str, work: Coroutine[object, object, None]) -> None:
+            task = group.create_task(contain(name, work), name=name)
+            running.add(task)
+            task.add_done_callback(running.discard)
+
+        try:
+            yield spawn
+        except Exception as error:  # noqa: BLE001  (raised below as it is: the group would wrap it)
+            failure = error
+        finally:
+            for task in running:
+                task.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _create(options: Mapping[str, object]) -> SessionCreate:
+    fields = {"cwd": str(Path.cwd()), **{name: value for name, value in options.items() if value is not None}}
+    key = fields.pop("api_key", None)
+    params = convert(fields, SessionCreate)
+    cwd = str(Path(params.cwd).resolve())
+    return msgspec.structs.replace(params, cwd=cwd, secrets=Secrets(str(key)) if key else None)
+
+
+def _told(_: Started) -> None:
+    """Nobody waits for a response."""
+
+
+def _nothing() -> None:
+    """Nobody waits for a response."""

@@ -1,0 +1,149 @@
+"""Where files live (`spec/rpc.md` 3): the daemon and its clients find the same places in the same environment.
+
+Each function takes the environment as a mapping. Loads nothing that a bare interpreter has not loaded already:
+`zotctl ping` pays for every import.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+
+MAX_SOCKET_PATH = 103
+"""Longest socket path in bytes: macOS has room for 104 with the closing NUL, Linux for 108."""
+
+PRIVATE = 0o700
+"""Mode of every directory that is made here."""
+
+_HASH_DIGITS = 16
+"""64 bits of a path's digest: two homes of one user never meet."""
+
+
+class UnsafePathError(Exception):
+    """A directory is not as private as it must be; the message is one sentence that names it."""
+
+
+def zot_home(env: Mapping[str, str]) -> str:
+    """The absolute directory of everything that is kept: database, configuration, logs. It may not exist yet.
+
+    A relative `$XDG_STATE_HOME` counts as unset, as the XDG specification wants it.
+    """
+    home = env.get("ZOT_HOME")
+    if home:
+        return os.path.abspath(home)
+    state = env.get("XDG_STATE_HOME", "")
+    if os.path.isabs(state):
+        return os.path.join(state, "zot")
+    user = env.get("HOME") or os.path.expanduser("~")
+    if sys.platform == "darwin":
+        return os.path.join(user, "Library", "Application Support", "zot")
+    return os.path.join(user, ".local", "state", "zot")
+
+
+def socket_path(env: Mapping[str, str]) -> str:
+    """The absolute path of the daemon's socket, at most `MAX_SOCKET_PATH` bytes long.
+
+    `$ZOTD_SOCKET`; else `run/zotd.sock` in `$ZOT_HOME` when that is set; else `zotd.sock` in `runtime_dir`. What is
+    too long for a socket becomes a name made of its digest, in `runtime_dir`.
+    """
+    path = _wanted_socket(env)
+    return path if _fits(path) else _hashed_socket(path, env)
+
+
+def runtime_dir(env: Mapping[str, str]) -> str:
+    """The user's own directory for sockets; it may not exist yet.
+
+    `$XDG_RUNTIME_DIR/zot`, unless that variable is relative or names no directory of this user (cron, `sudo -E`):
+    then `zot-UID` in `$TMPDIR`, and when that is no directory either, in `/tmp`.
+    """
+    return _runtime_dirs(env)[0]
+
+
+def start_lock(socket: str) -> str:
+    """The file that is locked while somebody starts the daemon of `socket`."""
+    return os.path.join(os.path.dirname(socket), "start.lock")
+
+
+def start_log(env: Mapping[str, str]) -> str:
+    """What a daemon says on its standard error when a client has started it."""
+    return os.path.join(zot_home(env), "logs", "start.log")
+
+
+def check_private_dir(path: str) -> None:
+    """Make sure that `path` is a directory of this user that nobody else can enter; make it when it is missing.
+
+    Parents that are missing are made with mode 0700 too. What exists is never changed, only judged.
+
+    Raises:
+        UnsafePathError: it is a symbolic link, no directory, somebody else's, open to others, or cannot be made.
+    """
+    try:
+        make_private_dir(path)
+        found = os.lstat(path)
+    except OSError as error:
+        raise UnsafePathError(f"cannot make the directory {path}: {error.strerror}") from error
+    if not stat.S_ISDIR(found.st_mode):
+        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a directory"
+        raise UnsafePathError(f"{path} is {what}: remove it, or choose another place with ZOT_HOME")
+    if found.st_uid != os.geteuid():
+        raise UnsafePathError(f"{path} belongs to user {found.st_uid}: choose another place with ZOT_HOME")
+    if found.st_mode & 0o077:
+        raise UnsafePathError(f"{path} is open to other users: close it with `chmod 700 {path}`")
+
+
+def make_private_dir(path: str) -> None:
+    """Make the directory `path` and its missing parents with mode 0700; an existing one is left as it is.
+
+    Raises `OSError` when it cannot be made.
+    """
+    try:
+        os.mkdir(path, PRIVATE)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        make_private_dir(os.path.dirname(path))  # os.makedirs would give parents the umask's mode
+        make_private_dir(path)
+
+
+def _wanted_socket(env: Mapping[str, str]) -> str:
+    chosen = env.get("ZOTD_SOCKET")
+    if chosen:
+        return os.path.abspath(chosen)
+    if env.get("ZOT_HOME"):
+        return os.path.join(zot_home(env), "run", "zotd.sock")
+    return os.path.join(runtime_dir(env), "zotd.sock")
+
+
+def _fits(path: str) -> bool:
+    return len(os.fsencode(path)) <= MAX_SOCKET_PATH
+
+
+def _hashed_socket(path: str, env: Mapping[str, str]) -> str:
+    import hashlib  # noqa: PLC0415  (2 ms that only an over-long path has to pay)
+
+    # The real path, so that two spellings of one place meet.
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
+    names = [os.path.join(folder, f"{digest[:_HASH_DIGITS]}.sock") for folder in _runtime_dirs(env)]
+    return next(filter(_fits, names), names[-1])
+
+
+def _runtime_dirs(env: Mapping[str, str]) -> list[str]:
+    """Best first; the last one is always short enough."""
+    folders = []
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime) and _is_mine(runtime):
+        folders.append(os.path.join(runtime, "zot"))
+    mine = f"zot-{os.geteuid()}"
+    temporary = env.get("TMPDIR", "")
+    if os.path.isabs(temporary) and os.path.isdir(temporary):
+        folders.append(os.path.join(temporary, mine))
+    folders.append(os.path.join("/tmp", mine))  # noqa: S108  (check_private_dir refuses one that is not ours)
+    return folders
+
+
+def _is_mine(folder: str) -> bool:
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()

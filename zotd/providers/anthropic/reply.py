@@ -1,0 +1,230 @@
+"""The Messages API's stream, translated; see the API's documentation, "Streaming messages".
+
+message_start (content_block_start content_block_delta* content_block_stop)* message_delta message_stop
+"""
+
+import msgspec
+
+from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, Text, Thinking
+from zotd.core.retry import ModelError
+from zotd.providers.shared import Events, Target, cut, reported
+from zotd.wire.content import Tokens
+
+_REASONS = {
+    "tool_use": "tool_use",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+"""All others end the turn."""
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+class _MessageStart(msgspec.Struct, tag="message_start"):
+    message: _Message
+
+
+class _Block(msgspec.Struct):
+    type: str
+    name: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    data: str = ""
+
+
+class _BlockStart(msgspec.Struct, tag="content_block_start"):
+    index: int
+    content_block: _Block
+
+
+class _TextDelta(msgspec.Struct, tag="text_delta", gc=False):
+    text: str
+
+
+class _ArgsDelta(msgspec.Struct, tag="input_json_delta", gc=False):
+    partial_json: str
+
+
+class _ThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
+    thinking: str
+
+
+class _SignatureDelta(msgspec.Struct, tag="signature_delta", gc=False):
+    signature: str
+
+
+class _BlockDelta(msgspec.Struct, tag="content_block_delta"):
+    index: int
+    delta: _TextDelta | _ArgsDelta | _ThinkingDelta | _SignatureDelta
+
+
+class _BlockStop(msgspec.Struct, tag="content_block_stop"):
+    index: int
+
+
+class _Stop(msgspec.Struct):
+    stop_reason: str | None = None
+
+
+class _MessageDelta(msgspec.Struct, tag="message_delta"):
+    delta: _Stop
+    usage: _Usage | None = None
+
+
+class _MessageStop(msgspec.Struct, tag="message_stop"):
+    pass
+
+
+class _Error(msgspec.Struct, tag="error"):
+    error: object
+
+
+class _Unknown(msgspec.Struct):
+    type: str
+
+
+_Event = _BlockDelta | _BlockStart | _BlockStop | _MessageStart | _MessageDelta | _MessageStop | _Error
+
+_decode = msgspec.json.Decoder(_Event).decode
+
+
+class ReplyReader:
+    """Turns the bytes of one answer into parts."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._events = Events()
+        self._blocks: dict[int, _Block] = {}
+        self._tokens = Tokens()
+        self._reason: str | None = None
+        self._written_call: int | None = None
+        self.stopped = False
+
+    def feed(self, chunk: bytes) -> list[Part]:
+        """The parts that these bytes complete; `ModelError` for a reported error, and for what is not its format."""
+        return self._translate(self._events.feed(chunk))
+
+    def end(self) -> list[Part]:
+        """The last parts; `ModelError` when the stream has ended before `message_stop`."""
+        parts = self._translate(self._events.end())
+        if not self.stopped:
+            raise cut(self._target, "the stream ended in the middle")
+        return parts
+
+    def _translate(self, events: list[bytes]) -> list[Part]:
+        parts: list[Part] = []
+        for data in events:
+            try:
+                event = _decode(data)
+            except msgspec.ValidationError:
+                self._check_unknown(data)
+                continue
+            except msgspec.DecodeError as error:
+                raise self._garbled() from error
+            if type(event) is _BlockDelta:  # by far the most frequent: no dispatch, no call
+                delta = event.delta
+                if type(delta) is _TextDelta:
+                    parts.append(Text(delta.text))
+                else:
+                    self._delta(event, parts)
+            else:
+                self._other(event, parts)
+        return parts
+
+    def _delta(self, event: _BlockDelta, parts: list[Part]) -> None:
+        match event.delta:
+            case _ArgsDelta(text):
+                if text and self._open(event.index).type == "tool_use":
+                    parts.append(CallArgs(event.index, text))
+            case _ThinkingDelta(text):
+                parts.append(Thinking(text))
+            case _SignatureDelta(signature):
+                self._open(event.index).signature += signature
+            case _TextDelta():
+                pass
+
+    def _other(self, event: _Event, parts: list[Part]) -> None:
+        match event:
+            case _MessageStart(message):
+                self._count(message.usage, parts)
+            case _BlockStart(index, block):
+                self._start(index, block, parts)
+            case _BlockStop(index):
+                self._stop(index, parts)
+            case _MessageDelta(delta, usage):
+                self._reason = delta.stop_reason or self._reason
+                self._end_call(parts)
+                self._count(usage, parts)
+            case _MessageStop():
+                self.stopped = True
+                self._end_call(parts)
+                parts.append(Stopped(_REASONS.get(self._reason or "", "end_turn")))
+            case _Error(error):
+                raise reported(self._target, error)
+            case _BlockDelta():
+                pass
+
+    def _start(self, index: int, block: _Block, parts: list[Part]) -> None:
+        self._end_call(parts)
+        self._blocks[index] = block
+        if block.type == "tool_use":
+            parts.append(CallStart(index, block.name))
+        elif block.type == "text" and block.text:
+            parts.append(Text(block.text))
+        elif block.type == "thinking" and block.thinking:
+            parts.append(Thinking(block.thinking))
+
+    def _stop(self, index: int, parts: list[Part]) -> None:
+        block = self._open(index)
+        if block.type == "tool_use":
+            self._written_call = index
+        elif block.type == "thinking":
+            parts.append(Signature(signature=block.signature))
+        elif block.type == "redacted_thinking":
+            parts.append(Signature(redacted=block.data))
+
+    def _end_call(self, parts: list[Part]) -> None:
+        """A block also stops when `max_tokens` cuts it; whether a call is whole shows only in what comes after it."""
+        if self._written_call is not None and _REASONS.get(self._reason or "") != "length":
+            parts.append(CallEnd(self._written_call))
+        self._written_call = None
+
+    def _count(self, usage: _Usage | None, parts: list[Part]) -> None:
+        """`message_delta` repeats or raises what `message_start` said; what it leaves out stays."""
+        if usage is None:
+            return
+        known = self._tokens
+        self._tokens = Tokens(
+            known.input if usage.input_tokens is None else usage.input_tokens,
+            known.output if usage.output_tokens is None else usage.output_tokens,
+            known.cache_read if usage.cache_read_input_tokens is None else usage.cache_read_input_tokens,
+            known.cache_write if usage.cache_creation_input_tokens is None else usage.cache_creation_input_tokens,
+        )
+        parts.append(Counted(self._tokens))
+
+    def _open(self, index: int) -> _Block:
+        block = self._blocks.get(index)
+        if block is None:
+            raise self._garbled()
+        return block
+
+    def _check_unknown(self, data: bytes) -> None:
+        """New kinds of events and deltas come without notice and may be ignored (API versioning policy)."""
+        try:
+            msgspec.json.decode(data, type=_Unknown)
+        except msgspec.DecodeError as error:
+            raise self._garbled() from error
+
+    def _garbled(self) -> ModelError:
+        return cut(self._target, "it sent something that is not its own format")

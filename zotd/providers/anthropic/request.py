@@ -1,0 +1,137 @@
+"""A model call as a request of the Messages API, in bytes."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import msgspec
+
+from zotd.core.ports import ModelRequest, ToolSpec
+from zotd.providers.shared import Preamble, Target, Transcript, parameters
+from zotd.wire.content import Block, Image, Message, Text, Thinking, ToolCall, ToolResult
+
+OUTPUT_TOKENS = 28_000
+"""`max_tokens` when nobody asks for another: older models refuse a request whose input and `max_tokens` together
+exceed the context window, and with compaction at 85 % of 200,000 tokens this much is left."""
+
+BUDGETS = {"minimum": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_000}
+"""Thinking tokens of models that take a budget; 1,024 is the API's least."""
+
+EFFORTS = {"minimum": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
+"""`output_config.effort` of models that decide themselves how much to think."""
+
+_BUDGETED = re.compile(r"claude-(3|(opus|sonnet|haiku)-4-(\d{8}|[0-5]\b))")
+"""Models that take a budget; the later ones refuse it (Opus 4.7 and on) or advise against it."""
+
+_WITHOUT_XHIGH = re.compile(r"claude-(opus|sonnet)-4-6\b")
+"""Models that know no effort between `high` and `max`."""
+
+_CACHED = b',"cache_control":{"type":"ephemeral"}}'
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RequestWriter:
+    """Writes the requests of one run; each message, the system prompt and the tools are encoded once."""
+
+    def __init__(self, target: Target) -> None:
+        self._model = target.model
+        self._extra = b"".join(_encode(k) + b":" + _encode(v) + b"," for k, v in target.vendor.extra.items())
+        self._preamble = Preamble(_preamble)
+        self._transcript = Transcript(_fragment)
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The request's JSON."""
+        thinking, budget = self._thinking(request)
+        limit = self._model.max_output or OUTPUT_TOKENS
+        tokens = request.max_output or min(limit, OUTPUT_TOKENS + budget)
+        fragments = self._transcript.encoded(request.messages)
+        head = b'{"model":%b,"max_tokens":%d,"stream":true,' % (_encode(self._model.id), max(tokens, budget + 1))
+        messages = b",".join(_messages(request.messages, fragments))
+        return b"".join(
+            (head, thinking, self._extra, self._preamble.encoded(request), b'"messages":[', messages, b"]}")
+        )
+
+    def _thinking(self, request: ModelRequest) -> tuple[bytes, int]:
+        """The fields that make it think, and the tokens that they take from its output."""
+        if not self._model.reasoning or request.reasoning not in BUDGETS:
+            return b"", 0
+        if not _BUDGETED.match(self._model.id):
+            effort = EFFORTS[request.reasoning]
+            if effort == "xhigh" and _WITHOUT_XHIGH.match(self._model.id):
+                effort = "high"
+            return b'"thinking":{"type":"adaptive"},"output_config":{"effort":"%b"},' % effort.encode(), 0
+        if not _may_think(request.messages):
+            return b"", 0
+        budget = BUDGETS[request.reasoning]
+        return b'"thinking":{"type":"enabled","budget_tokens":%d},' % budget, budget
+
+
+def _may_think(messages: Sequence[Message]) -> bool:
+    """Whether a budget is allowed: not when tools answer an assistant message that was written without thinking."""
+    if messages[-1].role != "tool":
+        return True
+    asking = next((m for m in reversed(messages) if m.role == "assistant"), None)
+    return asking is not None and any(isinstance(b, Thinking) and (b.signature or b.redacted) for b in asking.content)
+
+
+def _preamble(request: ModelRequest) -> bytes:
+    fields = b""
+    if request.system.strip():
+        fields += b'"system":[' + _cached(_encode({"type": "text", "text": request.system})) + b"],"
+    if request.tools:
+        fields += b'"tools":[' + _cached(b",".join(_tool(spec) for spec in request.tools)) + b"],"
+    return fields
+
+
+def _tool(spec: ToolSpec) -> bytes:
+    return _encode({"name": spec.name, "description": spec.description, "input_schema": parameters(spec)})
+
+
+def _messages(messages: Sequence[Message], fragments: Sequence[bytes]) -> Iterable[bytes]:
+    """The vendor's messages: between two of the assistant everything, tools' results first, is one of role `user`.
+
+    Messages without any content that the API takes vanish.
+    """
+    roles = ("assistant" if message.role == "assistant" else "user" for message in messages)
+    pairs = [(role, fragment) for role, fragment in zip(roles, fragments, strict=True) if fragment]
+    if pairs and pairs[-1][0] == "user":
+        pairs[-1] = ("user", _cached(pairs[-1][1]))
+    for role, group in groupby(pairs, key=lambda pair: pair[0]):
+        yield b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(fragment for _, fragment in group))
+
+
+def _cached(objects: bytes) -> bytes:
+    """`objects` with a cache breakpoint in the last one: what comes up to it, the vendor's cache holds next time.
+
+    The three breakpoints (tools, system, transcript) are within the API's four.
+    """
+    return objects[:-1] + _CACHED
+
+
+def _fragment(message: Message) -> bytes:
+    """The message's content as JSON objects with commas between them; empty when nothing of it can be sent."""
+    return b",".join(_encode(block) for block in map(_block, message.content) if block)
+
+
+def _block(block: Block) -> dict[str, object] | None:
+    match block:
+        case Text(text):
+            return {"type": "text", "text": text} if text.strip() else None  # the API refuses blank ones
+        case Image(mime_type, _, data):
+            return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
+        case Thinking():
+            return _thinking(block)
+        case ToolCall(id, name, args):
+            return {"type": "tool_use", "id": id, "name": name, "input": args}
+        case ToolResult(id, is_error, content):
+            blocks = [b for b in map(_block, content) if b]
+            return {"type": "tool_result", "tool_use_id": id, "is_error": is_error, "content": blocks}
+
+
+def _thinking(block: Thinking) -> dict[str, object] | None:
+    if block.redacted:
+        return {"type": "redacted_thinking", "data": block.redacted}
+    if block.signature:
+        return {"type": "thinking", "thinking": block.text, "signature": block.signature}
+    return None  # another vendor's

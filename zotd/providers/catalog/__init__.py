@@ -1,0 +1,193 @@
+"""Vendors and models: what there is, what it can do, what it costs. Data only; nothing here uses the network.
+
+Three layers, later ones win: the rows of `vendors`, the data of `genai-prices` with `figures`, and the user's
+`$ZOT_HOME/models.json`:
+
+    {"providers": [{"name": "acme", "base_url": "https://llm.acme.example/v1", "key_env": ["ACME_KEY"],
+                    "api": "openai", "default_model": "acme-1", …any other field of `Vendor`}],
+     "models":    [{"id": "acme-1", "provider": "acme", "context_window": 128000, "max_output": 8192,
+                    "reasoning": false, "prices": {"input": 1.0, "output": 4.0, "cache_read": 0.1, "cache_write": 1.25}}]}
+
+Prices are USD for a million tokens. What a model's row leaves out comes from the other layers.
+"""
+
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from zotd.providers.catalog import prices
+from zotd.providers.catalog.figures import chats, figures
+from zotd.providers.catalog.vendors import VENDORS
+from zotd.providers.shared import Vendor
+from zotd.wire.api import ModelInfo
+from zotd.wire.base import BadFrameError, Frozen, decode
+from zotd.wire.content import Tokens
+
+LOCAL = "local"
+"""The vendor whose server is a child of ours."""
+
+SMOL = "smollm2-135m"
+"""The local model that comes as a package; too small to call tools without examples."""
+
+LOCAL_CONTEXT = 8192
+"""Tokens that the local server is started with; more would cost memory for little."""
+
+log = logging.getLogger(__name__)
+
+
+class Prices(Frozen, frozen=True):
+    """USD for a million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+
+class ModelRow(Frozen, frozen=True, kw_only=True):
+    """A model of `models.json`; None: as the other layers say."""
+
+    id: str
+    provider: str
+    context_window: int | None = None
+    max_output: int | None = None
+    reasoning: bool | None = None
+    few_shot: bool | None = None
+    prices: Prices | None = None
+
+
+class Overlay(Frozen, frozen=True):
+    """The document `models.json`."""
+
+    providers: tuple[Vendor, ...] = ()
+    models: tuple[ModelRow, ...] = ()
+
+
+class Catalog:
+    """All vendors and models. Its methods that look at models load `genai-prices` once: see `preload`."""
+
+    def __init__(self, overlay: Overlay, *, local_model: str | None = None, problem: str | None = None) -> None:
+        """`local_model`: a GGUF file to use instead of the packaged model."""
+        self.problem = problem
+        """Why `models.json` is not in use, one sentence; None when it is, or there is none."""
+        self._local_model = local_model or SMOL
+        self._vendors = {vendor.name: vendor for vendor in (*VENDORS, *overlay.providers)}
+        names = {alias: vendor.name for vendor in self._vendors.values() for alias in vendor.aliases}
+        self._aliases = {alias: name for alias, name in names.items() if alias not in self._vendors}
+        self._rows = {(self._name(row.provider), row.id): row for row in overlay.models}
+
+    @classmethod
+    def load(cls, models_json: Path | None) -> "Catalog":
+        """The catalog with the user's file; a bad one is left out with a warning, a missing one is none."""
+        overlay, problem = _read(models_json)
+        if problem:
+            log.warning("%s", problem)
+        return cls(overlay, local_model=os.environ.get("ZOT_LOCAL_MODEL"), problem=problem)
+
+    @staticmethod
+    def preload() -> None:
+        """Load what the methods below need; blocks for 0.2 s, meant for a thread."""
+        prices.preload()
+
+    def vendors(self) -> list[Vendor]:
+        """All vendors, the user's last."""
+        return list(self._vendors.values())
+
+    def vendor(self, name: str) -> Vendor | None:
+        """The vendor of that name or alias."""
+        return self._vendors.get(self._name(name))
+
+    def key_variables(self) -> frozenset[str]:
+        """The environment variables that may hold any vendor's key."""
+        return frozenset(variable for vendor in self._vendors.values() for variable in vendor.key_env)
+
+    def default_model(self, provider: str) -> str:
+        """The model to use when nobody names one; empty when there is no such vendor, or it has no default."""
+        vendor = self.vendor(provider)
+        if vendor is None:
+            return ""
+        return self._local_model if vendor.name == LOCAL else vendor.default_model
+
+    def models(self, provider: str) -> list[ModelInfo]:
+        """The vendor's models that are known to chat, sorted by id; none for an unknown vendor.
+
+        Others may exist: vendors add models faster than price lists do, and a local server has its own.
+        """
+        vendor = self.vendor(provider)
+        if vendor is None:
+            return []
+        known = {id_: window for id_, window in _listed(vendor) if chats(id_)}
+        known |= dict.fromkeys((id_ for name, id_ in self._rows if name == vendor.name), 0)
+        if vendor.name == LOCAL:
+            known |= {SMOL: LOCAL_CONTEXT, self._local_model: LOCAL_CONTEXT}
+        return [self._info(vendor, id_, window) for id_, window in sorted(known.items())]
+
+    def find(self, provider: str, model: str) -> ModelInfo | None:
+        """The model, also under a dated or otherwise longer id; None when nobody knows it.
+
+        A model that is not known may still exist: see `assumed`.
+        """
+        vendor = self.vendor(provider)
+        if vendor is None or not model:
+            return None
+        if vendor.name == LOCAL:
+            return self._info(vendor, model, LOCAL_CONTEXT)
+        window = prices.context_window(vendor.prices, model) if vendor.prices else None
+        if window is None and (vendor.name, model) not in self._rows:
+            return None
+        return self._info(vendor, model, window or 0)
+
+    def assumed(self, provider: str, model: str) -> ModelInfo:
+        """The model as `find` has it, or as its name lets expect."""
+        max_output, reasoning = figures(model)
+        return self.find(provider, model) or ModelInfo(model, self._name(provider), 0, max_output, reasoning)
+
+    def price(self, provider: str, model: str, tokens: Tokens) -> Tokens:
+        """The same tokens with `cost_usd`; 0 when the price is unknown."""
+        vendor = self.vendor(provider)
+        row = self._rows.get((self._name(provider), model))
+        if row is not None and row.prices is not None:
+            cost = _cost(row.prices, tokens)
+        elif vendor is not None and vendor.prices:
+            cost = prices.cost_usd(vendor.prices, model, tokens)
+        else:
+            cost = 0.0
+        return msgspec.structs.replace(tokens, cost_usd=cost)
+
+    def _name(self, name: str) -> str:
+        return self._aliases.get(name, name)
+
+    def _info(self, vendor: Vendor, model: str, window: int) -> ModelInfo:
+        max_output, reasoning = figures(model)
+        few_shot = vendor.name == LOCAL and model == SMOL
+        row = self._rows.get((vendor.name, model)) or ModelRow(id=model, provider=vendor.name)
+        return ModelInfo(
+            model,
+            vendor.name,
+            window if row.context_window is None else row.context_window,
+            max_output if row.max_output is None else row.max_output,
+            reasoning if row.reasoning is None else row.reasoning,
+            few_shot if row.few_shot is None else row.few_shot,
+        )
+
+
+def _listed(vendor: Vendor) -> Iterable[tuple[str, int]]:
+    return prices.listed(vendor.prices) if vendor.prices else ()
+
+
+def _cost(rates: Prices, tokens: Tokens) -> float:
+    dollars = tokens.input * rates.input + tokens.output * rates.output
+    return (dollars + tokens.cache_read * rates.cache_read + tokens.cache_write * rates.cache_write) / 1_000_000
+
+
+def _read(path: Path | None) -> tuple[Overlay, str | None]:
+    try:
+        overlay = decode(path.read_bytes(), Overlay) if path is not None else Overlay()
+    except FileNotFoundError:
+        return Overlay(), None
+    except (OSError, BadFrameError) as error:
+        return Overlay(), f"The models of {path} are not in use: {error}; correct the file and restart."
+    return overlay, None

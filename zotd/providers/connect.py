@@ -1,0 +1,178 @@
+"""Opens models: checks what was chosen, loads the vendor's SDK when it is first needed, shares its connections."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from zotd.core.ports import ModelRequest
+from zotd.core.reply import Part
+from zotd.core.retry import Failure, ModelError
+from zotd.providers.catalog import LOCAL, SMOL, Catalog
+from zotd.providers.few_shot import shortened
+from zotd.providers.local import Local
+from zotd.providers.shared import Client, Conversation, Target, Vendor
+from zotd.wire.api import ModelInfo
+from zotd.wire.content import Tokens
+
+APIS: Mapping[str, str] = {"anthropic": "zotd.providers.anthropic", "openai": "zotd.providers.openai"}
+"""The modules that speak a model API, by the name that `Vendor.api` gives it; imported at first use."""
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts that no proxy can reach for us, whatever the environment says."""
+
+NO_KEY = "none"
+"""Sent where no key is needed: the SDKs insist on one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a session runs on."""
+
+    provider: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    """Instead of the vendor's own; such a server is asked without a key when none is given."""
+
+
+class Providers:
+    """Opens models and owns what they share: SDK clients with their connections, and the local server."""
+
+    def __init__(self, catalog: Catalog, env: Mapping[str, str]) -> None:
+        """`env`: the environment for the local server; any vendor's keys are taken out of it."""
+        self._catalog = catalog
+        secret = catalog.key_variables()
+        self._local = Local(SMOL, {name: value for name, value in env.items() if name not in secret})
+        self._clients: dict[tuple[str, str, str], Client] = {}
+
+    def connect(self, choice: Choice) -> "Connection":
+        """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
+
+        Raises:
+            ModelError: there is no such provider, no key (`NO_KEY`), or the URL is none.
+        """
+        vendor = self._catalog.vendor(choice.provider)
+        if vendor is None or vendor.api not in APIS:
+            names = ", ".join(known.name for known in self._catalog.vendors() if known.api in APIS)
+            raise ModelError(Failure.REFUSED, f"There is no provider {choice.provider}; choose one of {names}.")
+        if not choice.model:
+            raise ModelError(Failure.REFUSED, f"No model is chosen for {vendor.title}; choose one with --model.")
+        checked = replace(choice, provider=vendor.name, base_url=_url(vendor, choice), api_key=_key(vendor, choice))
+        return Connection(self, self._catalog, vendor, checked)
+
+    async def warm(self, provider: str) -> None:
+        """Load what the provider's first request will need, in a thread: up to 2 s, worth having before the prompt."""
+        vendor = self._catalog.vendor(provider)
+        if vendor is not None and vendor.api in APIS:
+            await asyncio.to_thread(importlib.import_module, APIS[vendor.api])
+            await asyncio.to_thread(self._catalog.preload)
+
+    async def close(self) -> None:
+        """Close all connections and stop the local server; requests that still run fail."""
+        clients = list(self._clients.values())
+        self._clients.clear()
+        try:
+            for client in clients:
+                await client.close()
+        finally:
+            await self._local.close()
+
+    async def client(self, api: str, base_url: str, api_key: str) -> Client:
+        """The SDK's client for that URL and key."""
+        key = (api, base_url, api_key)
+        if key not in self._clients:
+            # Both the import (seconds) and the client (its TLS context, 20 ms) would stop every session.
+            made = await asyncio.to_thread(_make_client, *key)
+            # Another session may have been faster; a client that was never used has nothing to close.
+            self._clients.setdefault(key, made)
+        return self._clients[key]
+
+    async def local(self, model: str) -> tuple[str, str]:
+        """URL and key of the local server that runs `model`, started when none runs."""
+        server = await self._local.server(model)
+        return f"{server.url}/v1", server.key
+
+
+class Connection:
+    """One model, opened for one run (`core.ports.Model`)."""
+
+    def __init__(self, providers: Providers, catalog: Catalog, vendor: Vendor, choice: Choice) -> None:
+        """`choice` is checked: it has a URL and a key, or is for the local server, which brings its own."""
+        self._providers = providers
+        self._catalog = catalog
+        self._vendor = vendor
+        self._choice = choice
+        self._info: ModelInfo | None = None
+        self._conversation: Conversation | None = None
+        self._opened_url = ""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
+        """As `core.ports.Model.stream`."""
+        conversation = await self._open()
+        if self._model().few_shot:
+            request = shortened(request)
+        async with aclosing(conversation.stream(request)) as chunks:
+            async for parts in chunks:
+                yield parts
+
+    def price(self, tokens: Tokens) -> Tokens:
+        """As `core.ports.Model.price`."""
+        return self._catalog.price(self._vendor.name, self._choice.model, tokens)
+
+    @property
+    def context_window(self) -> int:
+        """As `core.ports.Model.context_window`."""
+        return self._model().context_window
+
+    def _model(self) -> ModelInfo:
+        if self._info is None:
+            self._info = self._catalog.assumed(self._vendor.name, self._choice.model)
+        return self._info
+
+    async def _open(self) -> Conversation:
+        """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""
+        base_url, api_key = self._choice.base_url or "", self._choice.api_key or NO_KEY
+        if not base_url:
+            base_url, api_key = await self._providers.local(self._choice.model)
+        if self._conversation is None or base_url != self._opened_url:
+            client = await self._providers.client(self._vendor.api, base_url, api_key)
+            self._conversation = client.open(Target(self._vendor, base_url, self._model()))
+            self._opened_url = base_url
+        return self._conversation
+
+
+def _make_client(api: str, base_url: str, api_key: str) -> Client:
+    Catalog.preload()
+    module = importlib.import_module(APIS[api])
+    use_proxy = urlsplit(base_url).hostname not in LOOPBACK
+    client: Client = module.Client(base_url=base_url, api_key=api_key, use_proxy=use_proxy)
+    return client
+
+
+def _url(vendor: Vendor, choice: Choice) -> str | None:
+    """Where the vendor is asked; None: the local server says it."""
+    if choice.base_url is None and vendor.name == LOCAL:
+        return None
+    url = choice.base_url or vendor.base_url
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ModelError(
+            Failure.REFUSED, f"{url} is no base URL for {vendor.title}; it begins with https:// or http://."
+        )
+    return url
+
+
+def _key(vendor: Vendor, choice: Choice) -> str:
+    key = (choice.api_key or "").strip()
+    if not key and vendor.key_env and choice.base_url is None:
+        raise ModelError(Failure.NO_KEY, f"There is no API key for {vendor.title}; {vendor.key_ways}.")
+    if not key.isascii() or not key.isprintable():
+        raise ModelError(Failure.AUTH, f"The API key for {vendor.title} has characters that no key has; copy it again.")
+    return key or NO_KEY

@@ -1,0 +1,28 @@
+"""What the API modules share; the only part of `zotd.providers` that they import."""
+
+from zotd.providers.shared.failures import answered, cut, reported, silent, unreachable
+from zotd.providers.shared.sse import Events, EventTooLongError
+from zotd.providers.shared.streaming import parts
+from zotd.providers.shared.transcript import Preamble, Transcript, parameters
+from zotd.providers.shared.vendors import CONNECT_S, DRAIN_S, SILENCE_S, Client, Conversation, Target, Vendor
+
+__all__ = [
+    "CONNECT_S",
+    "DRAIN_S",
+    "SILENCE_S",
+    "Client",
+    "Conversation",
+    "EventTooLongError",
+    "Events",
+    "Preamble",
+    "Target",
+    "Transcript",
+    "Vendor",
+    "answered",
+    "cut",
+    "parameters",
+    "parts",
+    "reported",
+    "silent",
+    "unreachable",
+]

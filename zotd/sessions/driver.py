@@ -1,0 +1,364 @@
+"""Carries out one run: what `core.turn` decides becomes model requests, tool calls, records and events.
+
+One coroutine (`run`) owns the turn and writes every record but one; the tasks it starts only report back. Records
+gather in `_pending` and are committed where `spec/durability.md` 1 wants them: with the next attempt, before a call
+that is not safe, and at the end of the run; results that nothing waits for go out at once, unsynced.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from zotd import ids
+from zotd.clock import rfc3339
+from zotd.core import compaction, records, turn
+from zotd.core.ports import Model, ModelRequest, Tool, ToolContext, ToolOutcome
+from zotd.core.reply import Assembler
+from zotd.core.retry import TRIES, Failure, ModelError
+from zotd.sessions.calls import NOT_STARTED, Calls, failure
+from zotd.sessions.ledger import Ledger, Shown
+from zotd.sessions.summary import Summary, summarise
+from zotd.wire import events
+from zotd.wire.api import Partial, RunInfo, ToolUse
+from zotd.wire.content import Block, Text, Tokens, ToolCall, visible
+
+log = logging.getLogger(__name__)
+
+Report = Callable[[], Sequence[turn.Action]]
+"""What a task of the run found, told to the turn by the coroutine that owns it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run works with; fixed when it starts."""
+
+    model: Model
+    settings: records.Settings
+    tools: Mapping[str, Tool]
+    system: str
+    compact_at: float
+    """Part of the context window from which on the transcript is summarised first."""
+    tool_context: Callable[[str, Callable[[str], None]], ToolContext]
+    """From a call's id and where its progress goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a run starts with."""
+
+    input: records.Input
+    new: bool
+    """The input is not in the journal yet: it gets there with the first attempt, in one commit."""
+    accepted: Callable[[], None] | None = None
+    """Called at that commit, before any event is shown."""
+    before: Sequence[events.Event] = ()
+    """Events that go before the user's message."""
+
+
+class Driver:
+    """One run of one session."""
+
+    def __init__(self, run: str, ledger: Ledger, plan: Plan) -> None:
+        self.id = run
+        self._ledger = ledger
+        self._plan = plan
+        self._turn = turn.Turn(
+            max_steps=plan.settings.max_steps,
+            context=ledger.row.context,
+            compact_from=compaction.tokens_limit(plan.model.context_window, plan.compact_at),
+        )
+        self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
+        self._calls = Calls(tools=plan.tools, context=self._call_context, ended=self._call_ended)
+        self._specs = tuple(tool.spec for tool in plan.tools.values())
+        self._started = rfc3339()
+        self._input: records.Input | None = None
+        self._accepted: Callable[[], None] | None = None
+        self._before: Sequence[events.Event] = ()
+        self._pending: list[Shown] = []
+        self._usage: Tokens | None = None
+        self._context: int | None = None
+        self._request: asyncio.Task[None] | None = None
+        self._assembler: Assembler | None = None
+        """The reply that is arriving; None outside of a request."""
+        self._stop: str | None = None
+        self._state = "running"
+
+    async def run(self, start: Start) -> str:
+        """Run until the end; returns how it ended: `end_turn`, `error` or `aborted`.
+
+        When the journal cannot write, an ExceptionGroup with a StorageError comes out; nothing that was told is lost.
+        """
+        self._input, self._accepted, self._before = start.input, start.accepted, start.before
+        if start.new:
+            self._pending.append(Shown(start.input))
+        self._tell(turn.Begin())
+        async with asyncio.TaskGroup() as tasks:
+            while self._stop is None:
+                report = await self._reports.get()
+                for action in report():
+                    await self._carry_out(action, tasks)
+                await self._flush()
+        return self._stop
+
+    def abort(self) -> None:
+        """End the run now; harmless when it is ending already."""
+        self._tell(turn.Abort())
+
+    def info(self) -> RunInfo:
+        """The run as a snapshot shows it."""
+        reply = self._assembler
+        calls = reply.open_calls() if reply else []
+        uses = [ToolUse(call.id, call.name, "".join(call.args)) for call in calls]
+        return RunInfo(self.id, self._turn.step, self._started, Partial(reply.text() if reply else "", uses))
+
+    # --- carrying out -----------------------------------------------------------------------------------------
+
+    async def _carry_out(self, action: turn.Action, tasks: asyncio.TaskGroup) -> None:
+        match action:
+            case turn.Send():
+                self._pending.append(self._attempt(action))
+                await self._flush(durable=True)
+                self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
+            case turn.Wait(attempt, delay_s, number, reason):
+                self._ledger.live([events.Retry(number, TRIES, round(delay_s, 3), reason, session=self._ledger.label)])
+                self._request = tasks.create_task(self._wait(attempt, delay_s), name=f"retry of {self.id}")
+            case turn.Compact(attempt):
+                self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
+            case turn.Cancel():
+                self._cancel_request()
+            case turn.Start(keys):
+                started = self._calls.started(self.id, keys)
+                self._pending += [Shown(record) for record in started]
+                await self._flush(durable=bool(started))
+                self._calls.start(keys, tasks)
+            case turn.CancelCalls(keys):
+                self._calls.cut(keys)
+            case turn.Skip(key):
+                self._record_result(key, failure(NOT_STARTED))
+            case turn.End():
+                self._record_end(action)
+                self._state = "idle"
+                await self._flush(durable=True)
+                self._stop = action.stop
+
+    async def _flush(self, *, durable: bool = False) -> None:
+        """Commit what is pending, in one transaction, and wait until it is shown."""
+        if not self._pending:
+            return
+        items, self._pending = self._pending, []
+        usage, self._usage = self._usage, None
+        context, self._context = self._context, None
+        accepted, self._accepted = self._accepted, None
+        await self._ledger.write(
+            items,
+            durable=durable or accepted is not None,
+            usage=usage,
+            context=context,
+            accepted=accepted,
+            state=self._state,
+        )
+
+    def _tell(self, event: turn.Input) -> None:
+        self._reports.put_nowait(partial(self._turn.receive, event))
+
+    # --- model requests ---------------------------------------------------------------------------------------
+
+    def _attempt(self, send: turn.Send) -> Shown:
+        """The record of a request, and the events that begin a step."""
+        shown: list[events.Event] = []
+        first, self._input = self._input, None
+        if first is not None:
+            shown.extend(self._before)
+            content = visible(first.content)
+            shown.append(events.UserMessage(content, first.time, input=first.id, run=self.id))
+        if send.number == 1:
+            shown.append(events.TurnStart(send.step))
+        settings = self._plan.settings
+        record = records.Attempt(
+            time=rfc3339(),
+            run=self.id,
+            step=send.step,
+            number=send.number,
+            provider=settings.provider,
+            model=settings.model,
+            input=first.id if first else None,
+        )
+        return Shown(record, shown)
+
+    async def _stream(self, send: turn.Send) -> None:
+        """Read the reply; shows what arrives, reports the end of it."""
+        settings = self._plan.settings
+        request = ModelRequest(
+            system=self._plan.system,
+            messages=self._ledger.transcript.messages,
+            tools=self._specs,
+            reasoning=settings.reasoning,
+        )
+        assembler = Assembler(self._ledger.label, partial(ids.new, "c"))
+        try:
+            async for parts in self._plan.model.stream(request):
+                if self._assembler is None:
+                    self._assembler = assembler
+                    self._tell(turn.Opened(send.attempt))
+                    await self._record_answer(send)
+                self._ledger.live(assembler.feed(parts))
+        except ModelError as error:
+            self._reports.put_nowait(partial(self._failed, send.attempt, error))
+        except Exception:  # a fault of ours or of a vendor's library must end this run only
+            log.exception("the model request of %s failed", self.id)
+            sentence = f"the request to {settings.provider} failed inside zot; the log says more"
+            self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.REFUSED, sentence)))
+        else:
+            self._reports.put_nowait(partial(self._replied, send))
+
+    async def _record_answer(self, send: turn.Send) -> None:
+        """`assistant_start` comes with the provider's 200 and needs a commit of its own; it is not worth a sync."""
+        settings = self._plan.settings
+        record = records.Attempt(
+            time=rfc3339(),
+            run=self.id,
+            step=send.step,
+            number=send.number,
+            provider=settings.provider,
+            model=settings.model,
+            answered=True,
+        )
+        await self._ledger.write([Shown(record, [events.AssistantStart()])], durable=False)
+
+    def _replied(self, send: turn.Send) -> Sequence[turn.Action]:
+        reply, self._assembler = self._assembler, None
+        if self._turn.awaited != send.attempt or reply is None:
+            return ()
+        if reply.stop == "refusal":
+            self._assembler = reply
+            sentence = f"{self._plan.settings.model} declined to answer; say it differently or use another model"
+            return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
+        content = reply.message()
+        calls = [block for block in content if isinstance(block, ToolCall)]
+        self._record_usage(reply)
+        stop = "tool_use" if calls else (reply.stop or "end_turn")
+        shown: list[events.Event] = [events.ToolCallEvent(call.id, call.name, call.args) for call in calls]
+        self._record_reply(content, stop, [*shown, events.TurnEnd(stop)])
+        expected = self._calls.expect(calls, reply.broken_calls())
+        return self._turn.receive(turn.Replied(send.attempt, expected, self._context or 0))
+
+    def _failed(self, attempt: int, error: ModelError) -> Sequence[turn.Action]:
+        if self._turn.awaited == attempt:
+            self._keep_partial("error")
+        return self._turn.receive(turn.Failed(attempt, error, random.random()))  # noqa: S311  (spreads retries)
+
+    def _cancel_request(self) -> None:
+        if self._request is not None:
+            self._request.cancel()
+        self._keep_partial("aborted")
+
+    def _keep_partial(self, stop: str) -> None:
+        """What came of a reply that was cut: its text stays; calls that nobody has seen complete do not."""
+        reply, self._assembler = self._assembler, None
+        if reply is None:
+            return
+        self._record_usage(reply)
+        text = reply.text()
+        self._record_reply([Text(text)] if text else [], stop, [])
+
+    async def _wait(self, attempt: int, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        self._tell(turn.Waited(attempt))
+
+    # --- compaction -------------------------------------------------------------------------------------------
+
+    async def _compact(self, attempt: int) -> None:
+        try:
+            summary = await summarise(self._plan.model, self._ledger.transcript.messages)
+        except ModelError as error:
+            sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
+            self._tell(turn.Compacted(attempt, sentence))
+        else:
+            self._reports.put_nowait(partial(self._compacted, attempt, summary))
+
+    def _compacted(self, attempt: int, summary: Summary) -> Sequence[turn.Action]:
+        if self._turn.awaited == attempt:
+            self._pending += compaction_records(self.id, self._plan.settings, summary)
+            self._usage = (self._usage or Tokens()) + (summary.tokens or Tokens())
+        return self._turn.receive(turn.Compacted(attempt))
+
+    # --- tool calls -------------------------------------------------------------------------------------------
+
+    def _call_context(self, key: str) -> ToolContext:
+        return self._plan.tool_context(key, partial(self._progress, key))
+
+    def _progress(self, key: str, text: str) -> None:
+        self._ledger.live([events.ToolProgress(key, text, session=self._ledger.label)])
+
+    def _call_ended(self, key: str, outcome: ToolOutcome) -> None:
+        self._reports.put_nowait(partial(self._finished, key, outcome))
+
+    def _finished(self, key: str, outcome: ToolOutcome) -> Sequence[turn.Action]:
+        self._record_result(key, outcome)
+        return self._turn.receive(turn.Finished(key))
+
+    # --- records ----------------------------------------------------------------------------------------------
+
+    def _record_result(self, key: str, outcome: ToolOutcome) -> None:
+        record, event = self._calls.result(self.id, key, outcome)
+        self._pending.append(Shown(record, [event]))
+
+    def _record_usage(self, reply: Assembler) -> None:
+        """One row for each attempt that was answered; without figures when the provider gave none."""
+        tokens = None if reply.tokens is None else self._plan.model.price(reply.tokens)
+        record = usage_row(self.id, self._turn.step, self._plan.settings, tokens)
+        shown: list[events.Event] = []
+        if tokens is not None:
+            self._usage = (self._usage or Tokens()) + tokens
+            self._context = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
+            total = self._ledger.row.usage + self._usage
+            shown.append(
+                events.Usage(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.cost_usd, total)
+            )
+        self._pending.append(Shown(record, shown))
+
+    def _record_reply(self, content: list[Block], stop: str, after: Sequence[events.Event]) -> None:
+        record = records.Reply(time=rfc3339(), run=self.id, step=self._turn.step, content=content, stop=stop)
+        seen = visible(content)
+        shown: list[events.Event] = [events.AssistantMessage(seen, record.time)] if seen else []
+        self._pending.append(Shown(record, [*shown, *after]))
+
+    def _record_end(self, end: turn.End) -> None:
+        """The last events of the run: a record of their own, or the last one's when nothing went wrong."""
+        shown: list[events.Event] = []
+        if end.open_step:
+            shown.append(events.TurnEnd(end.stop, end.error))
+        if end.error is not None:
+            shown.append(events.Error(end.error))
+        shown.append(events.Done(run=self.id))
+        if end.stop == "end_turn" and self._pending:
+            last = self._pending[-1]
+            self._pending[-1] = Shown(last.record, [*last.events, *shown])
+        else:
+            note = records.Note(time=rfc3339(), level="error" if end.error else "info", text=end.error or end.stop)
+            self._pending.append(Shown(note, shown))
+
+
+def usage_row(run: str, step: int, settings: records.Settings, tokens: Tokens | None) -> records.UsageRow:
+    """The record of what one model call took."""
+    return records.UsageRow(
+        time=rfc3339(), run=run, step=step, provider=settings.provider, model=settings.model, tokens=tokens
+    )
+
+
+def compaction_records(run: str, settings: records.Settings, summary: Summary) -> list[Shown]:
+    """A summary as records: what it took, and the record that moves what the model sees."""
+    row = records.UsageRow(
+        time=rfc3339(),
+        run=run,
+        step=0,
+        provider=settings.provider,
+        model=settings.model,
+        tokens=summary.tokens,
+        purpose="compaction",
+    )
+    record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept)
+    return [Shown(row), Shown(record, [events.CompactDone(summary.text)])]

@@ -1,0 +1,35 @@
+"""The environment and the keys that a session got from its client (`spec/rpc.md` 3, Environment and keys).
+
+Key variables never reach a tool: they are taken out and held apart, in memory only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+WITHHELD_PREFIXES = ("ZOTCORE_",)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What tools run in, and what only providers get."""
+
+    variables: Mapping[str, str]
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    """From `--api-key`."""
+
+    @property
+    def trusts_workspace(self) -> bool:
+        """`ZOT_TRUST=1`: this client trusts the code of its working directory."""
+        return self.variables.get("ZOT_TRUST") == "1"
+
+
+def split(env: Mapping[str, str], key_variables: frozenset[str], api_key: str | None) -> Environment:
+    """Tell a client's variables from its keys; tokens of ours go nowhere."""
+    variables = {name: value for name, value in env.items() if not _withheld(name) and name not in key_variables}
+    keys = {name: value for name, value in env.items() if name in key_variables and value}
+    return Environment(variables, keys, api_key)
+
+
+def _withheld(name: str) -> bool:
+    return name.startswith(WITHHELD_PREFIXES) or (name.startswith("ZOT") and name.endswith("_TOKEN"))

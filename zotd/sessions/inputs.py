@@ -1,0 +1,43 @@
+"""A prompt's words and images as content, checked: what is wrong with them is told before anything is accepted."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from zotd.wire.api import PromptImage
+from zotd.wire.content import Block, Image, Text
+from zotd.wire.errors import Code, CommandError
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""What the model vendors take."""
+
+MAX_IMAGE_BYTES = 5 * 1024 * 1024
+"""Of one image, decoded: the smallest of the vendors' limits."""
+
+
+def content(message: str, images: Sequence[PromptImage]) -> list[Block]:
+    """The blocks of a user message.
+
+    Raises:
+        CommandError: no text and no image, or an image that no vendor takes.
+    """
+    blocks: list[Block] = [_image(number, image) for number, image in enumerate(images, 1)]
+    if message.strip():
+        blocks.append(Text(message))
+    if not blocks:
+        raise CommandError(Code.BAD_REQUEST, "the prompt is empty; send text, an image, or both")
+    return blocks
+
+
+def _image(number: int, image: PromptImage) -> Image:
+    if image.mime_type not in IMAGE_TYPES:
+        kinds = ", ".join(kind.removeprefix("image/") for kind in IMAGE_TYPES)
+        raise CommandError(Code.BAD_REQUEST, f'image {number} is "{image.mime_type}"; models take {kinds}')
+    try:
+        size = len(base64.b64decode(image.data, validate=True))
+    except binascii.Error as error:
+        raise CommandError(Code.BAD_REQUEST, f"the data of image {number} is not base64") from error
+    if not 0 < size <= MAX_IMAGE_BYTES:
+        limit = MAX_IMAGE_BYTES // (1024 * 1024)
+        raise CommandError(Code.TOO_LARGE, f"image {number} has {size} bytes; models take 1 byte to {limit} MiB")
+    return Image(image.mime_type, size, image.data)

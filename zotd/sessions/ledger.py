@@ -1,0 +1,233 @@
+"""One session's records and events: numbers them, commits them, and shows them once they are committed.
+
+Whatever changes a session goes through `write`: in one synchronous step the records are numbered, folded into the
+transcript and handed to the journal; their events reach subscribers when the journal says that they are committed,
+in the same order (`spec/rpc.md` 3, Order).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import msgspec
+
+from zotd.core import records
+from zotd.core.ports import Entry, Journal, Row, StorageError
+from zotd.core.records import AnyRecord
+from zotd.core.transcript import Transcript
+from zotd.wire import events
+from zotd.wire.base import ENCODER
+from zotd.wire.content import Tokens
+
+MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResultEvent)
+"""Events that are messages of the history people see."""
+
+
+TITLE_CHARS = 60
+"""Of the first prompt, as a session's name: one column of a list."""
+
+
+class Subscriber(Protocol):
+    """Somebody who follows a session. Both methods return at once and never raise."""
+
+    def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
+        """Events with `seq`, and the same as NDJSON."""
+        ...
+
+    def live(self, shown: Sequence[events.Event], data: bytes) -> None:
+        """Events without `seq`; may be merged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A record, and the events that it shows."""
+
+    record: AnyRecord
+    events: Sequence[events.Event] = ()
+
+
+class Ledger:
+    """The only writer of a session's row, transcript and journal."""
+
+    def __init__(self, row: Row, journal: Journal, transcript: Transcript, *, addressed: bool) -> None:
+        """`addressed`: events carry `session` and `seq`; on stdio they carry neither."""
+        self.row = row
+        self.transcript = transcript
+        self.journal = journal
+        self.failure: StorageError | None = None
+        """Why the journal could not write; what is in memory is ahead of the disk then, and the session is loaded anew."""
+        self._addressed = addressed
+        self._subscribers: dict[Subscriber, None] = {}
+        self._shown_seq = row.seq
+        self._numbers: list[int] = []
+        """Of each message in the transcript: the number of the record that holds its content."""
+        self._inputs: dict[str, int] = {}
+        self._loaded = row.records == 0
+
+    @property
+    def loaded(self) -> bool:
+        """The transcript is in memory. Without it only settings may be written; a long session is then cheap to show."""
+        return self._loaded
+
+    def load(self, stored: Sequence[AnyRecord]) -> None:
+        """Fold the records from number `row.base` on, as the journal has them."""
+        for number, record in enumerate(stored, self.row.base):
+            self._fold(number, record)
+        self._loaded = True
+
+    @property
+    def label(self) -> str | None:
+        """The `session` field of events."""
+        return self.row.id if self._addressed else None
+
+    @property
+    def shown_seq(self) -> int:
+        """`seq` of the last event that subscribers have got."""
+        return self._shown_seq
+
+    @property
+    def followers(self) -> int:
+        """How many subscribers there are."""
+        return len(self._subscribers)
+
+    def title(self, text: str) -> None:
+        """Name a session that has no name after its first prompt; stored with the next record."""
+        if not self.row.name and text.strip():
+            self.row = replace(self.row, name=text.strip().splitlines()[0][:TITLE_CHARS])
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Everything shown after this call goes to `subscriber` too."""
+        self._subscribers[subscriber] = None
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Harmless when it is not subscribed."""
+        self._subscribers.pop(subscriber, None)
+
+    def live(self, shown: Sequence[events.Event]) -> None:
+        """Show events that are not records; they already carry the session."""
+        if not shown or not self._subscribers:
+            return
+        data = ENCODER.encode_lines(shown)
+        for subscriber in list(self._subscribers):
+            subscriber.live(shown, data)
+
+    def write(
+        self,
+        items: Sequence[Shown],
+        *,
+        durable: bool,
+        usage: Tokens | None = None,
+        context: int | None = None,
+        accepted: Callable[[], None] | None = None,
+        **changes: object,
+    ) -> asyncio.Future[None]:
+        """Record `items`; the result is done when they are committed and shown, and fails with StorageError.
+
+        `usage` is added to the session's figures, `context` replaces the size of the last request, `changes` are
+        other fields of the row. `accepted` is called when they are committed, before any event is shown: there the
+        response goes out that has to precede the events it causes.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.failure is not None:
+            done.set_exception(self.failure)
+            return done
+        entries: list[Entry] = []
+        shown: list[events.Event] = []
+        for item in items:
+            entry, stamped = self._seal(item, len(entries), len(shown))
+            entries.append(entry)
+            shown.extend(stamped)
+            if self._loaded:
+                self._fold(entry.number, item.record)
+        self.row = replace(
+            self.row,
+            seq=self.row.seq + len(shown),
+            records=self.row.records + len(entries),
+            messages=len(self.transcript.messages) if self._loaded else self.row.messages,
+            usage=self.row.usage + usage if usage else self.row.usage,
+            context=self.row.context if context is None else context,
+            base=self._base(self.row.records + len(entries)) if self._loaded else self.row.base,
+            updated=items[-1].record.time if items else self.row.updated,
+            **changes,  # type: ignore[arg-type]  # names and types are those of Row
+        )
+        data = b"".join(entry.events for entry in entries)
+        last = self.row.seq
+
+        def finish(error: StorageError | None) -> None:
+            if error is not None:
+                self.failure = error
+            else:
+                if accepted is not None:
+                    accepted()
+                self._show(shown, data, last)
+            if done.done():  # whoever waited was cancelled; what was written is written
+                return
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        self.journal.commit(self.row, entries, durable=durable, done=finish)
+        return done
+
+    def _fold(self, number: int, record: AnyRecord) -> None:
+        before = len(self.transcript.messages)
+        self.transcript.apply(record)
+        match record:
+            case records.Input(id=key):
+                self._inputs[key] = number
+            case records.Compaction(kept=kept):
+                self._numbers = [number, *(self._numbers[-kept:] if kept else [])]
+            case records.Clear():
+                self._numbers = []
+            case records.Attempt(input=str(key)) if len(self.transcript.messages) > before:
+                self._numbers.append(self._inputs.pop(key))
+            case _ if len(self.transcript.messages) > before:
+                self._numbers.append(number)
+            case _:
+                pass
+
+    def _base(self, written: int) -> int:
+        """The first record that a restart has to read: nothing before it is seen by the model or waits."""
+        needed = [self._inputs[key] for key in self.transcript.waiting]
+        needed += self._numbers[:2]  # the second one, when the first stands for a summary
+        return min(needed, default=written + 1)
+
+    def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[Entry, list[events.Event]]:
+        first = self.row.seq + events_before + 1
+        stamped = [self._stamp(event, first + index) for index, event in enumerate(item.events)]
+        entry = Entry(
+            number=self.row.records + records_before + 1,
+            record=item.record,
+            first_seq=first if stamped else 0,
+            last_seq=first + len(stamped) - 1 if stamped else 0,
+            events=ENCODER.encode_lines(stamped) if stamped else b"",
+            messages=sum(isinstance(event, MESSAGE_EVENTS) for event in stamped),
+        )
+        return entry, stamped
+
+    def _stamp(self, event: events.Event, seq: int) -> events.Event:
+        if not self._addressed:
+            return _plain(event)
+        return msgspec.structs.replace(event, session=self.row.id, seq=seq)
+
+    def _show(self, shown: list[events.Event], data: bytes, last: int) -> None:
+        self._shown_seq = last
+        if shown:
+            for subscriber in list(self._subscribers):
+                subscriber.committed(shown, data, last)
+
+
+def _plain(event: events.Event) -> events.Event:
+    """The event as `zot rpc` sends it: without what only the daemon adds (`spec/rpc.md` 2)."""
+    match event:
+        case events.UserMessage():
+            return msgspec.structs.replace(event, input=None, run=None)
+        case events.ToolResultEvent():
+            return msgspec.structs.replace(event, name=None, time=None)
+        case events.Done():
+            return msgspec.structs.replace(event, run=None)
+        case _:
+            return event

@@ -1,0 +1,282 @@
+"""All sessions of one process: creates them, finds them, loads them from the journal, lets them go.
+
+A session is in memory while somebody follows it or something of it runs, and for `unload_s` longer.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from zotd import ids
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.core.ports import Journal, Row
+from zotd.core.records import Settings
+from zotd.core.transcript import Transcript
+from zotd.sessions.environment import Environment, split
+from zotd.sessions.ledger import Ledger, Shown
+from zotd.sessions.models import Models
+from zotd.sessions.planner import Planner, chosen
+from zotd.sessions.session import Session, describe
+from zotd.store.journal import Journal as StoredJournal
+from zotd.store.memory import Memory
+from zotd.wire import events
+from zotd.wire.api import SessionCreate, SessionInfo
+from zotd.wire.errors import Code, CommandError
+
+STOP_S = 5.0
+"""How long a stop waits for runs to end after they were aborted; ending a tool's processes takes under a second."""
+
+MODES = ("yolo",)
+"""Approval modes that this version carries out."""
+
+LAST_USED = "last_used"
+"""The setting under which the vendor and the model used last are kept."""
+
+Spawn = Callable[[str, Coroutine[object, object, None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How sessions are kept."""
+
+    environment: Mapping[str, str]
+    """Of this process, for sessions that were loaded and whose client has not sent its own."""
+    unload_s: float
+    mode: str = "yolo"
+    reasoning: str = "off"
+    max_steps: int | None = None
+    addressed: bool = True
+    """Events carry `session` and `seq`; False on stdio, where prompts are also answered when they start."""
+
+
+class Manager:
+    """Owns the sessions."""
+
+    def __init__(
+        self, *, journal: StoredJournal | None, models: Models, planner: Planner, spawn: Spawn, terms: Terms
+    ) -> None:
+        """`journal`: None when every session is ephemeral. `spawn` starts a named task that outlives its caller."""
+        self.models = models
+        self._journal = journal
+        self._planner = planner
+        self._spawn = spawn
+        self._terms = terms
+        self._sessions: dict[str, Session] = {}
+        self._unloads: dict[str, asyncio.TimerHandle] = {}
+        self._listeners: dict[Callable[[events.Event], None], None] = {}
+
+    @property
+    def loaded(self) -> list[Session]:
+        """The sessions in memory."""
+        return list(self._sessions.values())
+
+    def listen(self, listener: Callable[[events.Event], None]) -> Callable[[], None]:
+        """Tell `listener` of sessions that come, change and go; call the result to stop."""
+        self._listeners[listener] = None
+        return lambda: self._listeners.pop(listener, None)
+
+    # --- finding ------------------------------------------------------------------------------------------------
+
+    async def get(self, session_id: str) -> Session:
+        """A session by id, read from the journal when it is not in memory.
+
+        Raises:
+            CommandError: there is none.
+        """
+        found = self._sessions.get(session_id)
+        if found is not None and found.ledger.failure is None:
+            return found
+        row = await self._journal.row(session_id) if self._journal else None
+        if session_id in self._sessions and self._sessions[session_id].ledger.failure is None:
+            return self._sessions[session_id]  # somebody else has loaded it meanwhile
+        if row is None or self._journal is None:
+            raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; session.list names them')
+        environment = split(self._terms.environment, self.models.catalog.key_variables(), None)
+        session = self._open(row, self._journal, environment, ephemeral=False)
+        if row.state != "idle":
+            await session.load()  # a crash cut something off, or inputs wait: say so before anybody looks
+        return session
+
+    async def page(
+        self, *, cwd: str | None, state: str | None, before: str | None, limit: int
+    ) -> tuple[list[SessionInfo], str | None]:
+        """Sessions, newest first, and what to pass as `before` for the next page."""
+        if self._journal is None:
+            return [self.info(session) for session in self.loaded], None
+        rows, cursor = await self._journal.list(cwd=cwd, state=state, before=before, limit=limit)
+        infos = [self._row_info(row) for row in rows]
+        if before is None:
+            infos = [self.info(s) for s in self.loaded if s.ephemeral and cwd in {None, s.ledger.row.cwd}] + infos
+        return infos, cursor
+
+    def info(self, session: Session) -> SessionInfo:
+        """A session in memory, as lists and snapshots show it."""
+        return session.info(session.ledger.followers)
+
+    async def find(self, text: str) -> list[SessionInfo]:
+        """Sessions with this id or name, or with an id that begins so."""
+        if text in self._sessions:
+            return [self.info(self._sessions[text])]
+        rows = await self._journal.find(text) if self._journal else []
+        return [self._row_info(row) for row in rows]
+
+    # --- coming and going -----------------------------------------------------------------------------------------
+
+    async def create(self, params: SessionCreate) -> Session:
+        """A new session; when something about it is wrong, a CommandError comes out and nothing is made."""
+        await asyncio.to_thread(_check_directory, params.cwd)
+        environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
+        settings = self._settings(params, environment)
+        now = rfc3339()
+        row = Row(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
+        ephemeral = params.ephemeral or self._journal is None
+        journal = None if ephemeral else self._journal
+        session = self._open(row, journal or Memory(), environment, ephemeral=ephemeral)
+        record = records.Config(time=now, settings=settings, name=row.name)
+        try:
+            await session.ledger.write([Shown(record)], durable=True)
+        except BaseException:
+            self._forget(session)
+            raise
+        self._tell(_added(session))
+        await self._remember(settings)
+        return session
+
+    def environment(self, env: Mapping[str, str] | None, api_key: str | None) -> Environment:
+        """A client's environment, with its keys held apart; this process's own when it sent none."""
+        variables = self._terms.environment if env is None else env
+        return split(variables, self.models.catalog.key_variables(), api_key)
+
+    def settle(self, session: Session) -> None:
+        """Look whether the session is still needed; call it when a follower has left."""
+        timer = self._unloads.pop(session.id, None)
+        if timer is not None:
+            timer.cancel()
+        if session.ledger.followers or session.state == "running" or session.id not in self._sessions:
+            return
+        if session.ephemeral and self._journal is not None:
+            self._forget(session)
+            return
+        if self._journal is not None:
+            loop = asyncio.get_running_loop()
+            self._unloads[session.id] = loop.call_later(self._terms.unload_s, self._forget, session)
+
+    async def close(self, session: Session) -> None:
+        """End what runs, and let the session go; an ephemeral one is gone for good."""
+        session.abort()
+        async with asyncio.timeout(STOP_S):
+            await session.stopped()
+        self._forget(session)
+        self._tell(_removed(session) if session.ephemeral else _updated(session))
+
+    async def delete(self, session: Session) -> None:
+        """Remove the session and everything that it recorded."""
+        await self.close(session)
+        if self._journal is not None and not session.ephemeral:
+            await self._journal.delete(session.id)
+            self._tell(_removed(session))
+
+    async def stop(self) -> None:
+        """Abort every run and wait for them to end, at most `STOP_S`."""
+        for session in self.loaded:
+            session.abort()
+        try:
+            async with asyncio.timeout(STOP_S):
+                for session in self.loaded:
+                    await session.stopped()
+        except TimeoutError:
+            pass  # what is left is cancelled with its task; the journal repairs it at the next start
+        for timer in self._unloads.values():
+            timer.cancel()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _settings(self, params: SessionCreate, environment: Environment) -> Settings:
+        provider, model = self.models.choose(params.provider, params.model, environment)
+        mode = params.mode or self._terms.mode
+        check_mode(mode)
+        settings = Settings(
+            provider=provider,
+            model=model,
+            reasoning=params.reasoning or self._terms.reasoning,
+            mode=mode,
+            base_url=params.base_url,
+            system_prompt=params.system_prompt,
+            append_system_prompt=params.append_system_prompt,
+            tools=params.tools,
+            no_tools=params.no_tools,
+            max_steps=params.max_steps if params.max_steps is not None else self._terms.max_steps,
+            extensions=params.extensions,
+            no_ext=params.no_ext,
+        )
+        self.models.check(settings, environment)
+        chosen(settings)
+        return settings
+
+    def _open(self, row: Row, journal: Journal, environment: Environment, *, ephemeral: bool) -> Session:
+        ledger = Ledger(row, journal, Transcript(), addressed=self._terms.addressed)
+        session = Session(
+            ledger,
+            environment,
+            self._planner,
+            spawn=self._spawn,
+            changed=self._changed,
+            stored_queue=self._terms.addressed,
+            ephemeral=ephemeral,
+        )
+        self._sessions[row.id] = session
+        return session
+
+    async def _remember(self, settings: Settings) -> None:
+        self.models.last_used = (settings.provider, settings.model)
+        self._spawn(f"warm {settings.provider}", self.models.warm(settings.provider))
+        if self._journal is not None:
+            await self._journal.set_setting(LAST_USED, f"{settings.provider}/{settings.model}")
+
+    def _changed(self, session: Session) -> None:
+        self._tell(_updated(session))
+        self.settle(session)
+
+    def _forget(self, session: Session) -> None:
+        self._unloads.pop(session.id, None)
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
+
+    def _row_info(self, row: Row) -> SessionInfo:
+        session = self._sessions.get(row.id)
+        return self.info(session) if session else describe(row, "held" if row.state == "held" else "idle", 0)
+
+    def _tell(self, event: events.Event) -> None:
+        for listener in list(self._listeners):
+            listener(event)
+
+
+def _added(session: Session) -> events.Event:
+    row = session.ledger.row
+    return events.SessionAdded(row.name, row.cwd, session.state, session=row.id)
+
+
+def _updated(session: Session) -> events.Event:
+    row = session.ledger.row
+    return events.SessionUpdated(row.name, row.cwd, session.state, session=row.id)
+
+
+def _removed(session: Session) -> events.Event:
+    return events.SessionRemoved(session=session.id)
+
+
+def check_mode(mode: str) -> None:
+    """Raise CommandError for an approval mode that this version does not carry out."""
+    if mode not in MODES:
+        raise CommandError(
+            Code.UNSUPPORTED, f'the mode "{mode}" is not in this version yet; there is {", ".join(MODES)}'
+        )
+
+
+def _check_directory(path: str) -> None:
+    if not path.startswith("/"):
+        raise CommandError(Code.BAD_REQUEST, f'cwd must be an absolute path, "{path}" is not')
+    if not Path(path).is_dir():
+        raise CommandError(Code.BAD_REQUEST, f"{path} is not a directory; make it, or name another with cwd")

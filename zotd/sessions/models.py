@@ -1,0 +1,217 @@
+"""Which model a session uses, and with which key (`spec/rpc.md` 3, Environment and keys).
+
+A key is looked for in this order: `--api-key`, the client's environment, `auth.json`, `api_key_command`, the
+daemon's environment. Those from the environment and from `auth.json` go only to the vendor's own host or to a base
+URL from the configuration: a URL that came with a request could be anybody's.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+
+from zotd.core.ports import Model, ModelRequest, StorageError
+from zotd.core.records import Settings
+from zotd.core.reply import Part
+from zotd.core.retry import Failure, ModelError
+from zotd.providers.catalog import Catalog
+from zotd.providers.connect import Choice, Providers
+from zotd.providers.shared.vendors import Vendor
+from zotd.sessions.environment import Environment
+from zotd.wire.api import ModelInfo
+from zotd.wire.content import Tokens
+from zotd.wire.errors import Code, CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Where keys are looked for besides the session's own environment."""
+
+    stored: Callable[[], Mapping[str, str]]
+    """Vendor to key, from `auth.json`; raises StorageError when the file cannot be used."""
+    command: Callable[[str], Awaitable[str | None]] | None
+    """Asks the configured program for a vendor's key."""
+    inherited: Mapping[str, str]
+    """The daemon's own environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the configuration says."""
+
+    provider: str | None = None
+    model: str | None = None
+    base_urls: Mapping[str, str] | None = None
+    """Vendor to URL."""
+
+
+class Models:
+    """Chooses and opens models."""
+
+    def __init__(self, *, catalog: Catalog, providers: Providers, keys: Keys, defaults: Defaults) -> None:
+        self.catalog = catalog
+        self._providers = providers
+        self._keys = keys
+        self._defaults = defaults
+        self.last_used: tuple[str, str] | None = None
+        """Vendor and model of the session that was created last."""
+
+    def choose(self, provider: str | None, model: str | None, environment: Environment) -> tuple[str, str]:
+        """The vendor and the model to use when a client asks for these, or for none.
+
+        A CommandError comes out when there is no such vendor, or nothing was asked for and there is no key for any.
+        """
+        if provider is None and model is not None:
+            provider = self._vendor_of(model)
+        name = provider or self._default_provider(environment)
+        vendor = self._vendor(name)
+        if model is None and provider is None:
+            model = self._default_model(vendor)
+        return vendor.name, model or self.catalog.default_model(vendor.name) or self._no_model(vendor)
+
+    def known(self, provider: str, model: str) -> bool:
+        """The catalog lists it, or the vendor serves whatever was loaded into it."""
+        vendor = self._vendor(provider)
+        return self.catalog.find(vendor.name, model) is not None or not vendor.key_env
+
+    def listed(self, provider: str | None, environment: Environment) -> list[ModelInfo]:
+        """Models of one vendor, or of all of them; those without a key are marked as not ready."""
+        vendors = [self._vendor(provider)] if provider else self.catalog.vendors()
+        found: list[ModelInfo] = []
+        for vendor in vendors:
+            ready = not vendor.key_env or self._has_key(vendor, environment)
+            found.extend(_marked(info, ready=ready) for info in self.catalog.models(vendor.name))
+        return found
+
+    def check(self, settings: Settings, environment: Environment) -> None:
+        """Raise CommandError when a run would fail for want of a key."""
+        vendor = self._vendor(settings.provider)
+        if vendor.key_env and not self._foreign(settings) and not self._has_key(vendor, environment):
+            sentence = f"no key for {vendor.title}: set {vendor.key_env[0]}, pass --api-key, or put one into auth.json"
+            raise CommandError(Code.BLOCKED, sentence)
+
+    async def open(self, settings: Settings, environment: Environment) -> Model:
+        """The model for a run. What keeps it from working is told when it is used, as any failed request is."""
+        base_url = settings.base_url or self._configured_url(settings.provider)
+        try:
+            key = await self._key(settings, environment)
+            return self._providers.connect(Choice(settings.provider, settings.model, key, base_url))
+        except ModelError as error:
+            return Unavailable(error)
+        except CommandError as error:
+            return Unavailable(ModelError(Failure.NO_KEY, error.sentence))
+
+    def warm(self, provider: str) -> Coroutine[object, object, None]:
+        """Load what the vendor's requests need, so that the first prompt does not wait for it."""
+        return self._providers.warm(provider)
+
+    # --- choosing -------------------------------------------------------------------------------------------------
+
+    def _vendor(self, name: str) -> Vendor:
+        vendor = self.catalog.vendor(name)
+        if vendor is None:
+            names = ", ".join(vendor.name for vendor in self.catalog.vendors())
+            raise CommandError(Code.BAD_REQUEST, f'unknown provider "{name}"; there are {names}')
+        return vendor
+
+    def _vendor_of(self, model: str) -> str | None:
+        """The vendor that lists `model`, the configured one first; None when none does."""
+        names = [self._defaults.provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
+        return next((name for name in names if name and self.catalog.find(name, model)), None)
+
+    def _default_provider(self, environment: Environment) -> str:
+        if self._defaults.provider:
+            return self._defaults.provider
+        if self.last_used and self._usable(self.last_used[0], environment):
+            return self.last_used[0]
+        for vendor in self.catalog.vendors():
+            if vendor.key_env and self._has_key(vendor, environment):
+                return vendor.name
+        keyed = [vendor.key_env[0] for vendor in self.catalog.vendors() if vendor.key_env][:2]
+        raise CommandError(
+            Code.BLOCKED,
+            f"no model to talk to: set {' or '.join(keyed)}, put a key into auth.json, "
+            "or name a provider that needs none (--provider ollama, llamacpp or local)",
+        )
+
+    def _default_model(self, vendor: Vendor) -> str | None:
+        if self._defaults.model and self._defaults.provider in {None, vendor.name}:
+            return self._defaults.model
+        if self.last_used and self.last_used[0] == vendor.name:
+            return self.last_used[1]
+        return None
+
+    def _no_model(self, vendor: Vendor) -> str:
+        raise CommandError(Code.BAD_REQUEST, f"{vendor.title} has no default model; name one with --model")
+
+    # --- keys -----------------------------------------------------------------------------------------------------
+
+    def _usable(self, provider: str, environment: Environment) -> bool:
+        vendor = self.catalog.vendor(provider)
+        return vendor is not None and (not vendor.key_env or self._has_key(vendor, environment))
+
+    def _configured_url(self, provider: str) -> str | None:
+        return (self._defaults.base_urls or {}).get(provider)
+
+    def _foreign(self, settings: Settings) -> bool:
+        """The request goes to a URL that only its client vouches for."""
+        return settings.base_url is not None and settings.base_url != self._configured_url(settings.provider)
+
+    def _has_key(self, vendor: Vendor, environment: Environment) -> bool:
+        return bool(self._quick_key(vendor, environment)) or self._keys.command is not None
+
+    def _quick_key(self, vendor: Vendor, environment: Environment) -> str | None:
+        """The key, as far as it is known without asking a program."""
+        return (
+            environment.api_key
+            or _first(environment.keys, vendor.key_env)
+            or self._stored().get(vendor.name)
+            or (None if self._keys.command else _first(self._keys.inherited, vendor.key_env))
+        )
+
+    def _stored(self) -> Mapping[str, str]:
+        try:
+            return self._keys.stored()
+        except StorageError as error:
+            raise CommandError(Code.BLOCKED, str(error)) from error
+
+    async def _key(self, settings: Settings, environment: Environment) -> str | None:
+        vendor = self._vendor(settings.provider)
+        if self._foreign(settings):
+            return environment.api_key
+        key = self._quick_key(vendor, environment)
+        if key is None and vendor.key_env and self._keys.command is not None:
+            key = await self._keys.command(vendor.name) or _first(self._keys.inherited, vendor.key_env)
+        return key
+
+
+class Unavailable:
+    """A model that could not be opened; its first request says why."""
+
+    context_window = 0
+
+    def __init__(self, error: ModelError) -> None:
+        self._error = error
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Part]]:
+        """Raise the ModelError that kept the model from being opened."""
+        del request
+        raise self._error
+
+    def price(self, tokens: Tokens) -> Tokens:
+        """Nothing was bought."""
+        return tokens
+
+
+def _first(variables: Mapping[str, str], names: Sequence[str]) -> str | None:
+    return next((variables[name] for name in names if variables.get(name)), None)
+
+
+def _marked(info: ModelInfo, *, ready: bool) -> ModelInfo:
+    return ModelInfo(
+        info.id,
+        info.provider,
+        info.context_window,
+        info.max_output,
+        info.reasoning,
+        info.few_shot,
+        ready and info.ready,
+    )

@@ -1,0 +1,128 @@
+"""Prepares runs: reads the surroundings, composes the system prompt, chooses tools, opens the model."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from zotd.clock import rfc3339
+from zotd.core import prompts, records
+from zotd.core.ports import Tool, ToolContext
+from zotd.sessions import workspace
+from zotd.sessions.driver import Plan
+from zotd.sessions.environment import Environment
+from zotd.sessions.models import Models
+from zotd.sessions.session import Session
+from zotd.sessions.workspace import Places, Surroundings
+from zotd.tools import TOOLS
+from zotd.tools.skill import find_skills
+from zotd.wire.errors import Code, CommandError
+
+READ_S = 5.0
+"""Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
+
+BUILTIN_SKILLS = Path(__file__).parent.parent / "skills"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a planner knows of this machine."""
+
+    home: Path
+    """`$ZOT_HOME`."""
+    user: Path
+    """The user's home directory."""
+    compact_at: float
+    """Part of the context window from which on a transcript is summarised first."""
+
+
+class Planner:
+    """`sessions.session.Planner` for real."""
+
+    def __init__(self, models: Models, desk: Desk) -> None:
+        self._models = models
+        self._desk = desk
+
+    def check(self, settings: records.Settings, environment: Environment) -> None:
+        """Raise CommandError when a run could not start for want of a key."""
+        self._models.check(settings, environment)
+
+    async def plan(self, session: Session) -> Plan:
+        """What the session's next run works with."""
+        row = session.ledger.row
+        places = self._places(row.cwd, session.environment)
+        surroundings, skills = await _read(places)
+        tools = chosen(row.settings)
+        parts = prompts.Parts(
+            cwd=row.cwd,
+            date=rfc3339()[:10],
+            base=row.settings.system_prompt if row.settings.system_prompt is not None else surroundings.system,
+            appended=row.settings.append_system_prompt,
+            context_files=surroundings.context_files,
+            skills=skills if "skill" in tools else (),
+        )
+        return Plan(
+            model=await self._models.open(row.settings, session.environment),
+            settings=row.settings,
+            tools=tools,
+            system=prompts.compose(parts),
+            compact_at=self._desk.compact_at,
+            tool_context=partial(self._context, session, tuple(places.skill_dirs())),
+        )
+
+    def _places(self, cwd: str, environment: Environment) -> Places:
+        return Places(
+            home=self._desk.home,
+            user=self._desk.user,
+            builtin_skills=BUILTIN_SKILLS,
+            cwd=Path(cwd),
+            trusted=environment.trusts_workspace,
+        )
+
+    def _context(
+        self, session: Session, skill_dirs: tuple[str, ...], call_id: str, progress: Callable[[str], None]
+    ) -> ToolContext:
+        row = session.ledger.row
+        return ToolContext(
+            session=row.id,
+            call_id=call_id,
+            cwd=row.cwd,
+            env=session.environment.variables,
+            out_dir=os.fspath(self._desk.home / "out" / row.id),
+            progress=progress,
+            skill_dirs=skill_dirs,
+        )
+
+
+def chosen(settings: records.Settings) -> dict[str, Tool]:
+    """The tools that a session with these settings may use, by name.
+
+    Raises:
+        CommandError: a tool is named that does not exist.
+    """
+    every: Mapping[str, Tool] = {tool.spec.name: tool for tool in TOOLS}
+    if settings.no_tools:
+        return {}
+    if settings.tools is None:
+        return dict(every)
+    for name in settings.tools:
+        if name not in every:
+            raise CommandError(Code.BAD_REQUEST, f'unknown tool "{name}"; there are {", ".join(every)}')
+    return {name: every[name] for name in settings.tools}
+
+
+async def _read(places: Places) -> tuple[Surroundings, list[prompts.SkillLine]]:
+    """The surroundings and the skills; without them when the disk does not answer."""
+    try:
+        async with asyncio.timeout(READ_S):
+            return await asyncio.to_thread(_read_now, places)
+    except TimeoutError:
+        note = f"the instructions around {places.cwd} could not be read within {READ_S:g} s and are left out"
+        return Surroundings(None, (), (note,)), []
+
+
+def _read_now(places: Places) -> tuple[Surroundings, list[prompts.SkillLine]]:
+    skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(places.skill_dirs())]
+    return workspace.read(places), skills

@@ -1,0 +1,99 @@
+"""What waits for its turn in a session: inputs and compactions, first one first."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zotd import ids
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.sessions.ledger import Shown
+from zotd.wire import events
+from zotd.wire.api import Started
+from zotd.wire.content import Text
+from zotd.wire.errors import Code, CommandError
+
+MAX_WAITING = 64
+"""Inputs that may wait (`spec/durability.md` 4)."""
+
+SHOWN_CHARS = 2_000
+"""Of a waiting input's text, in the queue that clients see; the input itself is not cut."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Something that waits: an input, or (without one) a compaction."""
+
+    accepted: Callable[[Started], None]
+    """Tells the sender; called once, before any event that the job causes."""
+    input: records.Input | None = None
+    stored: bool = False
+    """The input is in the journal already, and its sender has been told."""
+    instructions: str = ""
+    run: str = field(default_factory=lambda: ids.new("r"))
+    answered: asyncio.Future[None] | None = None
+    """Done when the job has started; fails when it could not."""
+
+    def answer(self, started: Started) -> None:
+        """Tell the sender that it starts."""
+        self.accepted(started)
+        if self.answered is not None and not self.answered.done():
+            self.answered.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell the sender that it could not start; harmless when it has."""
+        if self.answered is not None and not self.answered.done():
+            self.answered.set_exception(error if isinstance(error, Exception) else asyncio.CancelledError())
+
+
+class Queue:
+    """The jobs of one session. Changing it is synchronous; its record goes to the journal afterwards."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, job: Job) -> int:
+        """Put it last; returns its position, from 1."""
+        if len(self._jobs) >= MAX_WAITING:
+            raise CommandError(Code.QUEUE_FULL, f"{MAX_WAITING} inputs wait already; withdraw one or wait")
+        self._jobs.append(job)
+        return len(self._jobs)
+
+    def take(self) -> Job:
+        """The first one, which waits no longer."""
+        return self._jobs.popleft()
+
+    def withdraw(self, input_id: str) -> None:
+        """Remove an input that waits."""
+        self._jobs.remove(self._find(input_id))
+
+    def move(self, input_id: str, position: int) -> None:
+        """Put an input that waits at `position`, from 1; beyond the end is last."""
+        job = self._find(input_id)
+        self._jobs.remove(job)
+        self._jobs.insert(max(0, position - 1), job)
+
+    def items(self) -> list[events.QueueItem]:
+        """The stored inputs, as clients see them."""
+        return [_item(job.input) for job in self._jobs if job.input is not None and job.stored]
+
+    def record(self, *, held: bool) -> Shown:
+        """The order as a record, and the event that shows it."""
+        items = self.items()
+        order = records.QueueOrder(time=rfc3339(), order=[item.id for item in items], held=held)
+        return Shown(order, [events.QueueChanged(items, held)])
+
+    def _find(self, input_id: str) -> Job:
+        for job in self._jobs:
+            if job.input is not None and job.input.id == input_id:
+                return job
+        raise CommandError(Code.NOT_FOUND, f"no input {input_id} waits; it has started, or was withdrawn")
+
+
+def _item(record: records.Input) -> events.QueueItem:
+    text = "".join(block.text for block in record.content if isinstance(block, Text))
+    return events.QueueItem(record.id, text[:SHOWN_CHARS], record.sender, record.mode)

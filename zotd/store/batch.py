@@ -1,0 +1,104 @@
+"""One commit of a session: the rule that it must obey, and its form in the database."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
+
+from zotd.core.ports import Entry, Row, StorageError
+from zotd.core.records import kind_of
+from zotd.wire.base import ENCODER
+
+ROW_BYTES = 1024
+"""Stands for the index row, and for what a record costs besides its JSON, when the size of a batch is estimated."""
+
+_SAVE_ROW = """
+INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
+    updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row
+RETURNING key
+"""
+
+_SAVE_RECORD = """
+INSERT INTO records (session, number, kind, v, time, body, first_seq, last_seq, events, messages)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_ROW = msgspec.json.Decoder(Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A commit, encoded: what the writer's thread needs and nothing that the caller may still change."""
+
+    row: Row
+    entries: Sequence[Entry]
+    bodies: Sequence[bytes]
+
+    @classmethod
+    def of(cls, row: Row, entries: Sequence[Entry]) -> Self:
+        """Encode the records; costs about 1 ms per MB, here rather than in the thread, where it would hold the GIL too."""
+        return cls(row, tuple(entries), [ENCODER.encode(entry.record) for entry in entries])
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it holds in memory until it is written."""
+        lines = sum(len(entry.events) for entry in self.entries)
+        return ROW_BYTES * (1 + len(self.entries)) + lines + sum(map(len, self.bodies))
+
+    def store(self, connection: sqlite3.Connection) -> None:
+        """Write it, inside the caller's transaction; raises like `check_continues`, before anything is written."""
+        query = "SELECT records, seq FROM sessions WHERE id = ?"
+        records, seq = connection.execute(query, (self.row.id,)).fetchone() or (0, 0)
+        check_continues(self.row, self.entries, records=records, seq=seq)
+        (key,) = connection.execute(_SAVE_ROW, _values(self.row)).fetchone()
+        rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
+        connection.executemany(_SAVE_RECORD, rows)
+
+
+def check_continues(row: Row, entries: Iterable[Entry], *, records: int, seq: int) -> None:
+    """See that a commit begins where the stored session ends, and that its row tells where it will end.
+
+    This keeps numbers and `seq` dense whatever happens: when a commit failed, those of the same session that were
+    sent before its error was known fail too.
+
+    Raises:
+        StorageError: it does not; the stored session has `records` records and ends with event `seq`.
+    """
+    for entry in entries:
+        records += 1
+        shown = entry.events.count(b"\n")
+        span = (seq + 1, seq + shown) if shown else (0, 0)
+        if entry.number != records or (entry.first_seq, entry.last_seq) != span:
+            raise StorageError(
+                f"session {row.id} was not saved: record {entry.number} does not follow what is stored; "
+                f"a commit before it failed"
+            )
+        seq += shown
+    if (row.records, row.seq) != (records, seq):
+        raise StorageError(f"session {row.id} was not saved: a commit before this one failed")
+
+
+def row_of(stored: str) -> Row:
+    """The row of a session from its JSON.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    try:
+        return _ROW.decode(stored)
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"the index row of a session cannot be read: {error}") from error
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    whole = ENCODER.encode(row).decode()
+    return (row.id, row.name, row.cwd, row.state, row.updated, row.records, row.seq, whole)
+
+
+def _record(key: int, entry: Entry, body: bytes) -> tuple[object, ...]:
+    record = entry.record
+    head = (key, entry.number, kind_of(record), record.v, record.time, body)
+    return (*head, entry.first_seq, entry.last_seq, entry.events, entry.messages)

@@ -1,0 +1,86 @@
+"""Keys from a program of the user's, such as a password manager (`api_key_command`)."""
+
+import asyncio
+import subprocess
+from collections.abc import Mapping, Sequence
+from signal import SIGKILL
+
+from zotd import logs
+from zotd.config import PROVIDER
+from zotd.core.retry import Failure, ModelError
+from zotd.process import spawn
+
+TIMEOUT_S = 120.0
+"""Longest run: the program may ask its user for a password first."""
+
+OUTPUT_BYTES = 64 * 1024
+"""Longest output; a key has a hundred bytes, a token with claims a few thousand."""
+
+
+class KeyCommand:
+    """Runs the program once per vendor and remembers what it said, in memory only."""
+
+    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> None:
+        """`argv` as configured, with `{provider}` for the vendor's name; `env` is the whole environment."""
+        self._argv = tuple(argv)
+        self._env = env
+        self._timeout_s = timeout_s
+        self._keys: dict[str, str] = {}
+        # Held while the program runs: sessions that start together must not make it ask for the password twice.
+        self._running = asyncio.Lock()
+
+    async def key(self, provider: str) -> str | None:
+        """The vendor's key; None when the program ends well and prints nothing.
+
+        Safe to cancel: the program is then ended. A failure is not remembered, the next call tries again.
+
+        Raises:
+            ModelError: `no_key`: it could not be started, failed, took too long, or printed something else.
+        """
+        async with self._running:
+            if provider in self._keys:
+                return self._keys[provider]
+            argv = [word.replace(PROVIDER, provider) for word in self._argv]
+            key = _key_in(await self._output(argv), argv[0])
+            if key:
+                logs.hide(key)
+                self._keys[provider] = key
+            return key or None
+
+    async def _output(self, argv: Sequence[str]) -> bytes:
+        output = bytearray()
+
+        def collect(data: bytes) -> None:
+            output.extend(data)
+            if len(output) > OUTPUT_BYTES:
+                child.signal_group(SIGKILL)
+
+        try:
+            # Its errors are not kept: nobody knows what a password manager says there.
+            child = spawn(argv, cwd="/", env=self._env, on_output=collect, stderr=subprocess.DEVNULL)
+        except (OSError, ValueError) as error:
+            raise _failure(argv[0], f"cannot be started: {error}") from error
+        try:
+            async with asyncio.timeout(self._timeout_s), child:  # ends with its exit, or is ended
+                code = await child.wait()
+        except TimeoutError as error:
+            raise _failure(argv[0], f"gave no key within {self._timeout_s:g} s") from error
+        if len(output) > OUTPUT_BYTES:
+            raise _failure(argv[0], f"printed more than {OUTPUT_BYTES >> 10} KiB")
+        if code != 0:
+            raise _failure(argv[0], f"failed with exit code {code}; run it in a terminal to see why")
+        return bytes(output)
+
+
+def _key_in(output: bytes, program: str) -> str:
+    try:
+        key = output.decode().strip()
+    except UnicodeDecodeError as error:
+        raise _failure(program, "printed something that is no text") from error
+    if not key.isprintable() or " " in key:
+        raise _failure(program, "printed more than a key")
+    return key
+
+
+def _failure(program: str, what: str) -> ModelError:
+    return ModelError(Failure.NO_KEY, f"api_key_command: {program} {what}")

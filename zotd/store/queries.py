@@ -1,0 +1,169 @@
+"""What is read from the database: functions of a connection, each a single statement and so a single snapshot.
+
+A cursor that is not read to its end is closed here, not left to the garbage collector: a traceback that somebody
+keeps would keep the cursor too, and all later reads of the connection in its old snapshot.
+"""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from zotd.core.ports import Row
+from zotd.core.records import DECODER, VERSION, AnyRecord
+from zotd.store import slices
+from zotd.store.batch import row_of
+from zotd.store.errors import UnreadableRecordError
+
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRecord))
+"""The kinds of record that this program knows."""
+
+Page = tuple[list[Row], str | None]
+"""Sessions, and what to pass as `before` to get the next ones; None on the last page."""
+
+RECORDS = """
+SELECT number, kind, v, body FROM records
+WHERE session = (SELECT key FROM sessions WHERE id = :session) AND number >= :start
+ORDER BY number
+"""
+
+EVENTS_AFTER = """
+WITH wanted AS (SELECT key FROM sessions WHERE id = :session)
+SELECT first_seq, last_seq, events FROM records
+WHERE session = (SELECT key FROM wanted) AND first_seq > 0 AND first_seq >= coalesce((
+    SELECT max(first_seq) FROM records
+    WHERE session = (SELECT key FROM wanted) AND first_seq > 0 AND first_seq <= :seq
+), 0)
+ORDER BY first_seq
+"""
+"""From the record on that holds event `seq`, looked up by where records begin: the same index as below."""
+
+MESSAGES_BEFORE = """
+SELECT first_seq, events FROM records
+WHERE session = (SELECT key FROM sessions WHERE id = :session)
+    AND first_seq > 0 AND first_seq < :seq AND messages > 0
+ORDER BY first_seq DESC
+"""
+
+_FIND = """
+SELECT row FROM sessions WHERE name = :text OR (id >= :text AND id < :text || char(0x10FFFF))
+ORDER BY updated DESC, id DESC
+"""
+
+_LIST = """
+SELECT row FROM sessions
+WHERE (:cwd IS NULL OR cwd = :cwd) AND (:state IS NULL OR state = :state)
+    AND (:updated IS NULL OR (updated, id) < (:updated, :id))
+ORDER BY updated DESC, id DESC LIMIT :limit
+"""
+
+_TOTALS = """
+SELECT count(*), coalesce(sum(records), 0),
+    (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)
+FROM sessions
+"""
+
+_PRIMARY = 0xFF
+"""The part of a SQLite error code that tells its kind; the rest tells variants of it."""
+
+_MAX_SEQ = 2**63 - 1
+"""Above every `seq`: the largest integer of SQLite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much the journal holds."""
+
+    sessions: int
+    records: int
+    size_bytes: int
+    """Of the database, without its write-ahead log."""
+
+
+def records_from(connection: sqlite3.Connection, session: str, start: int) -> list[AnyRecord]:
+    """The records from number `start` on, oldest first.
+
+    Raises:
+        UnreadableRecordError: one of them is damaged, missing, or was written by a newer program.
+    """
+    found: list[AnyRecord] = []
+    start = max(start, 1)
+    with closing(connection.execute(RECORDS, {"session": session, "start": start})) as stored:
+        try:
+            for columns in stored:
+                found.append(_record(session, start + len(found), columns))
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            # The module steps one row ahead: on a damaged page this number may be that of the record before it.
+            raise UnreadableRecordError(session, start + len(found), str(error)) from error
+    return found
+
+
+def events_after(connection: sqlite3.Connection, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
+    """See `core.ports.Journal.events_after`."""
+    with closing(connection.execute(EVENTS_AFTER, {"session": session, "seq": min(seq, _MAX_SEQ)})) as shown:
+        return slices.after(shown, seq, limit_bytes)
+
+
+def messages_before(connection: sqlite3.Connection, session: str, seq: int | None, limit: int) -> list[bytes]:
+    """See `core.ports.Journal.messages_before`."""
+    below = _MAX_SEQ if seq is None else min(seq, _MAX_SEQ)
+    with closing(connection.execute(MESSAGES_BEFORE, {"session": session, "seq": below})) as shown:
+        return slices.newest_messages(shown, seq, limit)
+
+
+def row(connection: sqlite3.Connection, session: str) -> Row | None:
+    """The session with exactly this id."""
+    found = connection.execute("SELECT row FROM sessions WHERE id = ?", (session,)).fetchone()
+    return row_of(*found) if found else None
+
+
+def find(connection: sqlite3.Connection, text: str) -> list[Row]:
+    """The session with this id; else those with this name, or with an id that begins so, newest `updated` first."""
+    exact = row(connection, text)
+    if exact is not None or not text:
+        return [exact] if exact else []
+    return [row_of(stored) for (stored,) in connection.execute(_FIND, {"text": text}).fetchall()]
+
+
+def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
+    """See `Journal.list`."""
+    updated, _, key = (before or "").partition(" ")
+    wanted = {"cwd": cwd, "state": state, "updated": updated or None, "id": key, "limit": limit + 1}
+    rows = [row_of(stored) for (stored,) in connection.execute(_LIST, wanted).fetchall()]
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]
+    return rows[:limit], f"{last.updated} {last.id}"
+
+
+def setting(connection: sqlite3.Connection, key: str) -> str | None:
+    """What was stored under `key`."""
+    found = connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
+    return str(found[0]) if found else None
+
+
+def totals(connection: sqlite3.Connection) -> Totals:
+    """How much the journal holds."""
+    return Totals(*connection.execute(_TOTALS).fetchone())
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a text in it is not UTF-8
+    return code & _PRIMARY == sqlite3.SQLITE_CORRUPT
+
+
+def _record(session: str, expected: int, columns: tuple[int, str, int, bytes]) -> AnyRecord:
+    number, kind, v, body = columns
+    if number != expected:
+        raise UnreadableRecordError(session, expected, "it is missing")
+    if v > VERSION or kind not in KINDS:
+        raise UnreadableRecordError(session, number, f"a newer version wrote it: kind {kind}, version {v}")
+    try:
+        record: AnyRecord = DECODER.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UnreadableRecordError(session, number, str(error)) from error
+    return record

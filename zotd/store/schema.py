@@ -1,0 +1,176 @@
+"""The database file: how it is made, protected, opened and brought up to date (`spec/durability.md` 1 and 5).
+
+    sessions   one per session: `core.ports.Row` as JSON, and what is looked for of it; replaced with every commit
+    records    what was committed, append-only: the record's body, and its events as they were sent
+    settings   what the daemon remembers for itself
+    meta       `epoch`, and `version`: the program that opened it for writing last
+
+One process writes; the daemon's lock sees to that, not this module.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from zotd.core.ports import StorageError
+from zotd.store.errors import NewerSchemaError
+from zotd.wire.version import VERSION
+
+BUSY_S = 5.0
+"""Longest wait for a lock. Only another program can hold one (a backup, a person with a SQLite shell): the daemon
+has one writer, and readers do not block it."""
+
+WAL_KEPT_BYTES = 64 * 1024 * 1024
+"""What the write-ahead log is cut to after a checkpoint; one huge commit does not keep its disk space for ever."""
+
+EPOCH_BYTES = 16
+"""128 random bits: two databases never share an epoch."""
+
+Migration = Callable[[sqlite3.Connection], None]
+
+_TABLES_1 = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    state TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    records INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    row TEXT NOT NULL
+);
+CREATE TABLE records (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    number INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    v INTEGER NOT NULL,
+    time TEXT NOT NULL,
+    body BLOB NOT NULL,
+    first_seq INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    events BLOB NOT NULL,
+    messages INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX records_number ON records (session, number);
+CREATE INDEX records_seq ON records (session, first_seq, messages) WHERE first_seq > 0
+"""
+
+
+def _version_1(connection: sqlite3.Connection) -> None:
+    # No index on `sessions.updated`: each commit would have to write it, while sorting some thousand rows in the
+    # reader's thread costs milliseconds. A rowid table for records: rows of a kilobyte and more do not belong into
+    # the keys of a b-tree. `messages` stands in the second index so that a page of history skips other records
+    # without reading them.
+    for statement in _TABLES_1.split(";"):  # not executescript: that commits the transaction it runs in
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('epoch', ?)", (secrets.token_hex(EPOCH_BYTES),))
+
+
+MIGRATIONS: tuple[Migration, ...] = (_version_1,)
+"""`MIGRATIONS[n]` brings schema n to n + 1. One that was released never changes."""
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """The one connection that writes; the file is made when it is missing, and brought to the current schema.
+
+    The caller closes it, in the thread that opened it. The directory must exist.
+
+    Raises:
+        StorageError: the file cannot be made or opened, or is no such database; NewerSchemaError when a newer
+            program made it.
+    """
+    try:
+        _protect(path)
+        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(f"the journal {path} cannot be opened: {error}") from error
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write; the caller closes it, in the thread that opened it.
+
+    Raises:
+        StorageError: the file cannot be opened.
+    """
+    try:
+        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise StorageError(f"the journal {path} cannot be opened: {error}") from error
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Everything in the block is committed at its end, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:  # it failed, and SQLite has not rolled back by itself (as on a full disk)
+            connection.execute("ROLLBACK")
+
+
+def read_epoch(connection: sqlite3.Connection) -> str:
+    """The database's epoch, 32 hexadecimal digits."""
+    (epoch,) = connection.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
+    return str(epoch)
+
+
+def _protect(path: Path) -> None:
+    # SQLite gives `-wal` and `-shm` the mode of the database, so the mode of that one decides. An existing file is
+    # never opened here: closing any descriptor of it would drop this process's POSIX locks on the database.
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        if name.exists():
+            name.chmod(0o600)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    _refuse_newer(connection, path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
+    # Without these two, macOS's fsync leaves the data in the drive's cache. No effect elsewhere.
+    connection.execute("PRAGMA fullfsync = ON")
+    connection.execute("PRAGMA checkpoint_fullfsync = ON")
+    for version in range(_schema_of(connection), len(MIGRATIONS)):
+        with transaction(connection):
+            MIGRATIONS[version](connection)
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+    with transaction(connection):  # writes nothing when it is the same version: a full disk does not stop a start
+        connection.execute(
+            "INSERT INTO meta VALUES ('version', ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value",
+            (VERSION,),
+        )
+
+
+def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    schema = _schema_of(connection)
+    if schema <= len(MIGRATIONS):
+        return
+    (maker,) = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ("a newer version",)
+    raise NewerSchemaError(
+        f"the journal {path} was written by zotd {maker} (schema {schema}), and this is zotd {VERSION} "
+        f"(schema {len(MIGRATIONS)}): start that version or a newer one"
+    )
+
+
+def _schema_of(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)

@@ -1,0 +1,55 @@
+"""Cuts pages of events out of records: what both journals do with the lines that they stored.
+
+The events of a record are dense: its line n (from 0) has the `seq` `first_seq + n`. So nothing is decoded to cut.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from zotd.wire import events
+from zotd.wire.events import tag_of
+
+MESSAGES = frozenset({tag_of(events.UserMessage), tag_of(events.AssistantMessage), tag_of(events.ToolResultEvent)})
+"""Types of the events that make up the history people see."""
+
+
+class _Head(msgspec.Struct):
+    type: str
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+def after(shown: Iterable[tuple[int, int, bytes]], seq: int, limit_bytes: int) -> tuple[int, bytes]:
+    """The events after `seq` as NDJSON, and the `seq` of the last one (`seq` itself when there is none).
+
+    `shown` is (`first_seq`, `last_seq`, events) of records with events, oldest first; no more of it is taken than
+    needed. Stops before the record with which it would exceed `limit_bytes`, but never before the first.
+    """
+    parts: list[bytes] = []
+    size = 0
+    for first, last, lines in shown:
+        if last <= seq:
+            continue
+        part = lines if first > seq else b"".join(lines.splitlines(keepends=True)[seq + 1 - first :])
+        if parts and size + len(part) > limit_bytes:
+            break
+        parts.append(part)
+        size += len(part)
+        seq = last
+    return seq, b"".join(parts)
+
+
+def newest_messages(shown: Iterable[tuple[int, bytes]], seq: int | None, limit: int) -> list[bytes]:
+    """The newest `limit` message events with a `seq` below `seq` (None: of all), oldest first, without newlines.
+
+    `shown` is (`first_seq`, events) of records with messages, newest first; no more of it is taken than needed.
+    """
+    found: list[bytes] = []
+    for first, lines in shown:
+        if len(found) >= limit:
+            break
+        below = lines.splitlines() if seq is None else lines.splitlines()[: max(0, seq - first)]
+        found += [line for line in reversed(below) if _HEAD.decode(line).type in MESSAGES]
+    return found[:limit][::-1]

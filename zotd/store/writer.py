@@ -1,0 +1,217 @@
+"""The thread that writes: takes everything that waits as one transaction (group commit), and reports in order.
+
+    event loop    submit(write) ...............................> write.done(None | StorageError)
+                       | queue (bounded)                              ^ one call_soon_threadsafe per group
+    thread        take all that waits -> BEGIN, apply each, COMMIT ---+
+                                         on failure: each in a transaction of its own
+
+Synchronous is FULL for a group with a durable write in it, else NORMAL. A FULL commit syncs the whole write-ahead
+log, and so makes the NORMAL ones before it durable as well; SQLite itself syncs the log before each checkpoint.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from zotd.core.ports import StorageError
+from zotd.store.schema import transaction
+
+QUEUE_BYTES = 64 * 1024 * 1024
+"""What may wait for the disk. Sessions wait for their commits, so that only a disk that has stopped gets here; a
+write over it is refused, in its turn. A single one of any size is taken when nothing else waits."""
+
+CLOSE_S = 5.0
+"""Longest wait for the queue to be written at the end. A disk that takes longer does not answer at all, and the
+service manager's patience is limited; nothing unwritten was acknowledged."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One thing to be written, whole or not at all."""
+
+    apply: Callable[[sqlite3.Connection], None]
+    """Runs in the thread, inside a transaction, perhaps again after that one failed. A StorageError from it means
+    that it changed nothing; the others of its group are not affected."""
+    done: Callable[[StorageError | None], None]
+    """Called on the event loop."""
+    durable: bool = False
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the writer did since it was opened."""
+
+    writes: int = 0
+    transactions: int = 0
+    synced: int = 0
+    """How many of the transactions waited for the disk."""
+
+
+class Writer:
+    """Owns the thread and the connection that writes; made on the event loop that `done` is called on."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        """`connect` runs in the thread."""
+        self._connect = connect
+        self._loop = asyncio.get_running_loop()
+        self._opened = asyncio.Event()
+        self._failure: Exception | None = None
+        self._ended = asyncio.Event()
+        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()  # bounded by _held_bytes; None ends
+        self._held_bytes = 0
+        self._closed = False
+        # A daemon thread: a disk that hangs must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self.counts = Counts()
+
+    async def open(self) -> None:
+        """Start the thread; raises what `connect` raises."""
+        self._thread.start()
+        await self._opened.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def submit(self, write: Write) -> None:
+        """Write it after all that was submitted before. Returns at once; never raises."""
+        refusal = self._refusal(write)
+        if refusal is not None:
+            write = replace(write, apply=_refuse(refusal), size_bytes=0)
+        self._held_bytes += write.size_bytes
+        if self._closed:
+            self._loop.call_soon(write.done, StorageError(refusal))
+        else:
+            self._queue.put(write)
+
+    async def perform(self, apply: Callable[[sqlite3.Connection], None]) -> None:
+        """The same for a write that is awaited, and not durable; raises the StorageError that it failed with."""
+        written: asyncio.Future[None] = self._loop.create_future()
+
+        def done(error: StorageError | None) -> None:
+            if written.done():  # whoever waited was cancelled; what was written is written
+                return
+            if error is None:
+                written.set_result(None)
+            else:
+                written.set_exception(error)
+
+        self.submit(Write(apply, done))
+        await written
+
+    async def close(self) -> None:
+        """Write what waits, close the connection, end the thread; gives up after `CLOSE_S`. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._ended.wait()
+        except TimeoutError:
+            log.warning("the journal was not closed within %s s: the disk does not answer", CLOSE_S)
+
+    def _refusal(self, write: Write) -> str | None:
+        if self._closed:
+            return "the journal is closed"
+        if self._held_bytes and self._held_bytes + write.size_bytes > QUEUE_BYTES:
+            return f"the disk is too slow: {self._held_bytes >> 20} MiB already wait to be written"
+        return None
+
+    # --- in the thread ---
+
+    def _run(self) -> None:
+        try:
+            connection = self._connect()
+        except Exception as error:  # noqa: BLE001  (boundary: raised again by `open`)
+            self._failure = error
+            self._tell(self._ended.set)
+            return
+        finally:
+            self._tell(self._opened.set)
+        while group := self._next_group():
+            outcomes = self._commit(connection, group)
+            self._tell(partial(self._report, group, outcomes))
+        try:
+            connection.close()
+        except sqlite3.Error:
+            log.exception("the journal could not be closed")
+        self._tell(self._ended.set)
+
+    def _next_group(self) -> list[Write]:
+        """Everything that waits, at least one; empty when the writer is to end."""
+        group: list[Write] = []
+        write = self._queue.get()
+        while write is not None:
+            group.append(write)
+            try:
+                write = self._queue.get_nowait()
+            except queue.Empty:
+                return group
+        if group:
+            self._queue.put(None)  # seen behind a last group: seen again after it
+        return group
+
+    def _commit(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
+        """What became of each write of the group."""
+        try:
+            return self._transact(connection, group)
+        except Exception as error:  # noqa: BLE001  (boundary: a failed write ends neither its group nor the thread)
+            if len(group) == 1:
+                return [_translate(error)]
+        return [outcome for write in group for outcome in self._commit(connection, [write])]
+
+    def _transact(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
+        durable = any(write.durable for write in group)
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        with transaction(connection):
+            outcomes = [_apply(connection, write) for write in group]
+        before = self.counts
+        self.counts = Counts(before.writes + len(group), before.transactions + 1, before.synced + durable)
+        return outcomes
+
+    def _tell(self, call: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:  # the loop is closed: nobody is left to be told
+            log.debug("the event loop ended before the journal")
+
+    # --- on the event loop ---
+
+    def _report(self, group: Sequence[Write], outcomes: Sequence[StorageError | None]) -> None:
+        for write, error in zip(group, outcomes, strict=True):
+            self._held_bytes -= write.size_bytes
+            try:
+                write.done(error)
+            except Exception:  # boundary: what one session makes of its commit is not the others' business
+                log.exception("a session failed after its commit")
+
+
+def _apply(connection: sqlite3.Connection, write: Write) -> StorageError | None:
+    try:
+        write.apply(connection)
+    except StorageError as error:
+        return error
+    return None
+
+
+def _refuse(reason: str) -> Callable[[sqlite3.Connection], None]:
+    def apply(_: sqlite3.Connection) -> None:
+        raise StorageError(reason)
+
+    return apply
+
+
+def _translate(error: Exception) -> StorageError:
+    if isinstance(error, sqlite3.Error):
+        failure = StorageError(f"the journal could not be written: {error}")
+    else:
+        log.error("a write to the journal failed for no reason of the disk's", exc_info=error)
+        failure = StorageError("the journal could not be written: see the daemon's log")
+    failure.__cause__ = error
+    return failure

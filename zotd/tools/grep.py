@@ -1,0 +1,216 @@
+"""The tool `grep`: lines by content, with ripgrep, or where there is none with `search.py` beside this module.
+
+Both run as a child that prints `path NUL line-number : line`; it is killed as soon as there are enough matches.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from zotd.core.ports import Replay, ToolContext, ToolOutcome
+from zotd.process import spawn
+from zotd.tools.shared import (
+    TEXT_BYTES,
+    BadGlobError,
+    Builtin,
+    ToolError,
+    Tree,
+    glob_matcher,
+    in_thread,
+    open_regular,
+    repository_of,
+    resolve,
+    shown_path,
+    text_outcome,
+)
+from zotd.wire.framing import Lines, TooLong
+
+MATCHES = 200
+"""Most lines of a result."""
+
+LINE_CHARS = 400
+"""How much of a line is shown; lines of generated code have no end."""
+
+OUTPUT_LINE_BYTES = 64 * 1024
+"""Longest line taken from the child, whose own limit is much lower."""
+
+SEARCH_S = 60
+"""A search that takes longer is one in the wrong place, or a regular expression that runs away."""
+
+SEARCH_PROGRAM = Path(__file__).with_name("search.py")
+
+
+class GrepArgs(msgspec.Struct, frozen=True, rename={"ignore_case": "ignoreCase"}):
+    """Arguments of `grep`."""
+
+    pattern: Annotated[str, Meta(min_length=1, description="Regular expression; a match lies within one line")]
+    path: Annotated[str, Meta(description="File or directory to search; default: the working directory")] = "."
+    glob: Annotated[str, Meta(description="Only files that match, for example *.py or src/**/*.ts")] = ""
+    ignore_case: Annotated[bool, Meta(description="Treat upper and lower case alike")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to search: all of `folder`, or the one file `name` in it."""
+
+    folder: Path
+    in_repository: bool
+    name: str = ""
+
+
+class Matches:
+    """Takes the child's output; keeps what a result shows."""
+
+    def __init__(self, is_wanted: Callable[[str], bool], show: Callable[[str], str]) -> None:
+        """Both get a path as the child prints it: relative to where it runs."""
+        self.lines: list[str] = []
+        self.message = ""
+        """What the child had to say besides matches: why the pattern is bad."""
+        self.is_full = False
+        self._is_wanted = is_wanted
+        self._show = show
+        self._framing = Lines(OUTPUT_LINE_BYTES)
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        """The next piece of output; nothing more is kept when `is_full`."""
+        for line in self._framing.feed(data):
+            if not isinstance(line, TooLong) and not self.is_full:
+                self._take(line)
+
+    def text(self, *, is_cut: bool) -> str:
+        """The result; `is_cut`: not every file was searched."""
+        lines = list(self.lines)
+        if self.is_full:
+            lines.append(f"[only the first {len(lines)} matches; use a narrower pattern, path or glob]")
+        elif is_cut:
+            lines.append("[the directory is too large to be searched whole; use a narrower path]")
+        return "\n".join(lines) or "no matches"
+
+    def _take(self, line: bytes) -> None:
+        raw_path, found, rest = line.partition(b"\0")
+        if not found:
+            self.message = (self.message + " " + line.decode(errors="replace"))[:LINE_CHARS]
+            return
+        path = os.fsdecode(raw_path).removeprefix("./")
+        if not self._is_wanted(path):
+            return
+        number, _, text = rest.decode(errors="replace").rstrip("\r").partition(":")
+        shown = f"{self._show(path)}:{number}:{text[:LINE_CHARS]}{'…' if len(text) > LINE_CHARS else ''}"
+        self._size += len(shown.encode(errors="replace")) + 1
+        self.is_full = len(self.lines) == MATCHES or self._size > TEXT_BYTES
+        if not self.is_full:
+            self.lines.append(shown)
+
+
+async def _grep(args: GrepArgs, context: ToolContext) -> ToolOutcome:
+    place = await in_thread(lambda _: _place(resolve(args.path, context)))
+    matches = Matches(_filter(args.glob, place), lambda path: shown_path(place.folder / path, context))
+    ripgrep = shutil.which("rg", path=context.env.get("PATH"))
+    is_cut = False
+    if ripgrep:
+        command = _ripgrep(ripgrep, args, place)
+        code = await _run(command, place.folder, context.env, stdin=subprocess.DEVNULL, matches=matches)
+    else:
+        with tempfile.TemporaryFile() as names:
+            is_cut = await in_thread(lambda abandoned: _list(place, names, abandoned))
+            code = await _run(_search(args), place.folder, context.env, stdin=names.fileno(), matches=matches)
+    # Code 1 is no match; 2 without a word: ripgrep could not read some file, which `search.py` does not mind either.
+    if matches.lines or code in {0, 1} or (code == 2 and not matches.message):
+        return text_outcome(matches.text(is_cut=is_cut))
+    raise ToolError(f"the search failed ({code}): {' '.join(matches.message.split())}")
+
+
+TOOL = Builtin(
+    GrepArgs,
+    _grep,
+    name="grep",
+    description=(
+        "Search the content of files with a regular expression. Leaves out binary and hidden files and what .gitignore "
+        f"names. Gives at most {MATCHES} lines as path:line:text."
+    ),
+    parallel=True,
+    replay=Replay.SAFE,
+)
+
+
+def _place(path: Path) -> Place:
+    if path.is_dir():
+        return Place(path, in_repository=repository_of(path) is not None)
+    open_regular(path).close()
+    real = path.resolve(strict=True)
+    return Place(real.parent, False, real.name)
+
+
+def _filter(glob: str, place: Place) -> Callable[[str], bool]:
+    """A glob without a slash is one for names, wherever they are; a file that was named needs no glob."""
+    if place.name or not glob:
+        return lambda _: True
+    try:
+        return glob_matcher(glob if "/" in glob else f"**/{glob}")
+    except BadGlobError as error:
+        raise ToolError(str(error)) from error
+
+
+def _ripgrep(program: str, args: GrepArgs, place: Place) -> list[str]:
+    """The command that finds what `search.py` would find.
+
+    `--glob` is not used: it brings back files that `.gitignore` names. Sorting costs ripgrep its threads, but gives
+    the same matches each time when there are too many.
+    """
+    ignoring = ["--no-require-git", "--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global"]
+    if not place.in_repository:
+        ignoring.append("--no-ignore-parent")
+    shape = ["--null", "--line-number", "--with-filename", "--no-heading", "--color=never", "--sort=path"]
+    case = "--ignore-case" if args.ignore_case else "--case-sensitive"
+    options = ["--no-config", "--no-messages", f"--max-columns={LINE_CHARS * 4}", "--max-columns-preview", case]
+    return [program, *options, *ignoring, *shape, f"--regexp={args.pattern}", "--", f"./{place.name}"]
+
+
+def _search(args: GrepArgs) -> list[str]:
+    case = "-i" if args.ignore_case else "-s"
+    # -I -S: neither the environment nor the working directory can add code, and it starts in 10 ms.
+    return [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", str(SEARCH_PROGRAM), case, args.pattern]
+
+
+def _list(place: Place, names: IO[bytes], abandoned: threading.Event) -> bool:
+    """Write the paths to search, each ended by a NUL; tells whether there were too many."""
+    if place.name:
+        names.write(os.fsencode(place.name))
+        is_cut = False
+    else:
+        tree = Tree(place.folder, hidden=False, abandoned=abandoned)
+        names.writelines(os.fsencode(path) + b"\0" for path in tree)
+        is_cut = tree.cut
+    names.seek(0)
+    return is_cut
+
+
+async def _run(command: list[str], folder: Path, env: Mapping[str, str], *, stdin: int, matches: Matches) -> int:
+    def on_output(data: bytes) -> None:
+        matches.feed(data)
+        if matches.is_full:
+            child.signal_group(signal.SIGKILL)
+
+    try:
+        child = spawn(command, cwd=str(folder), env=env, on_output=on_output, stdin=stdin)
+        async with asyncio.timeout(SEARCH_S), child:
+            return await child.wait()
+    except TimeoutError as error:
+        raise ToolError(
+            f"the search took longer than {SEARCH_S} s; use a simpler pattern or a narrower path"
+        ) from error
+    except ValueError as error:
+        raise ToolError("the pattern holds a NUL, which no line of a text file has") from error

@@ -1,0 +1,29 @@
+"""What more than one tool needs; the tools themselves do not know each other."""
+
+from zotd.tools.shared.builtin import (
+    TEXT_BYTES,
+    TEXT_LINES,
+    Builtin,
+    ToolError,
+    in_thread,
+    text_outcome,
+)
+from zotd.tools.shared.files import open_regular, replace_file, resolve, shown_path
+from zotd.tools.shared.tree import BadGlobError, Tree, glob_matcher, repository_of
+
+__all__ = [
+    "TEXT_BYTES",
+    "TEXT_LINES",
+    "BadGlobError",
+    "Builtin",
+    "ToolError",
+    "Tree",
+    "glob_matcher",
+    "in_thread",
+    "open_regular",
+    "replace_file",
+    "repository_of",
+    "resolve",
+    "shown_path",
+    "text_outcome",
+]

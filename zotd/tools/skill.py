@@ -1,0 +1,172 @@
+"""Skills: instructions in a `SKILL.md` that the model reads when it needs them. The tool `skill`, and how to find them.
+
+---
+name: release          (default: the name of the directory)
+description: How this project makes a release.
+disable-model-invocation: true      (only people may ask for it)
+---
+Instructions, which may name files beside this one.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from zotd.core.ports import Replay, ToolContext, ToolOutcome
+from zotd.tools.shared import TEXT_BYTES, Builtin, ToolError, in_thread, open_regular, text_outcome
+
+log = logging.getLogger(__name__)
+
+FILE_BYTES = 256 * 1024
+"""Largest `SKILL.md`; of its instructions `TEXT_BYTES` are given at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill that the model may use."""
+
+    name: str
+    description: str
+    """One line."""
+    path: str
+    """Its `SKILL.md`, absolute when the directory given to `find_skills` was."""
+
+
+class SkillArgs(msgspec.Struct, frozen=True):
+    """Arguments of `skill`."""
+
+    name: Annotated[str, Meta(description="Name of the skill, as the system prompt lists it")]
+
+
+async def _skill(args: SkillArgs, context: ToolContext) -> ToolOutcome:
+    return text_outcome(await in_thread(lambda _: _instructions(args.name, context.skill_dirs)))
+
+
+TOOL = Builtin(
+    SkillArgs,
+    _skill,
+    name="skill",
+    description="Read the instructions of a skill. Do so before you do work that a skill is for.",
+    parallel=True,
+    replay=Replay.SAFE,
+)
+
+
+def find_skills(dirs: Sequence[str], report: Callable[[str], None] = log.warning) -> list[Skill]:
+    """The skills that the model may use, sorted by name; reads files, so call it in a thread.
+
+    Looks for `SKILL.md` in each directory and in the directories in it. Of two skills with one name the first wins,
+    in the order of `dirs`; one that is only for people hides later ones too. A file that is no skill is left out,
+    with a sentence to `report`.
+    """
+    found: dict[str, Skill | None] = {}
+    for path in _candidates(dirs):
+        try:
+            name, skill = _load(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except ToolError as error:
+            report(str(error))
+        except OSError as error:
+            report(f"{path} cannot be read: {(error.strerror or '').lower()}")
+        else:
+            found.setdefault(name, skill)
+    return sorted((skill for skill in found.values() if skill), key=lambda skill: skill.name)
+
+
+def _candidates(dirs: Sequence[str]) -> Iterator[Path]:
+    for folder in map(Path, dirs):
+        yield folder / "SKILL.md"
+        with suppress(OSError):  # most of the usual places do not exist
+            yield from (path / "SKILL.md" for path in sorted(folder.iterdir()))
+
+
+def _load(path: Path) -> tuple[str, Skill | None]:
+    """Name and skill; None in its place when it is only for people."""
+    fields, _ = _parse(path)
+    name = fields.get("name") or path.parent.name
+    description = " ".join(fields.get("description", "").split())
+    if not description:
+        raise ToolError(f"{path} has no description; add one between its --- lines")
+    if fields.get("disable-model-invocation", "").lower() == "true":
+        return name, None
+    return name, Skill(name, description, str(path))
+
+
+def _instructions(name: str, dirs: Sequence[str]) -> str:
+    problems: list[str] = []
+    skills = {skill.name: skill for skill in find_skills(dirs, problems.append)}
+    skill = skills.get(name)
+    if skill is None:
+        known = f"there are {', '.join(skills)}" if skills else "there is none"
+        raise ToolError("; ".join([f"no skill is called {name}", known, *problems]))
+    _, body = _parse(Path(skill.path))
+    text = f"# Skill: {name}\n\nFiles that it names are in {Path(skill.path).parent}\n\n{body.strip()}\n"
+    shown = text.encode()[:TEXT_BYTES].decode(errors="ignore")
+    return text if shown == text else f"{shown}\n[there is more; read {skill.path}]"
+
+
+# --- the file ---------------------------------------------------------------------------------------------------
+
+
+def _parse(path: Path) -> tuple[dict[str, str], str]:
+    """The fields between the `---` lines, and the instructions.
+
+    Raises:
+        ToolError: too large, or not of that shape.
+    """
+    with open_regular(path) as file:
+        data = file.read(FILE_BYTES + 1)
+    if len(data) > FILE_BYTES:
+        raise ToolError(f"{path} has more than {FILE_BYTES:,} bytes; move parts of it into files beside it")
+    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    match = re.match(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", text, re.DOTALL)
+    if match is None:
+        raise ToolError(f"{path} does not begin with fields between two --- lines; add name and description")
+    return _fields((match[1] or "").split("\n")), text[match.end() :]
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    """`key: value` lines, the part of YAML that skills use; lists and nested keys are passed over."""
+    fields: dict[str, str] = {}
+    i = 0
+    while i < len(lines):
+        match = re.match(r"([\w-]+):(?:[ \t]+(.*))?$", lines[i])
+        i += 1
+        more: list[str] = []
+        while i < len(lines) and (not lines[i].strip() or lines[i][0] in " \t"):
+            more.append(lines[i])
+            i += 1
+        if match:
+            fields[match[1]] = _value((match[2] or "").strip(), more)
+    return fields
+
+
+def _value(first: str, more: list[str]) -> str:
+    """A value from what stands behind its key and the indented lines below."""
+    if re.fullmatch(r"[>|][-+0-9]*", first):
+        return _block(more, is_folded=first[0] == ">")
+    whole = " ".join([first, *(line.strip() for line in more)]).strip()
+    if whole.startswith('"'):
+        try:
+            value: object = json.JSONDecoder().raw_decode(whole)[0]  # the escapes of JSON are YAML's commonest
+        except ValueError:
+            return whole.strip('"')
+        return str(value)
+    if whole.startswith("'"):
+        return re.sub(r"^'((?:[^']|'')*)'?.*$", r"\1", whole).replace("''", "'")
+    return re.sub(r"(?:^|[ \t])#.*$", "", whole).rstrip()
+
+
+def _block(lines: list[str], *, is_folded: bool) -> str:
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    text = "\n".join(line[min(indents, default=0) :].rstrip() for line in lines).strip("\n")
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", text) if is_folded else text

@@ -1,0 +1,36 @@
+"""The tool `write`: a whole file, new or replaced."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from zotd.core.ports import Replay, ToolContext, ToolOutcome
+from zotd.tools.shared import Builtin, in_thread, replace_file, resolve, text_outcome
+
+
+class WriteArgs(msgspec.Struct, frozen=True):
+    """Arguments of `write`."""
+
+    path: Annotated[str, Meta(description="Path of the file, absolute or relative to the working directory")]
+    content: Annotated[str, Meta(description="The whole content, written as UTF-8")]
+
+
+async def _write(args: WriteArgs, context: ToolContext) -> ToolOutcome:
+    path = resolve(args.path, context)
+    data = args.content.encode()
+    existed = await in_thread(lambda _: replace_file(path, data))
+    return text_outcome(f"{'Replaced' if existed else 'Created'} {args.path} ({len(data):,} bytes)")
+
+
+TOOL = Builtin(
+    WriteArgs,
+    _write,
+    name="write",
+    description=(
+        "Create a file, or replace all of its content; missing directories are made. "
+        "To change a part of a file, use edit."
+    ),
+    parallel=False,
+    replay=Replay.NEVER,
+)
