@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -40,22 +41,22 @@ def test_a_long_path_becomes_a_hashed_name_that_differs_by_home(tmp_path):
     one = paths.socket_path(env | {"ZOT_HOME": str(long / "one")})
     two = paths.socket_path(env | {"ZOT_HOME": str(long / "two")})
     assert one != two
-    assert os.path.dirname(one) == str(tmp_path / "zot")
+    assert Path(one).parent == tmp_path / "zot"
     assert len(one.encode()) <= paths.MAX_SOCKET_PATH
 
 
 def test_the_limit_counts_bytes_not_characters(tmp_path):
     home = "/h/" + "é" * 45
-    assert len(home) < paths.MAX_SOCKET_PATH < len(os.path.join(home, "run/zotd.sock").encode())
+    assert len(home) < paths.MAX_SOCKET_PATH < len(f"{home}/run/zotd.sock".encode())
     path = paths.socket_path({"ZOT_HOME": home, "XDG_RUNTIME_DIR": str(tmp_path)})
-    assert os.path.dirname(path) == str(tmp_path / "zot")
+    assert Path(path).parent == tmp_path / "zot"
 
 
 def test_a_long_path_in_a_long_runtime_directory_ends_in_tmp(tmp_path):
     deep = tmp_path / ("d" * 100)
     deep.mkdir()
     path = paths.socket_path({"XDG_RUNTIME_DIR": str(deep), "TMPDIR": str(deep)})
-    assert os.path.dirname(path) == f"/tmp/zot-{os.geteuid()}"
+    assert str(Path(path).parent) == f"/tmp/zot-{os.geteuid()}"
 
 
 def test_two_spellings_of_a_long_home_meet(tmp_path):

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 from zotctl import link, output
-from zotd.client.running import INTERRUPTED, follow, start
 from zotd.client.blocking import FRAME_LIMIT, Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, number, text
@@ -19,6 +18,7 @@ from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import open_session, parser
 from zotd.client.outcome import Outcome
 from zotd.client.plain import harmless
+from zotd.client.running import INTERRUPTED, follow, start
 
 MAX_PIPED = 4 * FRAME_LIMIT
 """Bytes of standard input, the longest line that the daemon takes."""

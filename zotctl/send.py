@@ -6,13 +6,13 @@ import sys
 
 from zotctl import link, output
 from zotctl.commands import Commands
-from zotd.client.running import follow, start
 from zotd.client.blocking import Connection, Json
 from zotd.client.environment import shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
 from zotd.client.outcome import Outcome
+from zotd.client.running import follow, start
 
 
 def add(commands: Commands) -> None:

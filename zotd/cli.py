@@ -6,6 +6,7 @@ Programs are named as strings, because this module may not depend on what is abo
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import takewhile
 
 ONE_SHOT = "zotctl.oneshot"
 CHAT = "zottui.__main__"
@@ -17,25 +18,6 @@ LATER = ("acp", "ext")
 ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
 
 INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
-
-VALUE_FLAGS = frozenset(
-    {
-        "--api-key",
-        "--append-system-prompt",
-        "--base-url",
-        "--cwd",
-        "--ext",
-        "--max-steps",
-        "--model",
-        "--provider",
-        "--reasoning",
-        "--session",
-        "--system-prompt",
-        "--tools",
-        "-e",
-    }
-)
-"""Flags whose next argument is a value, whatever it looks like."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,27 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _program(args: list[str]) -> str:
-    flags = _flags(args)
+    # Values need no care here: what begins with a dash is never taken for one.
+    flags = set(takewhile(lambda arg: arg != "--", args))
     if args[:1] == ["rpc"] or "--rpc" in flags:
         return RPC
     if flags & (ONE_SHOT_FLAGS | INFO_FLAGS):
         return ONE_SHOT
     # Without a terminal to type on there is no chat: `git diff | zot "review this"` prints an answer.
     return CHAT if sys.stdin is not None and sys.stdin.isatty() else ONE_SHOT
-
-
-def _flags(args: list[str]) -> set[str]:
-    """The arguments that are flags; not the values of others, and nothing after `--`."""
-    found: set[str] = set()
-    rest = iter(args)
-    for arg in rest:
-        if arg == "--":
-            break
-        if arg in VALUE_FLAGS:
-            next(rest, None)
-        elif arg.startswith("-"):
-            found.add(arg)
-    return found
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def test_fifty_clients_at_once_get_one_daemon(env, path):
         assert len(set(threads.map(pid, range(50)))) == 1
 
 
-def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(env, path, tmp_path):
+def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(env, path):
     read_end, write_end = os.pipe()
     os.set_inheritable(write_end, True)
     with Connection(autostart.ensure(path, env, FAKE)) as connection:
@@ -92,16 +92,17 @@ def test_a_program_that_is_not_there_is_a_start_error(env, path):
 
 
 def test_an_open_socket_directory_is_refused_before_anything_is_made(env, path):
-    os.makedirs(os.path.dirname(path), mode=0o755)
-    os.chmod(os.path.dirname(path), 0o755)
+    folder = Path(path).parent
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
     with pytest.raises(StartError, match="open to other users"):
         autostart.ensure(path, env, FAKE)
-    assert os.listdir(os.path.dirname(path)) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_whoever_waits_for_the_lock_uses_a_daemon_that_comes_up_meanwhile(env, path):
-    paths.check_private_dir(os.path.dirname(path))
-    with open(paths.start_lock(path), "w") as lock:
+    paths.check_private_dir(str(Path(path).parent))
+    with Path(paths.start_lock(path)).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # somebody else is starting it
         found = []
         waiting = threading.Thread(target=lambda: found.append(autostart.ensure(path, env, FAKE)))

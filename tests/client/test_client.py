@@ -14,7 +14,9 @@ from zotd.wire.base import encode
 
 @pytest.fixture
 async def client(daemon, path):
-    async with Client.connect(path=path, autostart=False, env={"A": "1", "ZOT_X_TOKEN": "t", "ZOTCORE_Y": "z"}) as found:
+    async with Client.connect(
+        path=path, autostart=False, env={"A": "1", "ZOT_X_TOKEN": "t", "ZOTCORE_Y": "z"}
+    ) as found:
         yield found
 
 

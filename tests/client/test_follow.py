@@ -93,7 +93,8 @@ async def test_a_session_that_is_not_there_is_an_error_and_not_a_retry(daemon, p
 async def test_without_a_daemon_the_reader_is_told_and_none_is_started(path):
     async with aclosing(Follower("s_1", path=path).items()) as items:
         first, second = await anext(items), await anext(items)
-    assert isinstance(first, Disconnected) and isinstance(second, Disconnected)
+    assert isinstance(first, Disconnected)
+    assert isinstance(second, Disconnected)
     assert "not running" in first.reason
     assert first.retry_s <= follow.BACKOFF_FIRST_S
 

@@ -31,7 +31,7 @@ def test_a_schema_is_one_plain_object_that_describes_every_argument(tool):
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)
 async def test_arguments_of_the_wrong_type_are_an_outcome(tool, context):
-    args: dict[str, object] = dict.fromkeys(tool.spec.schema["properties"], [])
+    args: dict[str, object] = {name: [] for name in tool.spec.schema["properties"]}
     outcome = await tool.run(args, context())
     assert outcome.is_error
     assert outcome.content[0].text.startswith(f"bad arguments of {tool.spec.name}: ")

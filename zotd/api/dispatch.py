@@ -5,10 +5,12 @@ table names, the role is checked against the same table. Whatever goes wrong, th
 and its connection lives.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Protocol
 
+from zotd.api.repeats import First, Repeats
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
 from zotd.wire.api import BY_NAME, MAX_ID, Command, Envelope, Response, Role
@@ -49,6 +51,11 @@ class Call:
         self._command = command
         self._id = request_id
         self._responded = False
+        self._answer: asyncio.Future[Frozen | None] | None = None
+
+    def remember(self, answer: asyncio.Future[Frozen | None] | None) -> None:
+        """Tell `answer` how this command was answered, for those that repeat it."""
+        self._answer = answer
 
     def respond(self, data: Frozen | None = None) -> None:
         """Answer now, before the events that the command causes; without it the handler's result is the answer."""
@@ -56,12 +63,16 @@ class Call:
             self._responded = True
             response = Response(self._command.name, success=True, id=self._id, data=data)
             self.door.write(encode(response) + b"\n")
+            if self._answer is not None:
+                self._answer.set_result(data)
 
     def fail(self, code: Code, sentence: str) -> None:
         """Answer that it failed; harmless when it has been answered."""
         if not self._responded:
             self._responded = True
             self.door.write(failure(self._command.name, code, sentence, self._id))
+            if self._answer is not None:
+                self._answer.cancel()
 
 
 Handler = Callable[[Call, Frozen], Awaitable[Frozen | None]]
@@ -78,6 +89,7 @@ class Dispatcher:
     def __init__(self, manager: Manager, handlers: Mapping[str, Handler]) -> None:
         self._manager = manager
         self._handlers = handlers
+        self._repeats = Repeats()
 
     def take(self, door: Door, line: bytes | TooLong) -> Coroutine[object, object, None] | None:
         """Decode a line. Returns the work to run, in a task; or None when it was answered at once."""
@@ -91,9 +103,13 @@ class Dispatcher:
             return None
         try:
             call, params = self._call(door, line, envelope)
+            first = self._repeats.seen(envelope.type, params)
         except CommandError as error:
             door.write(failure(envelope.type, error.code, error.sentence, envelope.id))
             return None
+        if first is not None:
+            return self._repeat(call, first)
+        call.remember(self._repeats.begin(envelope.type, params))
         return self._run(call, params, self._handlers[envelope.type])
 
     def _call(self, door: Door, line: bytes, envelope: Envelope) -> tuple[Call, Frozen]:
@@ -110,6 +126,14 @@ class Dispatcher:
         except BadFrameError as error:
             raise CommandError(Code.BAD_REQUEST, f"{command.name}: {error}") from error
         return Call(door, self._manager, command, envelope.id), params
+
+    async def _repeat(self, call: Call, first: First) -> None:
+        """Give the first answer again, when it is known."""
+        await asyncio.wait([first.answer])
+        if first.answer.cancelled():
+            call.fail(Code.CONFLICT, "the first request with this request_id failed; send it again")
+        else:
+            call.respond(first.answer.result())
 
     async def _run(self, call: Call, params: Frozen, handler: Handler) -> None:
         try:

@@ -59,7 +59,7 @@ class Compacting:
     async def _keep(self, summary: Summary) -> str:
         items = compaction_records(self.id, self._settings, summary)
         last = items[-1]
-        items[-1] = Shown(last.record, [*last.events, events.Done(run=self.id)])
+        items[-1] = Shown(last.record, [*last.shows, events.Done(run=self.id)])
         await self._ledger.write(items, durable=True, usage=summary.tokens, context=0, state="idle")
         return "end_turn"
 

@@ -85,6 +85,7 @@ class Driver:
         """The reply that is arriving; None outside of a request."""
         self._stop: str | None = None
         self._state = "running"
+        self._tell(turn.Begin())  # now, so that an abort that comes before `run` is the second thing the turn hears
 
     async def run(self, start: Start) -> str:
         """Run until the end; returns how it ended: `end_turn`, `error` or `aborted`.
@@ -94,7 +95,6 @@ class Driver:
         self._input, self._accepted, self._before = start.input, start.accepted, start.before
         if start.new:
             self._pending.append(Shown(start.input))
-        self._tell(turn.Begin())
         async with asyncio.TaskGroup() as tasks:
             while self._stop is None:
                 report = await self._reports.get()
@@ -336,7 +336,7 @@ class Driver:
         shown.append(events.Done(run=self.id))
         if end.stop == "end_turn" and self._pending:
             last = self._pending[-1]
-            self._pending[-1] = Shown(last.record, [*last.events, *shown])
+            self._pending[-1] = Shown(last.record, [*last.shows, *shown])
         else:
             note = records.Note(time=rfc3339(), level="error" if end.error else "info", text=end.error or end.stop)
             self._pending.append(Shown(note, shown))

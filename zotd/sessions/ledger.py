@@ -45,7 +45,7 @@ class Shown:
     """A record, and the events that it shows."""
 
     record: AnyRecord
-    events: Sequence[events.Event] = ()
+    shows: Sequence[events.Event] = ()
 
 
 class Ledger:
@@ -197,7 +197,7 @@ class Ledger:
 
     def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[Entry, list[events.Event]]:
         first = self.row.seq + events_before + 1
-        stamped = [self._stamp(event, first + index) for index, event in enumerate(item.events)]
+        stamped = [self._stamp(event, first + index) for index, event in enumerate(item.shows)]
         entry = Entry(
             number=self.row.records + records_before + 1,
             record=item.record,

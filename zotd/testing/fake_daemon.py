@@ -88,14 +88,25 @@ class FakeDaemon:
         self.requests: list[dict[str, object]] = []
         """All that came, decoded."""
         self.stopped = asyncio.Event()
+        self._answered: list[str] = []
+        self._came = threading.Condition()
         self._loop = asyncio.get_running_loop()
 
     def do(self, work: Callable[[], object]) -> None:
         """Run `work` in the daemon's thread and wait for it."""
         done = threading.Event()
-        self._loop.call_soon_threadsafe(work)
-        self._loop.call_soon_threadsafe(done.set)
+
+        def work_and_tell() -> None:  # in one call: `work` may end the loop
+            work()
+            done.set()
+
+        self._loop.call_soon_threadsafe(work_and_tell)
         assert done.wait(READY_S)
+
+    def wait_for(self, command: str, count: int = 1) -> None:
+        """Wait, in the test's thread, until so many of these commands have been answered."""
+        with self._came:
+            assert self._came.wait_for(lambda: self._answered.count(command) >= count, READY_S), f"no {command} came"
 
     def cut_all(self) -> None:
         """Drop all connections."""
@@ -129,6 +140,9 @@ class FakeDaemon:
         peer.send(encode({**head, "success": True, **({} if data is None else {"data": data})}) + b"\n")
         for work in after:  # a response precedes the events it causes
             work()
+        with self._came:
+            self._answered.append(command)
+            self._came.notify_all()
 
     def _carry_out(
         self, peer: Peer, command: str, request: dict[str, object], after: list[Callable[[], None]]

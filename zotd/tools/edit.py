@@ -5,6 +5,7 @@ every byte outside the replaced text stays as it is. The diff is built from thos
 would cost quadratic memory, and the answer is known.
 """
 
+import os
 import re
 from array import array
 from bisect import bisect_left
@@ -81,9 +82,9 @@ TOOL = Builtin(
 
 def _apply(path: Path, args: EditArgs) -> str:
     with open_regular(path) as file:
-        data = file.read(FILE_BYTES + 1)
-    if len(data) > FILE_BYTES:
-        raise ToolError(f"{args.path} has more than {FILE_BYTES:,} bytes; change it with a program in bash")
+        if os.fstat(file.fileno()).st_size > FILE_BYTES:
+            raise ToolError(f"{args.path} has more than {FILE_BYTES:,} bytes; change it with a program in bash")
+        data = file.read()
     changes = _changes(data, args)
     pieces: list[bytes] = []
     position = 0

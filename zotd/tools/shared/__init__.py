@@ -9,7 +9,8 @@ from zotd.tools.shared.builtin import (
     text_outcome,
 )
 from zotd.tools.shared.files import open_regular, replace_file, resolve, shown_path
-from zotd.tools.shared.tree import BadGlobError, Tree, glob_matcher, repository_of
+from zotd.tools.shared.globs import BadGlobError, glob_matcher
+from zotd.tools.shared.tree import Tree, repository_of
 
 __all__ = [
     "TEXT_BYTES",

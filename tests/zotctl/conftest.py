@@ -1,0 +1,57 @@
+"""Real command lines against a fake daemon."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import zotd
+from zotd.testing.fake_daemon import running
+
+ROOT = str(Path(zotd.__file__).parent.parent)
+
+
+class Shell:
+    """Runs commands in an environment of its own."""
+
+    def __init__(self, home):
+        self.home = home
+        self.cwd = home / "work"
+        self.cwd.mkdir()
+        self.path = str(home / "zotd.sock")
+        self.env = {
+            "ZOTD_SOCKET": self.path,
+            "ZOT_HOME": str(home / "zot"),
+            "PYTHONPATH": ROOT,
+            "PATH": os.environ["PATH"],
+        }
+
+    def start(self, module, *args, **options):
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        command = [sys.executable, "-m", module, *args]
+        return subprocess.Popen(command, cwd=self.cwd, env=self.env, text=True, **options)
+
+    def run(self, module, *args, piped=None):
+        stdin = subprocess.DEVNULL if piped is None else subprocess.PIPE
+        with self.start(module, *args, stdin=stdin) as process:
+            out, err = process.communicate(piped, timeout=15)
+        return process.returncode, out, err
+
+    def zot(self, *args, **options):
+        return self.run("zotd.cli", *args, **options)
+
+    def zotctl(self, *args, **options):
+        return self.run("zotctl", *args, **options)
+
+
+@pytest.fixture
+def shell(tmp_path):
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def daemon(shell):
+    with running(shell.path) as fake:
+        yield fake

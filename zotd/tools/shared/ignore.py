@@ -1,0 +1,100 @@
+"""What `.gitignore` files leave out (gitignore(5)).
+
+Each entry of a walk is judged by itself, as git does it: a folder that is ignored is not entered, so no pattern has to
+match what lies below a folder. The package `pathspec` judges whole paths instead, which takes `*` with `!*/` wrongly
+for a folder, and a repository could bring patterns that make its expressions run for hours.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zotd.tools.shared.globs import Part, matches, parts_of
+
+FILE_BYTES = 256 * 1024
+"""How much of a `.gitignore` counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One line."""
+
+    is_ignored: bool
+    """False: brought back, with `!`."""
+    only_folders: bool
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One `.gitignore`: its patterns, last one first. Paths are given from the top of the repository."""
+
+    patterns: Sequence[Pattern]
+    depth: int
+    """Number of folders between the top and the file."""
+
+    def verdict(self, names: Sequence[str], *, is_folder: bool) -> bool | None:
+        """Whether an entry is ignored; None: this file does not mention it."""
+        below = names[self.depth :]
+        for pattern in self.patterns:
+            if (is_folder or not pattern.only_folders) and matches(pattern.parts, below):
+                return pattern.is_ignored
+        return None
+
+
+def is_ignored(names: Sequence[str], rules: Sequence[Rules], *, is_folder: bool) -> bool:
+    """The first of `rules`, deepest file first, that mentions the entry decides."""
+    for rule in rules:
+        verdict = rule.verdict(names, is_folder=is_folder)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def rules_in(folder: Path, depth: int) -> tuple[Rules, ...]:
+    """The rules of a folder's `.gitignore`; none when there is none that can be read. Blocks."""
+    path = folder / ".gitignore"
+    try:
+        if not path.is_file():  # opening a FIFO would wait for a writer
+            return ()
+        with path.open("rb") as file:
+            lines = os.fsdecode(file.read(FILE_BYTES)).split("\n")
+    except OSError:
+        return ()
+    return (Rules([pattern for line in reversed(lines) if (pattern := _pattern(line))], depth),)
+
+
+def rules_above(names: Sequence[str], top: Path) -> tuple[Rules, ...]:
+    """The rules of `top` and the folders below it, down to the parent of the folder `names`; deepest first. Blocks.
+
+    When they ignore that folder, it has been named on purpose, and they do not count.
+    """
+    rules: tuple[Rules, ...] = ()
+    for depth in range(len(names)):
+        rules = (*rules_in(top.joinpath(*names[:depth]), depth), *rules)
+        if is_ignored(names[: depth + 1], rules, is_folder=True):
+            return ()
+    return rules
+
+
+def _pattern(line: str) -> Pattern | None:
+    text = re.sub(r"(?<!\\) +$", "", line.removesuffix("\r"))
+    if text.startswith("#"):
+        return None
+    is_negative = text.startswith("!")
+    text = text.removeprefix("!")
+    only_folders = text.endswith("/")
+    text = text.removesuffix("/")
+    if not text:
+        return None
+    # A slash ties a pattern to the folder of its file; without one it is for names anywhere below.
+    anchored = text.removeprefix("/") if "/" in text else f"**/{text}"
+    return Pattern(not is_negative, only_folders, parts_of(_for_fnmatch(anchored)))
+
+
+def _for_fnmatch(text: str) -> str:
+    r"""`fnmatch` knows neither `\*` nor `[^a]`."""
+    text = re.sub(r"(?<!\\)\[\^", "[!", text)
+    return re.sub(r"\\(.)", lambda match: f"[{match[1]}]" if match[1] in "*?[" else match[1], text)
