@@ -20,8 +20,20 @@ from pathlib import Path
 PROMPT = "Read the file secret.txt"
 
 # None of them is in the example calls that the small model gets to see.
-WORDS = """anchor basket candle dragon eagle falcon garden hammer island jungle kettle ladder magnet needle orange
-pepper quartz ribbon saddle temple umbrella velvet window yellow zebra bottle castle desert engine forest""".split()
+WORDS = ["anchor", "basket", "candle", "dragon", "eagle", "falcon", "garden", "hammer", "island", "jungle", "kettle"]
+WORDS += [
+    "ladder",
+    "magnet",
+    "needle",
+    "orange",
+    "pepper",
+    "quartz",
+    "ribbon",
+    "saddle",
+    "temple",
+    "umbrella",
+    "velvet",
+]
 
 BIN = Path(sys.executable).parent
 

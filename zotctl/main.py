@@ -17,12 +17,11 @@ examples:
   zotctl attach --plain --last
   zotctl export --session s_01JX… --format markdown -o talk.md
 
-`zotctl ping` and `zotctl status` never start the daemon, the others do when they need it.
+`zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
 """
 
-
 NOUNS = (daemon, sessions, send, attach, log, export, config)
-"""Each has `add(commands)`."""
+"""Each has `add(commands)`; in the order of the help."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import select
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from zotd import paths
 from zotd.client import autostart
 from zotd.client.blocking import Connection, connect
 from zotd.client.errors import NotRunningError, StartError
+from zotd.client.fields import number
 
 FAKE = (sys.executable, "-P", "-m", "zotd.testing.fake_daemon")
 
@@ -35,10 +37,10 @@ def path(env):
     except NotRunningError:
         return
     with connection:
-        pid = connection.call("hello")["pid"]
+        process = os.pidfd_open(number(connection.call("hello"), "pid"))
         connection.call("daemon.shutdown")
-        connection.wait_for_end(5)
-        psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=5)
+        assert select.select([process], [], [], 5)[0]
+        os.close(process)
 
 
 def test_fifty_clients_at_once_get_one_daemon(env, path):
@@ -54,7 +56,7 @@ def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(en
     read_end, write_end = os.pipe()
     os.set_inheritable(write_end, True)
     with Connection(autostart.ensure(path, env, FAKE)) as connection:
-        process = psutil.Process(connection.call("hello")["pid"])
+        process = psutil.Process(number(connection.call("hello"), "pid"))
     os.close(write_end)
     assert os.read(read_end, 1) == b""  # it does not hold our files open
     os.close(read_end)

@@ -77,6 +77,7 @@ def test_another_users_daemon_gets_not_a_byte(path):
     )
     command = [sys.executable, "-c", script, path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
         assert other.stdout.readline() == "ready\n"
         with pytest.raises(ClientError, match="user 12345"):
             blocking.connect(path)

@@ -118,10 +118,12 @@ async def test_an_exit_is_seen_although_a_grandchild_holds_the_output(shell, out
 
 
 async def test_a_grandchild_in_the_background_may_write_on(shell, tmp_path, output):
-    """A closed pipe would end it with SIGPIPE before it comes to its second line."""
+    """A closed pipe would end it with SIGPIPE, a full one would hold it up."""
     for name in ("go", "done"):
         os.mkfifo(tmp_path / name)
-    await shell("{ read line; echo late; echo still here > done; } < go & true", stdin=subprocess.DEVNULL).wait()
+    await shell(
+        "{ read line && head -c 200000 /dev/zero && echo still here > done; } < go & true", stdin=subprocess.DEVNULL
+    ).wait()
 
     def talk():
         (tmp_path / "go").write_text("now\n")

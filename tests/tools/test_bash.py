@@ -135,6 +135,28 @@ async def test_a_flood_is_kept_whole_in_the_file_and_short_in_memory(call, tmp_p
     assert max(map(len, shown.pieces)) <= 16 * KIB
 
 
+async def test_a_disk_that_is_slow_slows_the_command_down_and_costs_no_memory(call, tmp_path):
+    size = 20_000_000
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / "c_1.txt")
+
+    def read_slowly() -> None:
+        left = size
+        while left:  # the tool opens the file for each batch
+            fd = os.open(tmp_path / "out" / "c_1.txt", os.O_RDONLY)
+            while data := os.read(fd, 4096):
+                left -= len(data)
+            os.close(fd)
+
+    tracemalloc.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(read_slowly))
+        await call("bash", {"command": f"head -c {size} /dev/zero"})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * KIB * KIB
+
+
 async def test_a_file_that_cannot_be_written_does_not_cost_the_result(call, tmp_path):
     (tmp_path / "out").write_text("a file is in the way")
     text, is_error = await call("bash", {"command": "seq 100000"})

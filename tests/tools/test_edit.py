@@ -112,6 +112,14 @@ async def test_a_missing_file_is_named(call, cwd):
     assert await call("edit", edits(("one", "two"))) == (f"cannot edit {cwd}/a.txt: no such file or directory", True)
 
 
+async def test_a_file_that_is_too_large_is_refused(call, cwd):
+    with (cwd / "a.txt").open("wb") as file:
+        file.truncate(64 * 1024 * 1024 + 1)
+    text, is_error = await call("edit", edits(("one", "two")))
+    assert is_error
+    assert text.startswith("a.txt has more than 67,108,864 bytes")
+
+
 @pytest.mark.parametrize("edits", [[], [{"oldText": "x"}], "x"])
 async def test_bad_arguments_are_an_outcome(call, edits):
     text, is_error = await call("edit", {"path": "a.txt", "edits": edits})

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from zotd.tools.shared import BadGlobError, Tree, glob_matcher
+from zotd.tools.shared import Tree, glob_matcher
 
 
 def make(cwd, *paths: str, ignore: dict[str, str] | None = None) -> None:
@@ -151,11 +151,20 @@ def test_an_abandoned_walk_ends_early(cwd):
     assert list(walk) == []
 
 
+def test_a_walk_that_is_too_long_is_cut_and_says_so(cwd):
+    make(cwd, *(f"{i}/a.txt" for i in range(10)))
+    tree = Tree(cwd, hidden=False, abandoned=threading.Event(), max_entries=15)
+    assert list(tree) == [f"{i}/a.txt" for i in range(5)]
+    assert tree.cut
+
+
 def test_a_hostile_pattern_takes_no_time():
     assert not glob_matcher("*a" * 30 + "b")("a" * 200)
     assert not glob_matcher("**/a/" * 30 + "b")("a/" * 200)
 
 
-def test_too_many_braces_are_refused():
-    with pytest.raises(BadGlobError, match="more than 100 patterns"):
-        glob_matcher("{a,b}" * 20)
+@pytest.mark.parametrize("args", [{"pattern": "{a,b}" * 20}, {"pattern": "x", "glob": "{a,b}" * 20}])
+async def test_too_many_braces_are_refused(call, args):
+    text, is_error = await call("grep" if "glob" in args else "glob", args)
+    assert is_error
+    assert text.endswith("stand for more than 100 patterns; use fewer")

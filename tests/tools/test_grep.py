@@ -9,6 +9,8 @@ FAKE_RIPGREP = r"""#!/bin/sh
 case "$*" in
 *--regexp=bad*) echo 'rg: regex parse error:'; echo '    bad('; exit 2 ;;
 *--regexp=unreadable*) exit 2 ;;
+*--no-ignore-parent*--regexp=parents*) printf './a\0001:yes\n' ;;
+*--regexp=parents*) printf './a\0001:no\n' ;;
 *--regexp=flood*) while :; do printf './a.py\0001:x\n'; done ;;
 *) printf './sub/a.py\0007:found by ripgrep\r\n./b.txt\0001:and here\n' ;;
 esac
@@ -156,6 +158,12 @@ async def test_ripgrep_is_used_where_it_is_on_the_path(call, cwd, ripgrep):
     assert (await call("grep", {"pattern": "x", "glob": "*.txt"}, env=ripgrep))[0] == "b.txt:1:and here"
     (cwd / "sub").mkdir()
     assert (await call("grep", {"pattern": "x", "path": "sub"}, env=ripgrep))[0].startswith("sub/sub/a.py:7:")
+
+
+async def test_ripgrep_looks_above_the_directory_only_in_a_repository(call, cwd, ripgrep):
+    assert "yes" in (await call("grep", {"pattern": "parents"}, env=ripgrep))[0]
+    (cwd / ".git").mkdir()
+    assert "no" in (await call("grep", {"pattern": "parents"}, env=ripgrep))[0]
 
 
 async def test_ripgrep_is_stopped_when_there_is_enough(call, ripgrep):

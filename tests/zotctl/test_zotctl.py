@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from zotd.client.blocking import connect
+from zotd.client.fields import child
 from zotd.wire import api, events
 
 
@@ -20,7 +21,7 @@ def sent(daemon, command):
 def session(daemon, shell):
     with connect(shell.path) as connection:
         answer = connection.call("session.create", cwd=str(shell.cwd), name="tests", env={})
-    return daemon.sessions[answer["session"]["id"]]
+    return daemon.sessions[child(answer, "session")["id"]]
 
 
 def test_ping_says_whether_the_daemon_answers(shell, daemon):
@@ -84,6 +85,7 @@ def test_the_quick_commands_load_nothing_that_is_slow(shell, daemon, command):
 def test_stop_asks_as_an_administrator_and_waits(shell):
     command = [sys.executable, "-m", "zotd.testing.fake_daemon", "--ready-fd", "1"]
     with subprocess.Popen(command, env=shell.env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == f"ready {process.pid}\n"
         assert shell.zotctl("stop", "--json") == (0, '{"v":1,"state":"stopped"}\n', "")
         assert process.wait(5) == 0
@@ -179,16 +181,28 @@ def test_an_export_is_all_pages(shell, daemon, session):
 
 def test_the_configuration_is_shown_and_checked_without_a_daemon(shell):
     home = shell.home / "zot"
-    assert shell.zotctl("config", "check") == (0, f"{home}/config.toml: nothing is set\n", "")
+    file = home / "config.toml"
+    assert shell.zotctl("config", "check") == (0, f"{file}: fine\n", "")
     home.mkdir()
-    (home / "config.toml").write_text('resume = "auto"\n[approval]\nttl = 60\n')
-    assert shell.zotctl("config", "show")[1] == f"# {home}/config.toml\nresume = 'auto'\napproval.ttl = 60\n"
+    file.write_text("max_steps = 9\n")
+    shell.env["ZOT_MODEL"] = "m"
     shown = json.loads(shell.zotctl("config", "show", "--json")[1])
-    assert (shown["v"], shown["settings"]["approval"]) == (1, {"ttl": 60})
-    (home / "config.toml").write_text("resume = \n")
+    assert (shown["v"], shown["path"]) == (1, str(file))
+    assert shown["settings"]["max_steps"] == {"value": 9, "source": "file"}
+    lines = [line.split() for line in shell.zotctl("config", "show")[1].splitlines()]
+    assert ["model", '"m"', "environment"] in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [("max_steps = \n", "line 1"), ("max_step = 9\n", "did you mean max_steps")]
+)
+def test_a_wrong_configuration_is_one_sentence_and_exit_code_1(shell, text, problem):
+    (shell.home / "zot").mkdir()
+    (shell.home / "zot" / "config.toml").write_text(text)
     code, out, err = shell.zotctl("config", "check")
     assert (code, out) == (1, "")
-    assert "line 1" in err
+    assert problem in err
+    assert err.count("\n") == 1
 
 
 def test_help_lists_every_command_and_an_unknown_one_is_bad_usage(shell):

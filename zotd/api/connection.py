@@ -12,7 +12,7 @@ from zotd import ids
 from zotd.api.dispatch import Dispatcher
 from zotd.api.follower import Follower
 from zotd.api.house import House
-from zotd.api.outbox import Outbox
+from zotd.api.outbox import FAREWELL_S, Outbox
 from zotd.clock import rfc3339
 from zotd.sessions.session import Session
 from zotd.wire import events
@@ -162,7 +162,9 @@ class Connection:
     def _evict(self, reason: str) -> None:
         """Cut a client that is too slow; it may come back with its cursor."""
         log.warning("connection %s (%s) was cut: %s", self.id, self.sender, reason)
-        farewell = [events.Evicted(reason, f.last_seq, session=key) for key, f in self._followers.items()]
-        self._outbox.close()
+        outbox = self._outbox
+        farewell = [events.Evicted(reason, outbox.sent.get(key, 0), session=key) for key in self._followers]
+        outbox.close()
         self._transport.write(b"".join(encode(event) + b"\n" for event in farewell))
-        self._transport.abort()
+        self._transport.close()
+        asyncio.get_running_loop().call_later(FAREWELL_S, self._transport.abort)

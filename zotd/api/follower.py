@@ -45,7 +45,7 @@ class Follower:
             shown = [event for event in shown if (event.seq or 0) > self.last_seq]
             data = ENCODER.encode_lines(shown)
         self.last_seq = last_seq
-        self._outbox.write(data, frames=len(shown))
+        self._outbox.write(data, frames=len(shown), session=self.session.id, last_seq=last_seq)
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Send or keep them."""
@@ -57,14 +57,15 @@ class Follower:
     async def catch_up(self, cursor: int) -> None:
         """Send everything after `cursor`, say `replay_complete`, and go live."""
         ledger = self.session.ledger
-        while cursor < ledger.shown_seq:
-            await self._outbox.room()
+        while cursor < ledger.shown_seq and not self._outbox.closed:
             cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
-            self._outbox.write(data)
+            self._outbox.write(data, session=self.session.id, last_seq=cursor)
+            await self._outbox.room()
         # From here to the end of the method nothing else runs.
         self.last_seq = cursor
         self._is_live = True
-        self._outbox.write(encode(events.ReplayComplete(session=self.session.id, seq=cursor)) + b"\n")
+        complete = encode(events.ReplayComplete(session=self.session.id, seq=cursor)) + b"\n"
+        self._outbox.write(complete, session=self.session.id, last_seq=cursor)
         self._outbox.write(self._kept.encode())
         self._kept = LiveBatch()
 

@@ -8,6 +8,7 @@ is cut (`spec/rpc.md` 3: a slow client costs only itself). On stdio nobody is cu
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -25,8 +26,11 @@ MAX_FRAMES = 256
 MAX_BYTES = 2 * 1024 * 1024
 """Bytes that may wait, besides what the transport holds."""
 
-STALL_S = 5.0
-"""How long a client may stay stalled."""
+STALL_S = 4.0
+"""How long a client may stay stalled; with `FAREWELL_S` it is cut within 5 s (`spec/durability.md` 6)."""
+
+FAREWELL_S = 1.0
+"""How long a client that is cut has to read what is on its way to it."""
 
 
 _MERGED: dict[type[events.Event], str] = {
@@ -73,48 +77,74 @@ class LiveBatch:
         return msgspec.structs.replace(event, **{_MERGED[type(event)]: "".join(pieces)})
 
 
+@dataclass(slots=True)
+class _Piece:
+    """Something that waits, and what it counts."""
+
+    data: bytes | LiveBatch
+    frames: int = 0
+    session: str | None = None
+    last_seq: int = 0
+
+    def encode(self) -> bytes:
+        return self.data.encode() if isinstance(self.data, LiveBatch) else self.data
+
+
 class Outbox:
     """The writing end of one connection."""
 
-    def __init__(self, transport: asyncio.WriteTransport, *, cut: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, transport: asyncio.WriteTransport, *, cut: Callable[[str], None] | None, stall_s: float = STALL_S
+    ) -> None:
         """`cut` is told the reason, once, when the client is too slow; None: it never is."""
         self._transport = transport
         self._cut = cut
-        self._waiting: deque[bytes | LiveBatch] = deque()
+        self._stall_s = stall_s
+        self._waiting: deque[_Piece] = deque()
         self._frames = 0
         self._bytes = 0
         self._stalled: asyncio.TimerHandle | None = None
         self._paused = False
         self._room = asyncio.Event()
         self._room.set()
+        self.closed = False
+        self.sent: dict[str, int] = {}
+        """Session to the `seq` of the last event that was handed to the transport."""
         transport.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
 
-    def write(self, data: bytes, *, frames: int = 1) -> None:
+    def write(self, data: bytes, *, frames: int = 1, session: str | None = None, last_seq: int = 0) -> None:
         """Responses and committed events; never dropped while the client lives."""
-        if not self._paused and not self._waiting:
-            self._transport.write(data)
+        if self.closed:
             return
-        self._waiting.append(data)
+        piece = _Piece(data, frames, session, last_seq)
+        if not self._paused and not self._waiting:
+            self._hand_over(piece)
+            return
+        self._waiting.append(piece)
         self._frames += frames
         self._bytes += len(data)
         self._check()
 
     def write_live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Live events; `data` is their NDJSON."""
+        if self.closed:
+            return
         if not self._paused and not self._waiting:
             self._transport.write(data)
             return
-        if not self._waiting or not isinstance(self._waiting[-1], LiveBatch):
-            self._waiting.append(LiveBatch())
-        batch = self._waiting[-1]
-        assert isinstance(batch, LiveBatch)
+        last = self._waiting[-1].data if self._waiting else None
+        if isinstance(last, LiveBatch):
+            batch = last
+        else:
+            batch = LiveBatch()
+            self._waiting.append(_Piece(batch))
         before = batch.size
         batch.add(shown)
         self._bytes += batch.size - before
         self._check()
 
     async def room(self) -> None:
-        """Wait until the client has read what it was sent; for replay, which must not fill the queue."""
+        """Wait until the client has read what it was sent, or is gone; for replay, which must not fill the queue."""
         await self._room.wait()
 
     def pause(self) -> None:
@@ -122,8 +152,8 @@ class Outbox:
         self._paused = True
         self._room.clear()
         if self._cut is not None and self._stalled is None:
-            loop = asyncio.get_running_loop()
-            self._stalled = loop.call_later(STALL_S, self._cut, f"nothing was read for {STALL_S:.0f} s")
+            reason = f"nothing was read for {self._stall_s:g} s"
+            self._stalled = asyncio.get_running_loop().call_later(self._stall_s, self._cut, reason)
 
     def resume(self) -> None:
         """The transport has room again."""
@@ -131,21 +161,28 @@ class Outbox:
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
-        while self._waiting and not self._paused:  # writing may pause it again
+        while self._waiting and not self._paused:  # handing over may pause it again
             piece = self._waiting.popleft()
-            self._transport.write(piece.encode() if isinstance(piece, LiveBatch) else piece)
-        if not self._waiting:
-            self._frames = self._bytes = 0
-            if not self._paused:
-                self._room.set()
+            self._frames -= piece.frames
+            self._bytes -= piece.data.size if isinstance(piece.data, LiveBatch) else len(piece.data)
+            self._hand_over(piece)
+        if not self._waiting and not self._paused:
+            self._room.set()
 
     def close(self) -> None:
-        """Forget what waits; the connection is gone."""
+        """Forget what waits and take nothing more."""
         if self._stalled is not None:
             self._stalled.cancel()
+            self._stalled = None
         self._waiting.clear()
         self._cut = None
+        self.closed = True
         self._room.set()
+
+    def _hand_over(self, piece: _Piece) -> None:
+        if piece.session is not None:
+            self.sent[piece.session] = piece.last_seq
+        self._transport.write(piece.encode())
 
     def _check(self) -> None:
         if self._cut is None:

@@ -4,9 +4,6 @@ An `asyncio.Protocol`, not a stream: no task, no copy, and a third of the time p
 back). Nothing here reconnects; `zotd.client.follow` does.
 """
 
-# typing.override came with Python 3.12:
-# mypy: disable-error-code="explicit-override"
-
 import asyncio
 import socket
 from collections.abc import Iterator, Mapping

@@ -10,7 +10,8 @@ Source: `spec/rpc.md` 2 (order of events, abort, step limit), `spec/durability.m
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core import retry
 from zotd.core.retry import Failure, ModelError
@@ -18,28 +19,24 @@ from zotd.core.retry import Failure, ModelError
 # --- inputs ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Struct, frozen=True):
     """The run starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The provider has begun to answer: from here on nothing is repeated silently."""
 
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A tool call of a reply."""
 
     id: str
     parallel: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(Struct, frozen=True):
     """The reply is complete and recorded. `context`: tokens that the request and the reply took."""
 
     attempt: int
@@ -47,8 +44,7 @@ class Replied:
     context: int
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The request failed; `random` in [0, 1) spreads the retries."""
 
     attempt: int
@@ -56,30 +52,26 @@ class Failed:
     random: float
 
 
-@dataclass(frozen=True, slots=True)
-class Waited:
+class Waited(Struct, frozen=True):
     """The delay before a retry is over."""
 
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A call has its result, which is recorded."""
 
     call: str
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """The transcript was summarised, or could not be (`error`)."""
 
     attempt: int
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
+class Abort(Struct, frozen=True):
     """Somebody wants the run to end now."""
 
 
@@ -88,8 +80,7 @@ Input = Begin | Opened | Replied | Failed | Waited | Finished | Compacted | Abor
 # --- actions --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Call the model; answer with Opened and then Replied or Failed."""
 
     attempt: int
@@ -98,8 +89,7 @@ class Send:
     """Which try of this step, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Wait, then answer Waited."""
 
     attempt: int
@@ -108,43 +98,37 @@ class Wait:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Compact:
+class Compact(Struct, frozen=True):
     """Summarise the transcript, then answer Compacted."""
 
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True):
     """End what Send, Wait or Compact with this id started; its answer is not awaited any more."""
 
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """Run these calls side by side; answer Finished for each."""
 
     calls: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class CancelCalls:
+class CancelCalls(Struct, frozen=True):
     """Cut these calls short; each still answers Finished."""
 
     calls: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """Record a result for a call that does not run; no answer."""
 
     call: str
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """The run is over. `stop` is `end_turn`, `error` or `aborted`.
 
     `open_step`: the last step has no `turn_end` yet. `error` is for people.

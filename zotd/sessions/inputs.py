@@ -1,7 +1,6 @@
 """A prompt's words and images as content, checked: what is wrong with them is told before anything is accepted."""
 
 import base64
-import binascii
 from collections.abc import Sequence
 
 from zotd.wire.api import PromptImage
@@ -35,7 +34,7 @@ def _image(number: int, image: PromptImage) -> Image:
         raise CommandError(Code.BAD_REQUEST, f'image {number} is "{image.mime_type}"; models take {kinds}')
     try:
         size = len(base64.b64decode(image.data, validate=True))
-    except binascii.Error as error:
+    except ValueError as error:  # binascii.Error is one; letters beyond ASCII raise the plain one
         raise CommandError(Code.BAD_REQUEST, f"the data of image {number} is not base64") from error
     if not 0 < size <= MAX_IMAGE_BYTES:
         limit = MAX_IMAGE_BYTES // (1024 * 1024)

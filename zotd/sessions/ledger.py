@@ -226,7 +226,7 @@ def _plain(event: events.Event) -> events.Event:
         case events.UserMessage():
             return msgspec.structs.replace(event, input=None, run=None)
         case events.ToolResultEvent():
-            return msgspec.structs.replace(event, name=None, time=None)
+            return msgspec.structs.replace(event, name=None, extension=None, time=None)
         case events.Done():
             return msgspec.structs.replace(event, run=None)
         case _:

@@ -46,18 +46,18 @@ class Peer(asyncio.Protocol):
         self._lines = Lines(CLIENT_LIMIT)
         self._transport: asyncio.Transport | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # type: ignore[explicit-override]  # 3.12
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It has connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._daemon.peers.append(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # type: ignore[explicit-override]  # 3.12
+    def connection_lost(self, exc: Exception | None) -> None:
         """It has left."""
         del exc
         self._daemon.forget(self)
 
-    def data_received(self, data: bytes) -> None:  # type: ignore[explicit-override]  # 3.12
+    def data_received(self, data: bytes) -> None:
         """It has sent something."""
         for line in self._lines.feed(data):
             assert not isinstance(line, TooLong)

@@ -12,7 +12,8 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from io import BufferedReader
+from contextlib import suppress
+from typing import BinaryIO
 
 SNIFF_BYTES = 8 * 1024
 """A NUL among the first bytes means binary: skipped."""
@@ -24,35 +25,39 @@ SHOWN_BYTES = 2_000
 """How much of a line is printed."""
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], paths: BinaryIO, out: BinaryIO) -> int:
     """`-i`: upper and lower case are alike. Exit code 0, also without a match; 2 for a bad pattern."""
     case, text = arguments
     try:
         pattern = re.compile(text, re.IGNORECASE if case == "-i" else 0)
     except (re.error, OverflowError, RecursionError) as error:
-        sys.stdout.write(f"regex parse error: {error}\n")
+        out.write(f"regex parse error: {error}\n".encode(errors="replace"))
         return 2
-    for path in sys.stdin.buffer.read().split(b"\0"):
-        try:
-            with open_regular(path) as file:
-                search(file, path, pattern)
-        except (OSError, ValueError):  # gone, not permitted, not a regular file
-            continue
+    for path in paths.read().split(b"\0"):
+        with suppress(OSError, ValueError):  # gone, not permitted, not a regular file
+            search(path, pattern, out)
     return 0
 
 
-def search(file: BufferedReader, path: bytes, pattern: re.Pattern[str]) -> None:
+def search(path: bytes, pattern: re.Pattern[str], out: BinaryIO) -> None:
     """Print the lines of one file that match."""
+    with open_regular(path) as file:
+        for number, line in matching_lines(file, pattern):
+            out.write(b"%b\0%d:%b\n" % (path, number, line[:SHOWN_BYTES]))
+            out.flush()  # the reader stops us as soon as it has enough
+
+
+def matching_lines(file: BinaryIO, pattern: re.Pattern[str]) -> Iterator[tuple[int, bytes]]:
+    """Lines of a text file that match, with their number."""
     if b"\0" in file.read(SNIFF_BYTES):
         return
     file.seek(0)
     for number, line in enumerate(lines(file), 1):
         if pattern.search(line.decode(errors="replace")):
-            sys.stdout.buffer.write(b"%b\0%d:%b\n" % (path, number, line[:SHOWN_BYTES]))
-            sys.stdout.buffer.flush()  # the reader stops us as soon as it has enough
+            yield number, line
 
 
-def open_regular(path: bytes) -> BufferedReader:
+def open_regular(path: bytes) -> BinaryIO:
     """A regular file that is no symbolic link.
 
     Raises:
@@ -65,7 +70,7 @@ def open_regular(path: bytes) -> BufferedReader:
     raise ValueError("not a regular file")
 
 
-def lines(file: BufferedReader) -> Iterator[bytes]:
+def lines(file: BinaryIO) -> Iterator[bytes]:
     """Lines without their end; of a line longer than `LINE_BYTES` only the beginning."""
     while line := file.readline(LINE_BYTES):
         yield line.rstrip(b"\r\n")
@@ -74,4 +79,4 @@ def lines(file: BufferedReader) -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], sys.stdin.buffer, sys.stdout.buffer))

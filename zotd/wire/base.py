@@ -32,13 +32,16 @@ def decode(data: bytes, kind: type[T]) -> T:
     """`data` as a `kind`.
 
     Raises:
-        BadFrameError: not JSON, too deep, or not of that shape; names the offending field.
+        BadFrameError: not UTF-8, not JSON, too deep, or not of that shape; names the offending field.
     """
     try:
+        data.decode()  # msgspec does not look into the strings of fields that it skips
         return msgspec.json.decode(data, type=kind)
     except RecursionError as error:
         raise BadFrameError("the JSON is nested too deeply") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise BadFrameError(f"not UTF-8: {error.reason} (byte {error.start})") from error
+    except msgspec.MsgspecError as error:
         raise BadFrameError(_sentence(error)) from error
 
 

@@ -32,8 +32,7 @@ class Lines:
     def __init__(self, limit: int) -> None:
         """`limit`: longest line in bytes; memory held never exceeds it by more than one feed."""
         self._limit = limit
-        self._parts: list[bytes] = []
-        self._held = 0
+        self._held = bytearray()  # a list of pieces would cost a drip-fed line twenty times its size
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
@@ -53,11 +52,10 @@ class Lines:
         return lines
 
     def _end_line(self, piece: bytes, lines: list[bytes | TooLong]) -> None:
-        if self._parts or self._skipping:
+        if self._held or self._skipping:
             self._hold(piece, lines)
-            piece = b"".join(self._parts)
-            self._parts.clear()
-            self._held = 0
+            piece = bytes(self._held)
+            self._held.clear()
         if self._skipping:
             self._skipping = False
         elif len(piece) > self._limit:
@@ -68,10 +66,8 @@ class Lines:
     def _hold(self, piece: bytes, lines: list[bytes | TooLong]) -> None:
         if self._skipping or not piece:
             return
-        self._parts.append(piece)
-        self._held += len(piece)
-        if self._held > self._limit:
-            lines.append(TooLong(b"".join(self._parts)[:HEAD_BYTES]))
-            self._parts.clear()
-            self._held = 0
+        self._held += piece
+        if len(self._held) > self._limit:
+            lines.append(TooLong(bytes(self._held[:HEAD_BYTES])))
+            self._held.clear()
             self._skipping = True

@@ -19,14 +19,16 @@ class Tree:
     is itself ignored was named on purpose: then only `.gitignore` files in it count.
     """
 
-    def __init__(self, root: Path, *, hidden: bool, abandoned: threading.Event) -> None:
+    def __init__(
+        self, root: Path, *, hidden: bool, abandoned: threading.Event, max_entries: int = WALK_ENTRIES
+    ) -> None:
         """`hidden`: names with a leading dot too. Iteration ends early when `abandoned` is set."""
         self.cut = False
-        """The walk ended at `WALK_ENTRIES`."""
+        """The walk ended because it had looked at `max_entries`."""
         self._root = root
         self._hidden = hidden
         self._abandoned = abandoned
-        self._seen = 0
+        self._left = max_entries
         top = repository_of(root) or root
         self._above = root.relative_to(top).parts
         self._rules = rules_above(self._above, top)
@@ -48,11 +50,11 @@ class Tree:
         """What is in a folder and not left out, last one first."""
         try:
             with os.scandir(self._root / folder) as entries:
-                listed = list(islice(entries, WALK_ENTRIES - self._seen))
+                listed = list(islice(entries, self._left))
         except OSError:
             return []
-        self._seen += len(listed)
-        self.cut = self._seen >= WALK_ENTRIES
+        self._left -= len(listed)
+        self.cut = self._left <= 0
         listed.sort(key=lambda entry: entry.name, reverse=True)
         above = (*self._above, *folder.split("/")[:-1])
         children: list[str] = []

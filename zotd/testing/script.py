@@ -1,0 +1,124 @@
+"""What a scripted model answers, as data: replies made of steps. `zotd.testing.model_server` plays them.
+
+    Reply([Text("Looking. "), Call("read", {"path": "a.txt"})])      a reply that asks for a tool
+    Reply([Text("It says ", "walrus.")])                             two deltas, then the end
+    Reply([Text("Once"), Cut()])                                     the connection breaks
+    Refusal(529, headers={"retry-after": "0.01"})                    an error instead of a reply
+
+The same as JSON (for `python -m zotd.testing.model_server SCRIPT.json`): a list of
+`{"steps": [{"type": "text", "deltas": ["Hi"]}, {"type": "call", "name": "read", "args": {"path": "a.txt"}}]}` and
+`{"status": 529}`.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from zotd.wire.content import Tokens
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Text, one delta for each piece."""
+
+    deltas: Sequence[str]
+
+
+class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+    """Reasoning; on Anthropic's API signed, on OpenAI's `reasoning_content`."""
+
+    deltas: Sequence[str]
+    signature: str = "signed"
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """A tool call. `raw` replaces the JSON of `args`, for arguments that are broken; it comes in `pieces` deltas."""
+
+    name: str
+    args: Mapping[str, object] = {}
+    raw: str | None = None
+    pieces: int = 2
+
+
+class Hang(msgspec.Struct, frozen=True, tag="hang"):
+    """Nothing more comes until the server is closed; as the first step, not even headers."""
+
+
+class Cut(msgspec.Struct, frozen=True, tag="cut"):
+    """The connection breaks here; a call before it is cut in the middle of its arguments."""
+
+
+class Fault(msgspec.Struct, frozen=True, tag="fault"):
+    """An error event in the middle of the stream."""
+
+    message: str = "Overloaded"
+    kind: str = "overloaded_error"
+
+
+class Gate(msgspec.Struct, frozen=True, tag="gate"):
+    """Go on when somebody sets the event."""
+
+    event: asyncio.Event
+
+
+Step = Text | Thinking | Call | Hang | Cut | Fault | Gate
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """One reply with status 200."""
+
+    steps: Sequence[Step]
+    stop: str | None = None
+    """In our words: `end_turn`, `tool_use`, `length`, `refusal`; None: what fits the steps."""
+    usage: Tokens = Tokens(input=10, output=5)
+    joined: bool = False
+    """Everything up to the next wait in one write, as a fast vendor does."""
+
+    @property
+    def stop_reason(self) -> str:
+        """Why it ends."""
+        return self.stop or ("tool_use" if any(isinstance(step, Call) for step in self.steps) else "end_turn")
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """An error instead of a reply."""
+
+    status: int
+    message: str = "refused by the script"
+    kind: str = ""
+    """The vendor's error type or code; empty: what goes with the status."""
+    headers: Mapping[str, str] = {}
+
+
+Answer = Reply | Refusal
+
+
+def text(*deltas: str, stop: str | None = None, usage: Tokens | None = None) -> Reply:
+    """A reply of text only."""
+    return Reply([Text(deltas)], stop, usage or Tokens(input=10, output=5))
+
+
+def calls(*wanted: Call, before: str = "") -> Reply:
+    """A reply that asks for tools, side by side."""
+    return Reply([*([Text([before])] if before else []), *wanted])
+
+
+class _StoredReply(msgspec.Struct, frozen=True):
+    steps: Sequence[Text | Thinking | Call | Hang | Cut | Fault] = ()
+    stop: str | None = None
+    usage: Tokens = Tokens(input=10, output=5)
+    joined: bool = False
+    status: int = 200
+    message: str = "refused by the script"
+    headers: Mapping[str, str] = {}
+
+
+def load(data: bytes) -> list[Answer]:
+    """Answers from JSON; raises `msgspec.ValidationError` for what is none."""
+    stored = msgspec.json.decode(data, type=list[_StoredReply])
+    return [
+        Reply(one.steps, one.stop, one.usage, one.joined)
+        if one.status == 200
+        else Refusal(one.status, one.message, headers=one.headers)
+        for one in stored
+    ]
