@@ -80,7 +80,8 @@ class Chat:
                 self._take(line)
         except Leave:
             pass
-        self._say(f"the session stays; come back with: zot --session {self._id}")
+        if self._session.get("ephemeral") is not True:
+            self._say(f"the session stays; come back with: zot --session {self._id}")
 
     def _introduce(self) -> None:
         session = self._session

@@ -91,6 +91,12 @@ async def test_a_missing_newline_at_the_end_is_shown(edit):
     assert text.endswith("@@ -1,2 +1,2 @@\n one\n-two\n\\ No newline at end of file\n+2")
 
 
+async def test_a_file_that_becomes_empty_has_no_lines_in_the_diff(edit):
+    after, text, _ = await edit(b"one\n", ("one\n", ""))
+    assert after == b""
+    assert text.endswith("@@ -1,1 +0,0 @@\n-one")
+
+
 async def test_mode_and_symbolic_link_stay(call, cwd):
     (cwd / "real.sh").write_text("one")
     (cwd / "real.sh").chmod(0o750)

@@ -98,6 +98,7 @@ class Connection:
         for session_id in list(self._followers):
             self.unfollow(session_id)
         for session in self._made:
+            session.holders -= 1
             self.house.manager.settle(session)
 
     def heartbeat(self) -> None:
@@ -115,7 +116,9 @@ class Connection:
 
     def made(self, session: Session) -> None:
         """The client created an ephemeral session: it ends with the client, also if it never attaches."""
-        self._made.add(session)
+        if not self._lost:
+            session.holders += 1
+            self._made.add(session)
 
     def follow(self, session: Session) -> Follower:
         """Attach; a second attach starts over. `catch_up` of the result has to follow."""

@@ -150,18 +150,17 @@ class Manager:
         return split(variables, self.models.catalog.key_variables(), api_key)
 
     def settle(self, session: Session) -> None:
-        """Look whether the session is still needed; call it when a follower has left."""
+        """Look whether the session is still needed; call it when somebody has left it."""
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()
-        if session.ledger.followers or session.state == "running" or session.id not in self._sessions:
+        if self._journal is None or self._is_needed(session):
             return
-        if session.ephemeral and self._journal is not None:
+        if session.ephemeral:
             self._forget(session)
-            return
-        if self._journal is not None:
-            loop = asyncio.get_running_loop()
-            self._unloads[session.id] = loop.call_later(self._terms.unload_s, self._forget, session)
+        else:
+            later = asyncio.get_running_loop().call_later(self._terms.unload_s, self._unload, session)
+            self._unloads[session.id] = later
 
     async def close(self, session: Session) -> None:
         """End what runs, and let the session go; an ephemeral one is gone for good."""
@@ -238,6 +237,13 @@ class Manager:
     def _changed(self, session: Session) -> None:
         self._tell(_updated(session))
         self.settle(session)
+
+    def _is_needed(self, session: Session) -> bool:
+        return bool(session.ledger.followers or session.holders or session.state == "running")
+
+    def _unload(self, session: Session) -> None:
+        if not self._is_needed(session):
+            self._forget(session)
 
     def _forget(self, session: Session) -> None:
         self._unloads.pop(session.id, None)

@@ -63,9 +63,13 @@ class Queue:
         self._jobs.append(job)
         return len(self._jobs)
 
-    def take(self) -> Job:
-        """The first one, which waits no longer."""
-        return self._jobs.popleft()
+    def take(self, *, held: bool) -> Job | None:
+        """The first job, which waits no longer; while inputs are `held` the first compaction. None: there is none."""
+        for job in self._jobs:
+            if not held or job.input is None:
+                self._jobs.remove(job)
+                return job
+        return None
 
     def withdraw(self, input_id: str) -> None:
         """Remove an input that waits."""

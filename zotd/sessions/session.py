@@ -64,6 +64,8 @@ class Session:
         self.ledger = ledger
         self.ephemeral = ephemeral
         """It has no journal on disk and ends with its last client."""
+        self.holders = 0
+        """Connections that keep an ephemeral session although they do not follow it: those that created it."""
         self.environment = environment
         self._planner = planner
         self._spawn = spawn
@@ -253,8 +255,7 @@ class Session:
     async def _work(self) -> None:
         """Run what waits until nothing does."""
         try:
-            while len(self.queue) and not self.ledger.transcript.held:
-                job = self.queue.take()
+            while (job := self.queue.take(held=self.ledger.transcript.held)) is not None:
                 stop = await self._run(job)
                 if stop != "end_turn" and self._stored_queue and len(self.queue):
                     await self.ledger.write([self.queue.record(held=True)], durable=True, state="held")

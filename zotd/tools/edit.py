@@ -248,7 +248,7 @@ def _hunks(data: bytes, regions: list[Region]) -> Iterator[list[Region]]:
 
 def _range(first: int, count: int) -> str:
     """Lines from 1; an empty range stands for the place behind the line before it."""
-    return f"{first + 1},{count}"
+    return f"{first + (count > 0)},{count}"
 
 
 def _lines_before(data: bytes, place: int) -> list[bytes]:
