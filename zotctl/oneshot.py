@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from signal import SIGINT
 
 from zotctl import link, output
 from zotd.client.blocking import FRAME_LIMIT, Json
@@ -37,9 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(args, prompt)
     except ClientError as error:
         return _failed(str(error), as_json=args.json)
-    except (KeyboardInterrupt, InterruptedBySignal):
+    except KeyboardInterrupt:
         return INTERRUPTED
-    except (BrokenPipeError, OutputLostError):
+    except BrokenPipeError:
         output.forget_stdout()
         return 1
 
@@ -66,17 +67,16 @@ def _piped() -> str:
 
 def _run(args: argparse.Namespace, prompt: str) -> int:
     watch = Watch(sys.stdout.fileno())
-    with link.connect("zot", watch.wait) as connection, watch:
+    outcome = Outcome()
+    with link.connect("zot", watch.wait) as connection:
         session = open_session(connection, args, os.environ)
-        run = start(connection, text(session, "id"), prompt)
-        outcome = Outcome()
-        show = _json_printer(outcome) if args.json else outcome.see_line
         try:
-            code = follow(connection, text(session, "id"), run, show)
-        except (InterruptedBySignal, BrokenPipeError, OutputLostError):
-            _say_where(session)
-            output.forget_stdout()
-            return 1
+            with watch:  # from here on there is a run to take care of
+                run = start(connection, text(session, "id"), prompt)
+                show = _json_printer(outcome) if args.json else outcome.see_line
+                code = follow(connection, text(session, "id"), run, show)
+        except (InterruptedBySignal, BrokenPipeError, OutputLostError) as reason:
+            return _leave(session, reason)
     if code:
         return code
     if outcome.failure is not None:
@@ -84,6 +84,19 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
     if not args.json:
         _print_answer(outcome.text)
     return 0
+
+
+def _leave(session: Json, reason: Exception) -> int:
+    """The run goes on without us, unless Ctrl-C has ended it before it began."""
+    output.forget_stdout()
+    if isinstance(reason, InterruptedBySignal) and reason.number == SIGINT:
+        return INTERRUPTED
+    name = text(session, "id")
+    if session.get("ephemeral") is True:
+        sys.stderr.write("zot: the run ends with this program, because of --no-session\n")
+    else:
+        sys.stderr.write(f"zot: the run goes on in session {name}; come back with: zot --session {name}\n")
+    return 1
 
 
 def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
@@ -101,14 +114,6 @@ def _print_answer(answer: str) -> None:
         answer = harmless(answer)
     sys.stdout.buffer.write(answer.encode(errors="replace") + (b"" if answer.endswith("\n") else b"\n"))
     sys.stdout.buffer.flush()
-
-
-def _say_where(session: Json) -> None:
-    name = text(session, "id")
-    if session.get("ephemeral") is True:
-        sys.stderr.write("zot: the run ends with this program, because of --no-session\n")
-    else:
-        sys.stderr.write(f"zot: the run goes on in session {name}; come back with: zot --session {name}\n")
 
 
 def _failed(sentence: str, *, as_json: bool) -> int:

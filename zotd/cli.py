@@ -11,6 +11,7 @@ from itertools import takewhile
 ONE_SHOT = "zotctl.oneshot"
 CHAT = "zottui.__main__"
 RPC = "zotd.embed.rpc"
+BRIDGE = "zotctl.bridge"
 
 LATER = ("acp", "ext")
 """Subcommands that are promised and not there yet."""
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"zot: `zot {args[0]}` is not there yet; it comes with a later version\n")
         return 1
     program = _program(args)
-    if program == RPC:
+    if program in {RPC, BRIDGE}:
         args = [arg for number, arg in enumerate(args) if arg != "--rpc" and (number, arg) != (0, "rpc")]
     return int(import_module(program).main(args))
 
@@ -36,7 +37,7 @@ def _program(args: list[str]) -> str:
     # Values need no care here: what begins with a dash is never taken for one.
     flags = set(takewhile(lambda arg: arg != "--", args))
     if args[:1] == ["rpc"] or "--rpc" in flags:
-        return RPC
+        return BRIDGE if any(flag.partition("=")[0] == "--session" for flag in flags) else RPC
     if flags & (ONE_SHOT_FLAGS | INFO_FLAGS):
         return ONE_SHOT
     # Without a terminal to type on there is no chat: `git diff | zot "review this"` prints an answer.

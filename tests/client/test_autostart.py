@@ -50,6 +50,7 @@ def test_fifty_clients_at_once_get_one_daemon(env, path):
 
     with ThreadPoolExecutor(50) as threads:
         assert len(set(threads.map(pid, range(50)))) == 1
+    assert Path(paths.start_log(env)).read_text() == ""  # and no second one has even tried
 
 
 def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(env, path):

@@ -1,5 +1,7 @@
 """The fold of a journal: what the model sees, what waits, and what a crash left to repair."""
 
+from itertools import islice
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -227,17 +229,26 @@ def test_a_repaired_run_is_not_open():
 # --- any history ----------------------------------------------------------------------------------------------
 
 
-@given(st.data())
-def test_provider_history_is_legal_after_any_crash_at_any_record(data):
+choices = st.lists(st.integers(0, 59), min_size=40, max_size=120)
+lives = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 4)), min_size=1, max_size=3)
+"""How many commits, and records of one more, the session lives to see, each time it is started."""
+
+
+def scribe_of(transcript, choices):
+    rest = iter(choices)
+    return Scribe(lambda below: next(rest, 0) % below, transcript)
+
+
+@given(choices, lives)
+def test_provider_history_is_legal_after_any_crash_at_any_record(choices, lives):
     transcript = Transcript()
     written = []
-    scribe = Scribe(lambda below: data.draw(st.integers(0, below - 1)), transcript)
-    for _ in range(data.draw(st.integers(1, 3), label="lives")):
+    scribe = scribe_of(transcript, choices)
+    for commits, torn in lives:
         life = scribe.life()
-        for _ in range(data.draw(st.integers(1, 20), label="commits")):
+        for _ in range(commits):
             write(transcript, written, next(life))
-        torn = next(life)
-        write(transcript, written, torn[: data.draw(st.integers(0, len(torn)), label="records of the last commit")])
+        write(transcript, written, next(life)[:torn])
         write(transcript, written, scribe.repair())
         assert_legal(transcript.messages)
         assert not transcript.run_open
@@ -257,13 +268,10 @@ def assert_same(one, other):
     assert (one.held, one.run, one.run_open) == (other.held, other.run, other.run_open)
 
 
-@given(st.data())
-def test_no_message_is_shown_to_the_model_before_its_calls_are_answered(data):
+@given(choices)
+def test_history_is_legal_whenever_the_model_is_asked(choices):
     transcript = Transcript()
-    scribe = Scribe(lambda below: data.draw(st.integers(0, below - 1)), transcript)
-    life = scribe.life()
-    for _ in range(data.draw(st.integers(1, 40), label="commits")):
-        commit = next(life)
+    for commit in islice(scribe_of(transcript, choices).life(), 40):
         write(transcript, [], commit)
         if any(isinstance(record, records.Attempt) for record in commit):
             assert_legal(transcript.messages)

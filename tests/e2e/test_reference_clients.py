@@ -73,6 +73,7 @@ def run(client, tmp_path):
         )
         async with asyncio.timeout(RUN_S):
             out, err = await process.communicate()
+        assert process.returncode is not None
         return Result(process.returncode, out.decode(), err.decode())
 
     return run

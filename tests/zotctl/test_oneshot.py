@@ -201,3 +201,12 @@ def test_a_prompt_loads_neither_asyncio_nor_msgspec(shell, daemon):
         check=False,
     )
     assert done.stderr == "[]\n"
+
+
+def test_ctrl_c_before_the_prompt_is_accepted_aborts_it_too(shell, daemon):
+    daemon.slow = "prompt"
+    with shell.start("zotd.cli", "-p", "hang") as process:
+        daemon.wait_for("prompt")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    assert only_session(daemon).running is None

@@ -18,7 +18,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import TracebackType
 
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError, NotRunningError
 
@@ -194,9 +193,7 @@ class Connection:
     def __enter__(self) -> "Connection":  # noqa: PYI034  (typing costs 4 ms)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import select
 import signal
 import stat
 from collections.abc import Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -45,9 +45,7 @@ class Watch:
         self._before = [signal.signal(number, _ignore) for number in SIGNALS]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in zip(SIGNALS, self._before, strict=True):
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._before_fd)

@@ -20,8 +20,13 @@ Show = Callable[[bytes, Json], None]
 
 
 def start(connection: Connection, session: str, prompt: str, when_busy: str | None = None) -> Run:
-    """Give an attached session an input."""
-    started = connection.call("prompt", session=session, message=prompt, when_busy=when_busy)
+    """Give an attached session an input; an interruption before it is accepted aborts it, when it is Ctrl-C."""
+    try:
+        started = connection.call("prompt", session=session, message=prompt, when_busy=when_busy)
+    except InterruptedBySignal as interruption:
+        if interruption.number == signal.SIGINT:
+            connection.call("abort", session=session, timeout_s=ABORT_S)
+        raise
     return Run(maybe_text(started, "input"), maybe_text(started, "run"))
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import importlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from urllib.parse import urlsplit
 
 from zotd.core.ports import ModelRequest
@@ -67,8 +69,7 @@ class Providers:
         """Load what the provider's first request will need, in a thread: up to 2 s, worth having before the prompt."""
         vendor = self._catalog.vendor(provider)
         if vendor is not None and vendor.api in APIS:
-            await asyncio.to_thread(importlib.import_module, APIS[vendor.api])
-            await asyncio.to_thread(self._catalog.preload)
+            await _aside(partial(_load, vendor.api))
 
     async def close(self) -> None:
         """Close all connections and stop the local server; requests that still run fail."""
@@ -142,6 +143,27 @@ class Connection:
             self._conversation = client.open(Target(self._vendor, base_url, self._model()))
             self._opened_url = base_url
         return self._conversation
+
+
+async def _aside(work: Callable[[], object]) -> None:
+    """Do `work` in a daemon thread: unlike `asyncio.to_thread`, a program that ends does not wait for it."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=run, name="warm", daemon=True).start()
+    await done.wait()
+
+
+def _load(api: str) -> None:
+    Catalog.preload()
+    importlib.import_module(APIS[api])
 
 
 def _make_client(api: str, base_url: str, api_key: str) -> Client:

@@ -63,6 +63,9 @@ class Ledger:
         self._shown_seq = row.seq
         self._numbers: list[int] = []
         """Of each message in the transcript: the number of the record that holds its content."""
+        self._oldest = row.base
+        """No record before it holds a message of the transcript. They do not stand in the order of the messages: an
+        input that waited through a run is older than the messages of that run."""
         self._inputs: dict[str, int] = {}
         self._loaded = row.records == 0
 
@@ -148,7 +151,7 @@ class Ledger:
             messages=len(self.transcript.messages) if self._loaded else self.row.messages,
             usage=self.row.usage + usage if usage else self.row.usage,
             context=self.row.context if context is None else context,
-            base=self._base(self.row.records + len(entries)) if self._loaded else self.row.base,
+            base=self._base() if self._loaded else self.row.base,
             updated=items[-1].record.time if items else self.row.updated,
             **changes,  # type: ignore[arg-type]  # names and types are those of Row
         )
@@ -180,20 +183,21 @@ class Ledger:
                 self._inputs[key] = number
             case records.Compaction(kept=kept):
                 self._numbers = [number, *(self._numbers[-kept:] if kept else [])]
+                self._oldest = min(self._numbers)
             case records.Clear():
                 self._numbers = []
+                self._oldest = number + 1
             case records.Attempt(input=str(key)) if len(self.transcript.messages) > before:
                 self._numbers.append(self._inputs.pop(key))
+                pass
             case _ if len(self.transcript.messages) > before:
                 self._numbers.append(number)
             case _:
                 pass
 
-    def _base(self, written: int) -> int:
+    def _base(self) -> int:
         """The first record that a restart has to read: nothing before it is seen by the model or waits."""
-        needed = [self._inputs[key] for key in self.transcript.waiting]
-        needed += self._numbers[:2]  # the second one, when the first stands for a summary
-        return min(needed, default=written + 1)
+        return min([self._oldest, *(self._inputs[key] for key in self.transcript.waiting)])
 
     def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[Entry, list[events.Event]]:
         first = self.row.seq + events_before + 1

@@ -83,6 +83,8 @@ class FakeDaemon:
         self.path = path
         self.wedged = False
         """Reads everything, answers nothing."""
+        self.slow = ""
+        """A command that is carried out, and not answered."""
         self.peers: list[Peer] = []
         self.sessions: dict[str, FakeSession] = {}
         self.requests: list[dict[str, object]] = []
@@ -137,7 +139,8 @@ class FakeDaemon:
             code = error.code if isinstance(error, CommandError) else Code.BAD_REQUEST
             peer.send(encode({**head, "success": False, "error": str(error), "code": code}) + b"\n")
             return
-        peer.send(encode({**head, "success": True, **({} if data is None else {"data": data})}) + b"\n")
+        if command != self.slow:
+            peer.send(encode({**head, "success": True, **({} if data is None else {"data": data})}) + b"\n")
         for work in after:  # a response precedes the events it causes
             work()
         with self._came:

@@ -3,7 +3,8 @@
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import check_reasoning, connection_of, session_of
+from zotd.api.methods.shared import check_reasoning, connection_of, named, session_of
+from zotd.core import markdown
 from zotd.core.records import Settings
 from zotd.sessions.manager import check_mode
 from zotd.sessions.planner import chosen
@@ -15,6 +16,8 @@ from zotd.wire.framing import SERVER_LIMIT
 
 MAX_PAGE = 500
 """Sessions or messages in one answer."""
+
+EXPORTS = ("jsonl", "markdown")
 
 EXPORT_BYTES = 1024 * 1024
 """Of an export, in one answer."""
@@ -39,7 +42,7 @@ async def listing(call: Call, params: api.SessionList) -> api.Sessions:
 
 async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
     """One session, by id, by the beginning of its id, or by name."""
-    found = await call.manager.find(params.session)
+    found = await call.manager.find(named(params.session))
     if not found:
         raise CommandError(Code.NOT_FOUND, f'no session "{params.session}"; session.list names them')
     if len(found) > 1:
@@ -77,7 +80,7 @@ async def attach(call: Call, params: api.Attach) -> None:
 
 async def detach(call: Call, params: api.OfSession) -> None:
     """Follow no longer."""
-    connection_of(call).unfollow(params.session)
+    connection_of(call).unfollow(named(params.session))
 
 
 async def presence(call: Call, params: api.OfSession) -> api.PresenceList:
@@ -106,15 +109,19 @@ async def configure(call: Call, params: api.SessionConfigure) -> None:
 
 
 async def export(call: Call, params: api.Export) -> api.Exported:
-    """The events of the session as JSON lines, a page of them."""
-    if params.format != "jsonl":
-        raise CommandError(Code.UNSUPPORTED, f'the format "{params.format}" is not in this version; there is jsonl')
+    """The session's events as JSON lines, or what people read of them as Markdown; a page."""
+    if params.format not in EXPORTS:
+        known = " and ".join(EXPORTS)
+        raise CommandError(Code.BAD_REQUEST, f'there is no format "{params.format}"; there are {known}')
     session = await session_of(call, params.session)
     shown = session.ledger.shown_seq
     if params.after >= shown:
         return api.Exported("")
     last, data = await session.ledger.journal.events_after(session.id, params.after, EXPORT_BYTES)
-    return api.Exported(data.decode(), last if last < shown else None)
+    text = data.decode()
+    if params.format == "markdown":
+        text = markdown.render(events.DECODER.decode(line) for line in data.splitlines())
+    return api.Exported(text, last if last < shown else None)
 
 
 async def close(call: Call, params: api.Mutation) -> None:

@@ -12,9 +12,14 @@ async def session_of(call: Call, session_id: str) -> Session:
     """The session that a command is about: the one it names, or the only one of `zot rpc`."""
     if call.door.stdio:
         return call.manager.loaded[0]
+    return await call.manager.get(named(session_id))
+
+
+def named(session_id: str) -> str:
+    """The id; raises CommandError when the command came without one."""
     if not session_id:
         raise CommandError(Code.BAD_REQUEST, "the field `session` is missing; session.list names the sessions")
-    return await call.manager.get(session_id)
+    return session_id
 
 
 async def loaded(call: Call, session_id: str) -> Session:

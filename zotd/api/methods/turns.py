@@ -45,7 +45,11 @@ async def abort(call: Call, params: api.Mutation) -> None:
 async def compact(call: Call, params: api.Compact) -> None:
     """Summarise the transcript when it is its turn."""
     session = await loaded(call, params.session)
-    await session.compact(params.instructions, accepted=lambda _: call.respond(api.Started(started=True)))
+
+    def accepted(started: api.Started) -> None:
+        call.respond(api.Started(started=True) if call.door.stdio else started)
+
+    await session.compact(params.instructions, accepted=accepted)
 
 
 async def clear(call: Call, params: api.Mutation) -> None:

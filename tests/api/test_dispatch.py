@@ -1,0 +1,191 @@
+"""Commands and their responses, on the daemon's socket."""
+
+import json
+
+import pytest
+
+from zotd.api.methods import HANDLERS
+from zotd.wire import api
+from zotd.wire.framing import CLIENT_LIMIT
+
+MIB = 1024 * 1024
+
+BAD = {
+    "not JSON": b"ping",
+    "half an object": b'{"type":"ping"',
+    "a list": b'[{"type":"ping"}]',
+    "a string": b'"ping"',
+    "null": b"null",
+    "two objects": b'{"type":"ping"}{"type":"ping"}',
+    "too deep": b'{"type":"ping","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "NaN": b'{"type":"ping","x":NaN}',
+    "Infinity": b'{"type":"ping","x":-Infinity}',
+    "invalid UTF-8": b'{"type":"ping","x":"\xff"}',
+    "a lone surrogate": b'{"type":"ping","x":"\\ud800"}',
+    "UTF-16": '{"type":"ping"}'.encode("utf-16"),
+    "a byte order mark": b'\xef\xbb\xbf{"type":"ping"}',
+    "NUL": b"\x00",
+    "a type that is no text": b'{"type":5}',
+    "a float id": b'{"type":"ping","id":1.5}',
+    "a list as id": b'{"type":"ping","id":[1]}',
+    "an id beyond 2^53": b'{"type":"ping","id":9007199254740993}',
+    "an id of 5,000 digits": b'{"type":"ping","id":' + b"9" * 5000 + b"}",
+}
+
+
+@pytest.mark.parametrize("line", BAD.values(), ids=BAD)
+async def test_bad_input_is_answered_and_the_connection_lives(client, line):
+    client.write(line + b"\n")
+    response = await client.frame()
+    assert (response["type"], response["command"], response["success"]) == ("response", "", False)
+    assert response["code"] == "bad_request"
+    assert "id" not in response
+    assert await client.ask("ping") == {"pong": True}
+
+
+@pytest.mark.parametrize("request_id", ["", "x" * 1000, "\u2028\x0b\x85", 0, -5, 2**53, -(2**53)])
+async def test_an_id_comes_back_as_it_was(client, request_id):
+    client.write(json.dumps({"type": "ping", "id": request_id}, ensure_ascii=False).encode() + b"\n")
+    response = await client.frame()
+    assert (response["id"], response["success"]) == (request_id, True)
+
+
+async def test_an_absent_id_and_null_are_the_same(client):
+    client.write(b'{"type":"ping"}\n{"type":"ping","id":null}\n')
+    assert [await client.frame(), await client.frame()] == [
+        {"type": "response", "command": "ping", "success": True, "data": {"pong": True}}
+    ] * 2
+
+
+async def test_empty_lines_are_ignored_and_a_carriage_return_is_allowed(client):
+    client.write(b'\n\r\n\n{"type":"ping","id":1}\r\n')
+    assert (await client.frame())["id"] == 1
+
+
+@pytest.mark.parametrize("extra", [1, 2 * MIB])
+async def test_a_line_over_16_mib_is_skipped_to_its_newline_and_the_next_one_counts(client, extra):
+    client.write(b'{"type":"ping","id":1,"x":"')
+    client.write(b"x" * (CLIENT_LIMIT + extra) + b'"}\n' + b'{"type":"ping","id":2}\n')
+    first, second = await client.frame(), await client.frame()
+    assert (first["success"], first["command"], first["code"]) == (False, "", "too_large")
+    assert (second["success"], second["id"]) == (True, 2)
+
+
+async def test_a_line_of_exactly_16_mib_is_taken(client):
+    head, tail = b'{"type":"ping","id":1,"x":"', b'"}'
+    client.write(head + b"x" * (CLIENT_LIMIT - len(head) - len(tail)) + tail + b"\n")
+    assert (await client.frame())["id"] == 1
+
+
+async def test_any_cutting_of_the_bytes_gives_the_same_lines(client):
+    for byte in b'{"type":"ping","id":"\xe2\x80\xa8"}\n{"type":"ping","id":2}\n':
+        client.write(bytes([byte]))
+    assert [(await client.frame())["id"], (await client.frame())["id"]] == ["\u2028", 2]
+
+
+async def test_an_unknown_command_is_a_bad_request_that_says_so(client):
+    response = await client.answer("make_coffee")
+    assert (response["command"], response["error"], response["code"]) == (
+        "make_coffee",
+        "unknown command",
+        "bad_request",
+    )
+
+
+def rows(*, handled):
+    """Commands of the table, those that this version carries out or the others."""
+    return [row for row in api.COMMANDS if (row.name in HANDLERS) is handled]
+
+
+@pytest.mark.parametrize("row", rows(handled=False), ids=lambda row: row.name)
+async def test_a_command_that_is_not_there_yet_says_so(connect, row):
+    admin = await connect(role="admin")
+    assert await admin.refused(row.name) == "unsupported"
+
+
+@pytest.mark.parametrize("role", list(api.Role), ids=lambda role: role.name.lower())
+async def test_every_command_above_a_role_is_forbidden_to_it(connect, role):
+    client = await connect(role=role.name.lower())
+    above = [row.name for row in api.COMMANDS if row.role > role]
+    assert [await client.refused(name) for name in above] == ["forbidden"] * len(above)
+    assert await client.ask("ping") == {"pong": True}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in rows(handled=True) if issubclass(row.params, api.OfSession) and row.name != "get_models"],
+    ids=lambda row: row.name,
+)
+async def test_a_session_command_names_its_session(connect, row):
+    admin = await connect(role="admin")
+    needed = {name: "x" for name in ("message", "model", "reasoning", "name", "input") if name in fields(row)}
+    needed |= {"position": 1} if "position" in fields(row) else {}
+    needed |= {"reasoning": "off"} if row.name == "set_reasoning" else {}
+    response = await admin.answer(row.name, **needed)
+    assert (response["code"], "`session`" in response["error"]) == ("bad_request", True)
+    if row.name != "detach":  # harmless for whoever is not attached
+        response = await admin.answer(row.name, **needed, session="s_nobody")
+        assert (response["code"], "s_nobody" in response["error"]) == ("not_found", True)
+
+
+def fields(row):
+    return row.params.__struct_fields__
+
+
+@pytest.mark.parametrize("row", rows(handled=True), ids=lambda row: row.name)
+async def test_fields_of_another_type_are_a_bad_request_that_names_the_command(connect, row):
+    admin = await connect(role="admin")
+    wrong = {name: {"no": ["such"]} for name in fields(row)}
+    if not wrong:
+        return  # it takes nothing, and ignores what it is given
+    response = await admin.answer(row.name, **wrong)
+    assert (response["code"], response["error"].split(":")[0]) == ("bad_request", row.name)
+    assert await admin.ask("ping") == {"pong": True}
+
+
+async def test_fields_that_nobody_knows_are_ignored(client):
+    assert await client.ask("ping", later="x", session=5) == {"pong": True}
+
+
+async def test_two_versions_that_cannot_talk_say_which_is_older(client):
+    response = await client.answer("hello", protocol=[7, 9])
+    assert response["code"] == "unsupported"
+    assert "7 to 9" in response["error"]
+    assert (await client.ask("hello", protocol=[1, 9]))["protocol_version"] == 1
+
+
+async def test_hello_says_what_the_daemon_takes(client):
+    said = await client.ask("hello", client={"name": "me", "kind": "test", "version": "1"})
+    assert said["role"] == "approve"
+    assert said["limits"] == {"line_bytes": 16 * MIB, "frame_bytes": 4 * MIB, "queue": 64}
+    assert {"version", "epoch", "connection", "pid", "features"} <= set(said)
+    assert await client.refused("hello", role="emperor") == "bad_request"
+
+
+async def test_a_connection_that_becomes_admin_is_in_the_log(connect, caplog):
+    caplog.set_level("INFO", logger="zotd")
+    await connect(role="admin", client={"name": "zotctl"})
+    assert any("zotctl" in record.getMessage() and "admin" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"cwd": "."}, "absolute"),
+        ({"cwd": "/no/such/directory"}, "not a directory"),
+        ({"provider": "nobody"}, "unknown provider"),
+        ({"model": "nobody", "provider": "anthropic"}, "ANTHROPIC_API_KEY"),
+        ({"tools": ["read", "fly"]}, "unknown tool"),
+        ({"mode": "ask"}, "mode"),
+        ({"reasoning": "extreme"}, "reasoning"),
+    ],
+)
+async def test_a_session_that_could_not_run_is_not_made(client, place, fields, word):
+    response = await client.answer("session.create", **{"cwd": str(place.cwd), "provider": "ollama", "model": "m"} | fields)
+    assert not response["success"]
+    assert word in response["error"]
+    assert await client.ask("session.list") == {"sessions": []}
+
+
+async def test_every_handler_belongs_to_a_command_of_the_table():
+    assert set(HANDLERS) <= set(api.BY_NAME)

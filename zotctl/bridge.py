@@ -1,0 +1,160 @@
+"""`zot rpc --session ID`: a session of the daemon, driven through standard input and output (`spec/rpc.md` 2).
+
+What the program sends is passed on with the session's id; what comes back loses it. The work is the daemon's: it goes
+on when this process ends. It ends when standard input has closed and what was asked for through it is done.
+"""
+
+import argparse
+import hmac
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from zotctl import link
+from zotd import paths
+from zotd.client.blocking import CALL_S, Json, WholeLines, Wire, open_socket
+from zotd.client.choosing import find
+from zotd.client.environment import shared
+from zotd.client.errors import ClientError
+from zotd.client.fields import child, maybe_text, text
+from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
+
+READ_BYTES = 256 * 1024
+
+TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)
+
+ATTACH = "zot rpc attaches"
+"""Id of the one request that the program did not send."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Bridge until standard input ends; the result is the exit code."""
+    parser = argparse.ArgumentParser(prog="zot rpc", description="Drive a session of the daemon.")
+    parser.add_argument("--session", required=True, metavar="ID|NAME", help="the session")
+    try:
+        return _bridge(str(parser.parse_args(argv).session))
+    except ClientError as error:
+        sys.stderr.write(f"zot: {error}\n")
+        return 1
+    except OutputLostError:
+        return 0
+    except InterruptedBySignal as signal:
+        return 128 + signal.number
+
+
+def _bridge(word: str) -> int:
+    with link.connect("zot rpc") as connection:
+        session = text(find(connection, word), "id")
+    wire = Wire(open_socket(paths.socket_path(os.environ)))
+    bridge = Bridge(wire, session, os.environ.get(TOKEN))
+    with Watch(1) as watch:
+        while not bridge.attached:
+            bridge.from_daemon(wire.receive(CALL_S))
+        while not bridge.finished:
+            ready = watch.wait_any([wire.fileno(), *([0] if bridge.listening else [])])
+            if wire.fileno() in ready:
+                bridge.from_daemon(wire.receive())
+            if 0 in ready:
+                bridge.from_program(os.read(0, READ_BYTES))
+    return 1 if bridge.refused else 0
+
+
+class Bridge:
+    """Passes frames on, and knows what is still owed to the program."""
+
+    def __init__(self, wire: Wire, session: str, token: str | None) -> None:
+        """`token`: the program's first command has to be a hello with it; None: it is not asked."""
+        self._wire = wire
+        self._session = session
+        self._token = token
+        self._lines = WholeLines()
+        self._unanswered = 0
+        self._unfinished: set[str] = set()
+        """Inputs and runs that the program started."""
+        self._model: Json = {}
+        self.attached = False
+        self.listening = True
+        self.refused = False
+        self._send({"type": "attach", "id": ATTACH, "limit": 1, "env": shared(os.environ)})
+
+    @property
+    def finished(self) -> bool:
+        """Nothing more will come of it."""
+        return self.refused or not (self.listening or self._unanswered or self._unfinished)
+
+    def from_program(self, data: bytes) -> None:
+        """Pass commands on; no data is the end of them."""
+        self.listening = bool(data)
+        for line in self._lines.feed(data or b"\n").split(b"\n"):
+            if line.strip() and not self.refused:
+                self._command(line)
+
+    def from_daemon(self, block: bytes) -> None:
+        """Pass whole lines of responses and events on."""
+        for line in block.split(b"\n"):
+            frame: Json = json.loads(line) if line else {}
+            if frame.get("type") == "response":
+                self._response(frame)
+            elif frame.get("session") == self._session:
+                self._event(frame)
+
+    def _command(self, line: bytes) -> None:
+        try:
+            frame: object = json.loads(line)
+        except (ValueError, RecursionError):
+            frame = None
+        if self._token is not None and not self._is_allowed(frame):
+            return
+        self._unanswered += 1
+        if isinstance(frame, dict):
+            self._send(frame)
+        else:
+            self._wire.send(line)  # the daemon says what is wrong with it
+
+    def _is_allowed(self, frame: object) -> bool:
+        given = frame.get("token") if isinstance(frame, dict) and frame.get("type") == "hello" else None
+        if isinstance(given, str) and hmac.compare_digest(given.encode(), str(self._token).encode()):
+            self._token = None
+            return True
+        sentence = "the first command must be hello with the token of ZOTCORE_RPC_TOKEN"
+        command = frame.get("type", "") if isinstance(frame, dict) else ""
+        failure = {"type": "response", "command": command, "success": False, "error": sentence, "code": "unauthorized"}
+        self._print(failure)
+        self.refused = True
+        return False
+
+    def _response(self, frame: Json) -> None:
+        if frame.get("id") == ATTACH:
+            if frame.get("success") is not True:
+                raise ClientError(str(frame.get("error")))
+            session = child(child(frame, "data"), "session")
+            self._model = {"provider": session["provider"], "model": session["model"]}
+            self.attached = True
+            return
+        self._unanswered -= 1
+        data = frame.get("data")
+        if frame.get("command") == "hello" and isinstance(data, dict):
+            data.update(self._model)  # what `zot rpc` says; the daemon's hello is about no session
+        if frame.get("command") in {"prompt", "compact"} and isinstance(data, dict):
+            started = maybe_text(data, "run") or maybe_text(data, "input")
+            self._unfinished |= {started} if started else set()
+        self._print(frame)
+
+    def _event(self, frame: Json) -> None:
+        run, taken = maybe_text(frame, "run"), maybe_text(frame, "input")
+        if run and taken in self._unfinished:  # an input that waited has started
+            self._unfinished.discard(taken or "")
+            self._unfinished.add(run)
+        if frame.get("type") == "done":
+            self._unfinished.discard(run or "")
+        del frame["session"]
+        frame.pop("seq", None)
+        self._print(frame)
+
+    def _send(self, frame: Json) -> None:
+        self._wire.send(json.dumps({**frame, "session": self._session}).encode())
+
+    def _print(self, frame: Json) -> None:
+        sys.stdout.write(json.dumps(frame, separators=(",", ":")) + "\n")
+        sys.stdout.flush()

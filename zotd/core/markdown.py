@@ -1,0 +1,62 @@
+"""A session's events as Markdown, for people to read and keep."""
+
+import json
+from collections.abc import Iterable
+
+from zotd.wire import events
+from zotd.wire.content import Block, Image, Text
+
+MAX_RESULT_LINES = 40
+"""Of a tool's result: an export is for reading; the whole of it is in the JSON lines."""
+
+
+def render(shown: Iterable[events.Event]) -> str:
+    """The events that people read, each a section; the others say nothing."""
+    return "".join(section + "\n\n" for event in shown if (section := _section(event)))
+
+
+def _section(event: events.Event) -> str:
+    match event:
+        case events.UserMessage(content=content, time=time):
+            return f"## You, {time}\n\n{_blocks(content)}"
+        case events.AssistantMessage(content=content):
+            return _blocks(content)
+        case events.ToolCallEvent(name=name, args=args):
+            return f"**{name}**\n\n{_fenced(json.dumps(args, ensure_ascii=False, indent=1), 'json')}"
+        case events.ToolResultEvent(is_error=is_error, content=content):
+            return ("It failed:\n\n" if is_error else "") + _fenced(_cut(_blocks(list(content))), "")
+        case events.CompactDone(summary=summary):
+            return f"## Compacted\n\n{summary}"
+        case events.Error(message=message):
+            return f"> **Error:** {message}"
+        case events.Interrupted(text=text):
+            return f"> **Interrupted:** {text}"
+        case _:
+            return ""
+
+
+def _blocks(content: list[Block]) -> str:
+    parts: list[str] = []
+    for block in content:
+        match block:
+            case Text(text):
+                parts.append(text)
+            case Image(mime_type, size):
+                parts.append(f"*(an image, {mime_type}, {size} bytes)*")
+            case _:
+                pass  # calls have events of their own, thinking is not shown
+    return "\n\n".join(parts)
+
+
+def _fenced(text: str, language: str) -> str:
+    """A code block whose fence is longer than any in the text."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def _cut(text: str) -> str:
+    lines = text.splitlines()
+    left = len(lines) - MAX_RESULT_LINES
+    return text if left <= 0 else "\n".join([*lines[:MAX_RESULT_LINES], f"… {left} more lines"])

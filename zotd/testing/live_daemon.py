@@ -1,0 +1,144 @@
+"""The real daemon for tests, with a home of its own: in a process of its own, or in the test's event loop.
+
+with DaemonProcess(folder) as daemon: ...           a process: kill it, start it again
+async with serving(folder) as place: ...            in this loop: fast, and its vendor SDKs are loaded once
+"""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import zotd
+from zotd import paths
+from zotd.app import Daemon, prepare
+
+ROOT = Path(zotd.__file__).parent.parent
+
+READY_S = 15.0
+"""Longest wait for a daemon's start; it takes 0.4 s."""
+
+STOP_S = 10.0
+"""Longest wait for its end; it gives its runs 5 s."""
+
+COVERAGE = "COVERAGE_"
+"""Variables that make coverage measure child processes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a daemon lives."""
+
+    folder: Path
+    env: Mapping[str, str]
+
+    @property
+    def home(self) -> Path:
+        """`$ZOT_HOME`."""
+        return Path(self.env["ZOT_HOME"])
+
+    @property
+    def socket(self) -> str:
+        """Its socket."""
+        return paths.socket_path(self.env)
+
+    @property
+    def cwd(self) -> Path:
+        """An empty directory to work in."""
+        return self.folder / "work"
+
+
+def place(folder: Path, extra: Mapping[str, str] | None = None) -> Place:
+    """A home in `folder`, and an environment that leads there and knows nothing of the user's own."""
+    user = folder / "user"
+    for path in (user, folder / "work"):
+        path.mkdir(exist_ok=True)
+    passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith(COVERAGE)}
+    env = {**passed, "HOME": str(user), "ZOT_HOME": str(folder / "zot"), "PYTHONPATH": str(ROOT), **(extra or {})}
+    return Place(folder, env)
+
+
+@asynccontextmanager
+async def serving(folder: Path, extra: Mapping[str, str] | None = None) -> AsyncIterator[Place]:
+    """A daemon in this event loop, until the end of the block; a second one in the same folder finds its sessions."""
+    where = place(folder, extra)
+    daemon = Daemon(prepare(where.env, autostarted=False, flags={}))
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(daemon.run(ready), name="daemon")
+        await ready
+        try:
+            yield where
+        finally:
+            daemon.stop()
+
+
+class DaemonProcess:
+    """A daemon that can be killed."""
+
+    def __init__(self, folder: Path, extra: Mapping[str, str] | None = None, *, wrapper: Sequence[str] = ()) -> None:
+        """`extra`: variables besides those of `place`. `wrapper`: a command that runs the one behind it."""
+        self.place = place(folder, extra)
+        self._wrapper = wrapper
+        self._process: subprocess.Popen[bytes] | None = None
+        self.pid = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end(signal.SIGKILL)
+
+    def start(self) -> None:
+        """Start it, and wait until it serves."""
+        said = self.try_to_start()
+        assert said.startswith("ready "), f"{said}\n{self.stderr}"
+        self.pid = int(said.removeprefix("ready "))
+
+    def try_to_start(self) -> str:
+        """Start it; what it tells the one who started it, `ready PID` or `error SENTENCE`; empty when nothing."""
+        read, write = os.pipe()
+        command = [*self._wrapper, sys.executable, "-m", "zotd", "--ready-fd", str(write)]
+        with (self.place.folder / "stderr").open("ab") as stderr:
+            self._process = subprocess.Popen(  # noqa: S603  (our own program)
+                command, env=self.place.env, stdin=subprocess.DEVNULL, stderr=stderr, pass_fds=[write], cwd="/"
+            )
+        os.close(write)
+        try:
+            readable, _, _ = select.select([read], [], [], READY_S)
+            return os.read(read, 4096).decode().strip() if readable else ""
+        finally:
+            os.close(read)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal, SIGTERM by default, and wait for the end; the exit code. Harmless when it has ended."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            os.kill(self.pid or self._process.pid, number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for the end; the exit code."""
+        assert self._process is not None
+        return self._process.wait(STOP_S)
+
+    @property
+    def stderr(self) -> str:
+        """What all daemons of this place have said there."""
+        return (self.place.folder / "stderr").read_text(encoding="utf-8")
+
+    @property
+    def log(self) -> str:
+        """The daemon's log."""
+        return (self.place.home / "logs" / "zotd.log").read_text(encoding="utf-8")
