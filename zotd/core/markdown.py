@@ -27,10 +27,8 @@ def _section(event: events.Event) -> str:
             return ("It failed:\n\n" if is_error else "") + _fenced(_cut(_blocks(list(content))), "")
         case events.CompactDone(summary=summary):
             return f"## Compacted\n\n{summary}"
-        case events.Error(message=message):
-            return f"> **Error:** {message}"
-        case events.Interrupted(text=text):
-            return f"> **Interrupted:** {text}"
+        case events.Error(message=text) | events.Interrupted(text=text):
+            return f"> **{type(event).__name__}:** {text}"
         case _:
             return ""
 
