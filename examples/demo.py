@@ -110,6 +110,8 @@ def show_run(events: Iterator[str]) -> str:
                 print()
             case {"type": "error", "message": message}:
                 raise DemoFailedError(message)
+            case _:
+                pass
     if not results:
         raise DemoFailedError("the model answered without reading the file")
     return answer

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,10 @@ def test_every_decision_is_in_the_index():
     folder = ROOT / "docs/decisions"
     index = (folder / "README.md").read_text()
     assert [page.name for page in folder.glob("0*.md") if f"({page.name})" not in index] == []
+
+
+def test_every_dependency_is_accounted_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs/decisions/0004-dependencies.md").read_text()
+    names = [re.split(r"[<>=~!]", dependency)[0] for dependency in project["dependencies"]]
+    assert [dependency for dependency in names if f"`{dependency}`" not in page] == []

@@ -34,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(options.ready_fd, str(error), RUNNING)
     except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError) as error:
         return _fail(options.ready_fd, str(error), FAILED)
+    except OSError as error:  # its home or its log cannot be made
+        return _fail(options.ready_fd, f"{error.filename}: {error.strerror}", FAILED)
     return 0
 
 

@@ -97,49 +97,44 @@ def rows(*, handled):
     return [row for row in api.COMMANDS if (row.name in HANDLERS) is handled]
 
 
-@pytest.mark.parametrize("row", rows(handled=False), ids=lambda row: row.name)
-async def test_a_command_that_is_not_there_yet_says_so(connect, row):
+def fields(row):
+    return row.params.__struct_fields__
+
+
+async def test_a_command_that_is_not_there_yet_says_so(connect):
     admin = await connect(role="admin")
-    assert await admin.refused(row.name) == "unsupported"
+    found = {row.name: await admin.refused(row.name) for row in rows(handled=False)}
+    assert found == dict.fromkeys(found, "unsupported")
 
 
 @pytest.mark.parametrize("role", list(api.Role), ids=lambda role: role.name.lower())
 async def test_every_command_above_a_role_is_forbidden_to_it(connect, role):
     client = await connect(role=role.name.lower())
-    above = [row.name for row in api.COMMANDS if row.role > role]
-    assert [await client.refused(name) for name in above] == ["forbidden"] * len(above)
+    found = {row.name: await client.refused(row.name) for row in api.COMMANDS if row.role > role}
+    assert found == dict.fromkeys(found, "forbidden")
     assert await client.ask("ping") == {"pong": True}
 
 
-@pytest.mark.parametrize(
-    "row",
-    [row for row in rows(handled=True) if issubclass(row.params, api.OfSession) and row.name != "get_models"],
-    ids=lambda row: row.name,
-)
-async def test_a_session_command_names_its_session(connect, row):
+async def test_a_session_command_says_that_its_session_is_missing_or_does_not_exist(connect):
     admin = await connect(role="admin")
-    needed = {name: "x" for name in ("message", "model", "reasoning", "name", "input") if name in fields(row)}
-    needed |= {"position": 1} if "position" in fields(row) else {}
-    needed |= {"reasoning": "off"} if row.name == "set_reasoning" else {}
-    response = await admin.answer(row.name, **needed)
-    assert (response["code"], "`session`" in response["error"]) == ("bad_request", True)
-    if row.name != "detach":  # harmless for whoever is not attached
-        response = await admin.answer(row.name, **needed, session="s_nobody")
-        assert (response["code"], "s_nobody" in response["error"]) == ("not_found", True)
+    for row in rows(handled=True):
+        if not issubclass(row.params, api.OfSession) or row.name == "get_models":
+            continue
+        given = {name: "off" for name in ("message", "model", "reasoning", "name", "input") if name in fields(row)}
+        given |= {"position": 1} if "position" in fields(row) else {}
+        response = await admin.answer(row.name, **given)
+        assert (response.get("code"), "`session`" in response["error"]) == ("bad_request", True), response
+        if row.name != "detach":  # harmless for whoever is not attached
+            response = await admin.answer(row.name, **given, session="s_nobody")
+            assert (response.get("code"), "s_nobody" in response["error"]) == ("not_found", True), response
 
 
-def fields(row):
-    return row.params.__struct_fields__
-
-
-@pytest.mark.parametrize("row", rows(handled=True), ids=lambda row: row.name)
-async def test_fields_of_another_type_are_a_bad_request_that_names_the_command(connect, row):
+async def test_fields_of_another_type_are_a_bad_request_that_names_the_command(connect):
     admin = await connect(role="admin")
-    wrong = {name: {"no": ["such"]} for name in fields(row)}
-    if not wrong:
-        return  # it takes nothing, and ignores what it is given
-    response = await admin.answer(row.name, **wrong)
-    assert (response["code"], response["error"].split(":")[0]) == ("bad_request", row.name)
+    for row in rows(handled=True):
+        if fields(row):
+            response = await admin.answer(row.name, **{name: {"no": ["such"]} for name in fields(row)})
+            assert (response.get("code"), response["error"].split(":")[0]) == ("bad_request", row.name), response
     assert await admin.ask("ping") == {"pong": True}
 
 

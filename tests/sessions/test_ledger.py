@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from zotd.core import records
@@ -367,7 +367,7 @@ def attempt(key):
 # --- what a restart reads -------------------------------------------------------------------------------------
 
 
-choices = st.lists(st.integers(0, 59), min_size=40, max_size=120)
+choices = st.lists(st.integers(0, 59), min_size=40, max_size=100)
 lives = st.lists(st.integers(1, 25), min_size=1, max_size=3)
 """How many commits the session lives to see, each time it is started."""
 
@@ -422,13 +422,13 @@ async def tell_a_history(journal, choices, lives):
 
 
 @given(choices, lives)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 def test_a_restart_that_reads_from_the_base_on_sees_what_was_there(choices, lives):
     asyncio.run(tell_a_history(Memory(), choices, lives))
 
 
 @given(choices, lives)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_a_restart_from_disk_sees_what_was_there(tmp_path_factory, choices, lives):
     async def on_disk():
         journal = await Journal.open(tmp_path_factory.mktemp("journal") / "zot.db")

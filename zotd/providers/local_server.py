@@ -1,6 +1,6 @@
 """The program that serves a GGUF model on loopback: llama.cpp's own server, through the package `xllamacpp`.
 
-    python -m zotd.providers.local_server MODEL.gguf [--context 8192] [--threads 2]
+    python -m zotd.providers.local_server MODEL.gguf [--bare] [--context 8192] [--threads 2]
 
 Reads the API key that it shall ask for from the first line of stdin, prints `{"url": …}` when it listens, and lives
 until stdin ends: its parent's death ends it too, however it comes. llama.cpp writes its log around that line.
@@ -18,21 +18,17 @@ HOST = "127.0.0.1"
 THREADS = 4
 """Most threads it computes with: more gain little for a small model and starve everything else (they spin)."""
 
-TEMPLATE = """
+BARE_TEMPLATE = """
 {%- set ns = namespace(system="") %}
 {%- if messages[0].role == "system" %}{% set ns.system = messages[0].content %}{% endif %}
 {%- if tools %}
-    {%- if ns.system %}{% set ns.system = ns.system + "\n\n" %}{% endif %}
-    {%- set ns.system = ns.system + "You can call these functions:\n<tools>\n" %}
+    {%- set ns.system = ns.system + "\n\nYou can call these functions:\n<tools>\n" %}
     {%- for tool in tools %}{% set ns.system = ns.system + (tool | tojson) + "\n" %}{% endfor %}
-    {%- set ns.system = ns.system + "</tools>\nTo call one, answer with its name and arguments as JSON:\n" %}
-    {%- set ns.system = ns.system + '<tool_call>\n{"name": <name>, "arguments": <object>}\n</tool_call>' %}
+    {%- set ns.system = ns.system + "</tools>" %}
 {%- endif %}
 {%- if ns.system %}{{- "<|im_start|>system\n" + ns.system + "<|im_end|>\n" }}{% endif %}
 {%- for message in messages %}
-    {%- if message.role == "user" or (message.role == "system" and not loop.first) %}
-        {{- "<|im_start|>" + message.role + "\n" + message.content + "<|im_end|>\n" }}
-    {%- elif message.role == "assistant" %}
+    {%- if message.role == "assistant" %}
         {{- "<|im_start|>assistant\n" + (message.content or "") }}
         {%- for call in message.tool_calls or [] %}
             {%- set args = call.function.arguments %}
@@ -40,15 +36,16 @@ TEMPLATE = """
             {{- (args if args is string else args | tojson) + "}\n</tool_call>" }}
         {%- endfor %}
         {{- "<|im_end|>\n" }}
-    {%- elif message.role == "tool" %}
-        {{- "<|im_start|>user\n<tool_response>\n" + message.content + "\n</tool_response><|im_end|>\n" }}
+    {%- elif message.role != "system" or not loop.first %}
+        {{- "<|im_start|>" + message.role + "\n" + message.content + "<|im_end|>\n" }}
     {%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}{{- "<|im_start|>assistant\n" }}{% endif %}
 """
-"""ChatML with tools written as the Hermes models write them, which llama.cpp knows how to read back.
+"""ChatML with tool calls written as the Hermes models write them, which llama.cpp knows how to read back.
 
-The models' own template is not used: that of SmolLM2 drops tools without a word.
+For a model that learns from examples: how to call a tool is not explained, which would only cost tokens. The
+template of SmolLM2 itself drops tools without a word.
 """
 
 
@@ -56,29 +53,26 @@ def main(argv: Sequence[str]) -> None:
     """Serve until stdin ends."""
     parser = argparse.ArgumentParser(description="Serve a GGUF model on loopback.")
     parser.add_argument("model", help="a GGUF file")
+    parser.add_argument("--bare", action="store_true", help="use a template with tools that it does not explain")
     parser.add_argument("--context", type=int, default=8192, help="tokens of context")
     parser.add_argument("--threads", type=int, default=min(THREADS, os.cpu_count() or 1))
     options = parser.parse_args(argv)
     api_key = sys.stdin.readline().strip()
-    _server, url = started(options.model, options.context, options.threads, api_key)  # serves as long as it lives
-    sys.stdout.write(json.dumps({"url": url}) + "\n")
+    llama = importlib.import_module("xllamacpp")  # optional, and without type hints
+    params = llama.CommonParams()
+    params.model.path = options.model
+    params.hostnames, params.port = [HOST], 0
+    params.api_keys = [api_key]
+    params.n_ctx, params.n_parallel = options.context, 1
+    params.use_jinja = True
+    if options.bare:
+        params.chat_template = BARE_TEMPLATE
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
+    server = llama.Server(params)  # loads the model, and serves in threads of its own as long as it lives
+    sys.stdout.write(json.dumps({"url": server.listening_address}) + "\n")
     sys.stdout.flush()
     sys.stdin.read()
     os._exit(0)  # its threads have nothing to finish, and joining them takes seconds
-
-
-def started(model: str, context: int, threads: int, api_key: str) -> tuple[object, str]:
-    """A server that has loaded the model and listens, in threads of its own; and its URL."""
-    llama = importlib.import_module("xllamacpp")  # optional, and without type hints
-    params = llama.CommonParams()
-    params.model.path = model
-    params.hostnames, params.port = [HOST], 0
-    params.api_keys = [api_key]
-    params.n_ctx, params.n_parallel = context, 1
-    params.use_jinja, params.chat_template = True, TEMPLATE
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-    server = llama.Server(params)
-    return server, str(server.listening_address)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ class Plan:
     """Part of the context window from which on the transcript is summarised first."""
     tool_context: Callable[[str, Callable[[str], None]], ToolContext]
     """From a call's id and where its progress goes."""
+    notes: Sequence[str] = ()
+    """What could not be used and the user should know; shown when the run starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Driver:
         self._input: records.Input | None = None
         self._accepted: Callable[[], None] | None = None
         self._before: Sequence[events.Event] = ()
+        self._notes = plan.notes
         self._pending: list[Shown] = []
         self._usage: Tokens | None = None
         self._context: int | None = None
@@ -121,6 +124,7 @@ class Driver:
             case turn.Send():
                 self._pending.append(self._attempt(action))
                 await self._flush(durable=True)
+                self._show_notes()
                 self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
             case turn.Wait(attempt, delay_s, number, reason):
                 self._ledger.live([events.Retry(number, TRIES, round(delay_s, 3), reason, session=self._ledger.label)])
@@ -160,6 +164,10 @@ class Driver:
             accepted=accepted,
             state=self._state,
         )
+
+    def _show_notes(self) -> None:
+        notes, self._notes = self._notes, ()
+        self._ledger.live([events.Notice("warn", note, session=self._ledger.label) for note in notes])
 
     def _tell(self, event: turn.Input) -> None:
         self._reports.put_nowait(partial(self._turn.receive, event))

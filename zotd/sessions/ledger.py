@@ -189,7 +189,7 @@ class Ledger:
                 self._oldest = number + 1
             case records.Attempt(input=str(key)) if len(self.transcript.messages) > before:
                 self._numbers.append(self._inputs.pop(key))
-                pass
+                self._oldest = min(self._oldest, self._numbers[-1])
             case _ if len(self.transcript.messages) > before:
                 self._numbers.append(number)
             case _:

@@ -70,6 +70,7 @@ class Planner:
             system=prompts.compose(parts),
             compact_at=self._desk.compact_at,
             tool_context=partial(self._context, session, tuple(places.skill_dirs())),
+            notes=surroundings.notes,
         )
 
     def _places(self, cwd: str, environment: Environment) -> Places:

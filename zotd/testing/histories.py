@@ -90,7 +90,7 @@ class Scribe:
         """One run; now and then somebody enqueues a prompt in the middle."""
         for step in self._steps(self._new("r"), prompt, commit):
             yield step
-            if self.choose(6) == 5:
+            if self.choose(3) == 2:
                 yield self._enqueue()
 
     def _steps(self, run: str, prompt: str, commit: Commit) -> Iterator[Commit]:
@@ -113,7 +113,7 @@ class Scribe:
                     cut = yield from self._calls(run, step)
             if cut:
                 return
-            if self.choose(4) == 3:
+            if self.choose(2) == 1:
                 commit = [self._compaction()]
 
     def _calls(self, run: str, step: int) -> Iterator[Commit]:

@@ -1,0 +1,41 @@
+"""A `bash` call of a trivial command: from the call in the transcript to its result."""
+
+import time
+
+from benchmarks import floors, rig
+from benchmarks.rig import Row
+from zotd.wire.events import ToolCallEvent, ToolResultEvent
+
+ROUNDS = 40
+
+TARGET_MS = 5.0
+
+
+async def measure() -> list[Row]:
+    """One row."""
+    async with rig.world() as world:
+
+        async def call() -> float:
+            session = await world.session("anthropic", "call/bash/1")
+            started = 0.0
+            async for batch in session.prompt_batches("go"):
+                for event in batch:
+                    match event:
+                        case ToolCallEvent():
+                            started = time.perf_counter()
+                        case ToolResultEvent():
+                            taken = time.perf_counter() - started
+            await session.close()
+            return taken
+
+        async def bare() -> float:
+            return floors.spawn("bash", "-c", "true")
+
+        taken = await rig.in_turns(ROUNDS, {"bare": bare, "call": call})
+    ms = {name: rig.median(samples) * 1000 for name, samples in taken.items()}
+    target = f"<= {TARGET_MS:g} ms"
+    return [Row("`bash` call of `true`", ms["call"], "ms", ms["bare"], "spawn and wait", target, ms["call"] <= TARGET_MS)]
+
+
+if __name__ == "__main__":
+    rig.run(measure)

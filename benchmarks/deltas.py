@@ -1,0 +1,140 @@
+"""Text deltas in a second: one session, one client, from the prompt to `done`."""
+
+import asyncio
+import socket
+import time
+from contextlib import ExitStack, closing
+from urllib.parse import urlsplit
+
+from benchmarks import floors, rig
+from benchmarks.rig import Row, World
+from zotd.client.session import Session
+from zotd.client.typed import BlockingClient, BlockingSession
+from zotd.wire.events import TextDelta
+
+COUNT = 20_000
+
+ROUNDS = 7
+
+TARGET = 150_000
+
+PLAN = f"deltas/{COUNT}"
+
+KIND = b'"type":"text_delta"'
+
+DONE = b'"type":"done"'
+
+
+async def measure() -> list[Row]:
+    """Rows for each vendor."""
+    rows: list[Row] = []
+    async with rig.world() as world, rig.bare(world.place) as bare:
+        for vendor in rig.VENDORS:
+            rows += await _vendor(world, vendor, bare)
+    return rows
+
+
+async def _vendor(world: World, vendor: str, bare: str) -> list[Row]:
+    session = await world.session(vendor, PLAN)
+    raw = await world.session(vendor, PLAN)
+    cpu: list[float] = []
+
+    async def asyncio_client() -> float:
+        before = rig.cpu_s(world.daemon)
+        rate = await _asyncio_client(session)
+        cpu.append(rig.cpu_s(world.daemon) - before)
+        return rate
+
+    with ExitStack() as stack:
+        client = stack.enter_context(
+            BlockingClient.connect(path=rig.socket_of(world.place), env=world.place.env, autostart=False)
+        )
+        blocking = client.create(
+            str(world.place.cwd),
+            provider=vendor,
+            base_url=rig.base_url(world.model, vendor, PLAN),
+            api_key="none",
+            ephemeral=True,
+        )
+        relay = stack.enter_context(closing(_connected(bare)))
+        reader = stack.enter_context(closing(_connected(rig.socket_of(world.place))))
+        reader.sendall(b'{"type":"attach","session":"%b","id":1}\n' % raw.id.encode())
+        _read_until(reader, b'"replay_complete"')
+        parts = urlsplit(world.model)
+        fetch = f"{parts.hostname} {parts.port} /{PLAN}{floors.PATHS[vendor]}\n".encode()
+        prompt = b'{"type":"prompt","session":"%b","message":"go"}\n' % raw.id.encode()
+        taken = await rig.in_turns(
+            ROUNDS,
+            {
+                "bare": lambda: asyncio.to_thread(_raw, relay, fetch),
+                "raw": lambda: asyncio.to_thread(_raw, reader, prompt),
+                "asyncio": asyncio_client,
+                "blocking": lambda: asyncio.to_thread(_blocking_client, blocking),
+            },
+        )
+    rates = {name: rig.median(samples) for name, samples in taken.items()}
+    return _rows(vendor, rates, us=rig.median(cpu) / COUNT * 1e6)
+
+
+def _rows(vendor: str, rates: dict[str, float], *, us: float) -> list[Row]:
+    names = {
+        "raw": "counted in the bytes",
+        "asyncio": "counted by `zotd.client` (asyncio)",
+        "blocking": "counted by `zotd.client` (blocking)",
+    }
+    return [
+        Row(
+            f"deltas, {vendor}, {said}",
+            rates[name],
+            "/s",
+            rates["bare"],
+            "bare loop, counted in the bytes",
+            f">= {TARGET:,}/s",
+            rates[name] >= TARGET,
+            note=f"{us:.1f} us of the daemon's CPU each" if name == "asyncio" else "",
+        )
+        for name, said in names.items()
+    ]
+
+
+async def _asyncio_client(session: Session) -> float:
+    start = time.perf_counter()
+    seen = 0
+    async for batch in session.prompt_batches("go"):
+        seen += sum(type(event) is TextDelta for event in batch)
+    return _rate(seen, start)
+
+
+def _blocking_client(session: BlockingSession) -> float:
+    start = time.perf_counter()
+    seen = sum(type(event) is TextDelta for event in session.prompt("go"))
+    return _rate(seen, start)
+
+
+def _raw(sock: socket.socket, request: bytes) -> float:
+    start = time.perf_counter()
+    sock.sendall(request)
+    return _rate(_read_until(sock, DONE).count(KIND), start)
+
+
+def _rate(seen: int, start: float) -> float:
+    if seen != COUNT:
+        raise RuntimeError(f"{seen} deltas came of {COUNT}")
+    return seen / (time.perf_counter() - start)
+
+
+def _connected(path: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(path)
+    return sock
+
+
+def _read_until(sock: socket.socket, end: bytes) -> bytes:
+    chunks = [sock.recv(floors.RECEIVE_BYTES)]
+    while end not in (b"".join(chunks[-2:])):
+        chunks.append(sock.recv(floors.RECEIVE_BYTES))
+    return b"".join(chunks)
+
+
+if __name__ == "__main__":
+    rig.run(measure)

@@ -1,0 +1,85 @@
+"""Prompt to first delta, without the model's own time; for stored sessions also in waits for this disk."""
+
+import time
+from contextlib import ExitStack, closing
+
+from benchmarks import floors, rig
+from benchmarks.rig import Row, World
+from zotd.client.session import Session
+from zotd.wire.events import TextDelta
+
+ROUNDS = 60
+
+TARGET_MS = 2.0
+
+TARGET_SYNCS = 2.0
+"""Commits before the first delta of a stored session."""
+
+PLAN = "deltas/1"
+
+
+async def measure() -> list[Row]:
+    """Rows for each vendor."""
+    rows: list[Row] = []
+    async with rig.world() as world:
+        for vendor in rig.VENDORS:
+            rows += await _vendor(world, vendor)
+    return rows
+
+
+async def first_delta(session: Session) -> float:
+    """Seconds from the prompt to the first text; returns after the run."""
+    start = time.perf_counter()
+    first = 0.0
+    async for batch in session.prompt_batches("go"):
+        if not first and any(type(event) is TextDelta for event in batch):
+            first = time.perf_counter() - start
+    return first
+
+
+async def _vendor(world: World, vendor: str) -> list[Row]:
+    ephemeral = await world.session(vendor, PLAN)
+    stored = await world.session(vendor, PLAN, stored=True)
+    with ExitStack() as stack:
+        http = stack.enter_context(closing(floors.Http(world.model, vendor, PLAN)))
+        disk = stack.enter_context(closing(floors.Disk(world.place.home)))
+
+        async def model() -> float:
+            return http.read()[0]
+
+        async def sync() -> float:
+            return disk.sync()
+
+        taken = await rig.in_turns(
+            ROUNDS,
+            {
+                "model": model,
+                "ephemeral": lambda: first_delta(ephemeral),
+                "sync": sync,
+                "stored": lambda: first_delta(stored),
+            },
+        )
+    return _rows(vendor, {name: rig.median(samples) * 1000 for name, samples in taken.items()})
+
+
+def _rows(vendor: str, ms: dict[str, float]) -> list[Row]:
+    name = f"prompt to first delta, {vendor}"
+    own, kept = ms["ephemeral"] - ms["model"], ms["stored"] - ms["model"]
+    syncs = (kept - own) / ms["sync"]
+    return [
+        Row(name, own, "ms", ms["model"], "direct HTTP read, taken off", f"<= {TARGET_MS:g} ms", own <= TARGET_MS),
+        Row(
+            f"{name}, stored",
+            kept,
+            "ms",
+            ms["sync"],
+            "fdatasync of this disk",
+            f"the same + {TARGET_SYNCS:g} syncs",
+            syncs <= TARGET_SYNCS,
+            note=f"the same + {syncs:.1f} syncs",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    rig.run(measure)

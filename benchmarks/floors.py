@@ -1,0 +1,100 @@
+"""What nothing can be faster than on this machine, now: samples to put beside the daemon's."""
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+REQUEST = b"POST %b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+
+PATHS = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions"}
+
+PREAMBLE_BYTES = 8 * 1024
+"""About what a request holds before its first message: system prompt and tools."""
+
+WAL_FRAME_BYTES = 4096 + 24
+"""What a small commit of SQLite appends to its log, at least."""
+
+END = b"0\r\n\r\n"
+
+RECEIVE_BYTES = 256 * 1024
+
+
+class Http:
+    """A kept-alive connection to the model that nobody decodes: the model's own time, and the kernel's."""
+
+    def __init__(self, model_url: str, vendor: str, plan: str) -> None:
+        parts = urlsplit(model_url)
+        self._path = f"/{plan}{PATHS[vendor]}".encode()
+        self._socket = socket.create_connection((parts.hostname, parts.port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
+
+    def read(self, body_bytes: int = PREAMBLE_BYTES) -> tuple[float, float]:
+        """Seconds from a request of that size to the first bytes of the reply, and to its end."""
+        start = time.perf_counter()
+        self._socket.sendall(REQUEST % (self._path, body_bytes, b" " * body_bytes))
+        data = self._socket.recv(RECEIVE_BYTES)
+        first = time.perf_counter() - start
+        while not data.endswith(END):
+            data = data[-len(END) :] + self._socket.recv(RECEIVE_BYTES)
+        return first, time.perf_counter() - start
+
+
+class Echo:
+    """A round trip to `benchmarks.bare` over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(path)
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
+
+    def trip(self) -> float:
+        """Seconds there and back."""
+        start = time.perf_counter()
+        self._socket.sendall(b"ping\n")
+        self._socket.recv(16)
+        return time.perf_counter() - start
+
+
+class Disk:
+    """Appends to a file and waits until the disk has it, as a commit does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = os.open(folder / "floor", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self._file)
+
+    def sync(self) -> float:
+        """Seconds."""
+        start = time.perf_counter()
+        os.write(self._file, b"\0" * WAL_FRAME_BYTES)
+        os.fdatasync(self._file)
+        return time.perf_counter() - start
+
+
+def spawn(*command: str, env: dict[str, str] | None = None) -> float:
+    """Seconds from the start of a program to its end; its output is thrown away."""
+    null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    start = time.perf_counter()
+    pid = os.posix_spawnp(command[0], command, os.environ if env is None else env, file_actions=null)
+    _, status = os.waitpid(pid, 0)
+    taken = time.perf_counter() - start
+    if status:
+        raise RuntimeError(f"{' '.join(command)} failed with status {status}")
+    return taken
+
+
+def bare_python() -> float:
+    """Seconds that the interpreter takes to do nothing."""
+    return spawn(sys.executable, "-c", "pass")

@@ -1,0 +1,158 @@
+"""A model that costs nothing: replies that were encoded before they were asked for, over raw HTTP.
+
+`zotd.testing.model_server` judges and encodes each request, which takes longer than what is measured here. This one
+looks at a request's path only. The path begins with a plan:
+
+    /deltas/N/...            N text deltas, as fast as the socket takes them
+    /call/TOOL/N/...         a call of `read` or `bash`, until N results are in the request; then a word
+    /paced/RATE/N/PAD/...    N deltas, RATE in a second; each holds the time it was sent (see `sent_ns`) and PAD bytes
+
+`python -m benchmarks.model` prints its URL and serves until it is stopped.
+"""
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from zotd.testing.dialects import Anthropic, Dialect, OpenAI
+from zotd.testing.script import Call, Reply, Text
+
+DIALECTS: Mapping[str, Dialect] = {"messages": Anthropic(), "completions": OpenAI()}
+"""By the last word of the path."""
+
+RESULTS = (b'"tool_use_id"', b'"tool_call_id"')
+"""What a tool's result has in the two dialects, once."""
+
+CALLS = {"read": Call("read", {"path": "note.txt"}), "bash": Call("bash", {"command": "true"})}
+
+NOTE = "remember the milk\n"
+"""What callers of `read` put into `note.txt`."""
+
+CHUNK_BYTES = 64 * 1024
+"""Of one HTTP chunk of `/deltas`: what HTTP clients read at a time."""
+
+HEADERS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_MARK = "@"
+
+
+def sent_ns(delta: str) -> int:
+    """When a paced delta was sent, by `time.monotonic_ns` of this machine."""
+    return int(delta.partition(" ")[0])
+
+
+class _Stream:
+    """Deltas with a pause between them."""
+
+    def __init__(self, transport: asyncio.Transport, dialect: str, *, rate: int, count: int, pad: int) -> None:
+        self._transport = transport
+        self._head, self._delta, self._tail = _text(dialect)
+        self._gap_s = 1 / rate
+        self._left = count
+        self._pad = b" " * pad
+        self._loop = asyncio.get_running_loop()
+        self._next_s = self._loop.time()
+        transport.write(HEADERS + _chunk(self._head))
+        self._send_due()
+
+    def _send_due(self) -> None:
+        """Everything whose time has come; more than one when this program was kept from the processor."""
+        if self._transport.is_closing():
+            return
+        while self._left and self._next_s <= self._loop.time():
+            text = b"%d " % time.monotonic_ns() + self._pad
+            self._transport.write(_chunk(self._delta.replace(_MARK.encode(), text)))
+            self._left -= 1
+            self._next_s += self._gap_s
+        if self._left:
+            self._loop.call_at(self._next_s, self._send_due)
+        else:
+            self._transport.write(_chunk(self._tail) + LAST_CHUNK)
+
+
+class Server(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep it."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each request that is complete."""
+        self._received += data
+        head, end, body = bytes(self._received).partition(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        if not end or len(body) < (int(length[1]) if length else 0):
+            return
+        self._received.clear()
+        assert self._transport is not None
+        self._answer(self._transport, head.split(b" ", 2)[1].decode(), body)
+
+    def _answer(self, transport: asyncio.Transport, path: str, body: bytes) -> None:
+        dialect = path.rpartition("/")[2]
+        match path.split("/")[1:]:
+            case "deltas", count, *_:
+                transport.write(flood(dialect, int(count)))
+            case "call", tool, count, *_:
+                results = sum(body.count(word) for word in RESULTS)
+                transport.write(call(dialect, tool) if results < int(count) else flood(dialect, 1))
+            case "paced", rate, count, pad, *_:
+                _Stream(transport, dialect, rate=int(rate), count=int(count), pad=int(pad))
+            case _:
+                transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+
+
+@cache
+def flood(dialect: str, count: int) -> bytes:
+    """A response of `count` deltas."""
+    head, delta, tail = _text(dialect)
+    delta = delta.replace(_MARK.encode(), b"tok ")
+    each = CHUNK_BYTES // len(delta)
+    full, rest = divmod(count, each)
+    chunks = [_chunk(delta * each)] * full + ([_chunk(delta * rest)] if rest else [])
+    return b"".join((HEADERS, _chunk(head), *chunks, _chunk(tail), LAST_CHUNK))
+
+
+@cache
+def call(dialect: str, tool: str) -> bytes:
+    """A response that asks for a tool."""
+    return HEADERS + _chunk(b"".join(_pieces(dialect, Reply([CALLS[tool]])))) + LAST_CHUNK
+
+
+@cache
+def _text(dialect: str) -> tuple[bytes, bytes, bytes]:
+    """A reply of one delta: what comes before it, the delta, what comes after it."""
+    pieces = list(_pieces(dialect, Reply([Text([_MARK])])))
+    at = next(index for index, piece in enumerate(pieces) if f'"{_MARK}"'.encode() in piece)
+    return b"".join(pieces[:at]), pieces[at], b"".join(pieces[at + 1 :])
+
+
+def _pieces(dialect: str, reply: Reply) -> Iterator[bytes]:
+    return (piece for piece in DIALECTS[dialect].pieces(reply, "scripted") if isinstance(piece, bytes))
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+async def main() -> None:
+    """Serve for ever."""
+    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    sys.stdout.write(f"http://{host}:{port}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

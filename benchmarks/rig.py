@@ -1,0 +1,272 @@
+"""What the benchmarks share: a daemon in a temporary home, samples taken in turns, and rows that become a table.
+
+Every figure stands beside a floor from the same run, because machines differ and this one may be busy: the two are
+sampled in turns (A B A B), medians are compared, and the ratio is what can be told to somebody with another machine.
+"""
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from zotd import paths
+from zotd.client.client import Client
+from zotd.client.session import Session
+
+WARM_UP = 3
+"""Rounds that are thrown away: connections, imports and caches."""
+
+READY_S = 20.0
+"""How long a program may take to say that it serves; a busy machine starts Python in seconds."""
+
+STOP_S = 10.0
+"""How long a program may take to end after SIGTERM; the daemon gives its runs 5 s."""
+
+QUIET_LOAD = 1.0
+"""Load average below which a measurement begins."""
+
+QUIET_S = 120.0
+"""How long to wait for that; then it is measured all the same, and the table says at which load."""
+
+LOOK_S = 5.0
+"""The load average has no event; the kernel computes it every 5 s."""
+
+VENDORS = ("anthropic", "openai")
+
+Probe = Callable[[], Awaitable[float]]
+"""Takes one sample."""
+
+
+# --- places and processes -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A home and a working directory that exist for one measurement, on the disk of the temporary directory."""
+
+    home: Path
+    cwd: Path
+    env: Mapping[str, str]
+    """Of every program: no keys, no proxies, nothing of who runs this."""
+
+
+@contextmanager
+def place() -> Iterator[Place]:
+    """A place, removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="zot-") as folder:
+        home, cwd = Path(folder, "home"), Path(folder, "work")
+        cwd.mkdir()
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        yield Place(home, cwd, {**kept, "HOME": folder, "ZOT_HOME": str(home)})
+
+
+@asynccontextmanager
+async def program(
+    *arguments: str, env: Mapping[str, str], keep: Sequence[int] = ()
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A Python program while it is entered, its output piped; `keep`: descriptors that it inherits."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        env=env,
+        pass_fds=keep,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        async with asyncio.timeout(STOP_S):
+            await process.wait()
+
+
+@asynccontextmanager
+async def daemon(where: Place) -> AsyncIterator[psutil.Process]:
+    """A daemon that serves."""
+    read_end, write_end = os.pipe()
+    async with AsyncExitStack() as stack:
+        stack.callback(os.close, read_end)
+        try:
+            serve = program("-m", "zotd", "--ready-fd", str(write_end), env=where.env, keep=[write_end])
+            process = await stack.enter_async_context(serve)
+        finally:
+            os.close(write_end)
+        async with asyncio.timeout(READY_S):
+            said = await asyncio.to_thread(os.read, read_end, 4096)  # ends with the daemon
+        if not said.startswith(b"ready"):
+            raise RuntimeError(f"the daemon did not start: {said.decode()}")
+        yield psutil.Process(process.pid)
+
+
+@asynccontextmanager
+async def model(where: Place) -> AsyncIterator[str]:
+    """The URL of `benchmarks.model`, without a plan."""
+    async with program("-m", "benchmarks.model", env=where.env) as process:
+        assert process.stdout is not None
+        async with asyncio.timeout(READY_S):
+            yield (await process.stdout.readline()).decode().strip()
+
+
+@asynccontextmanager
+async def bare(where: Place) -> AsyncIterator[str]:
+    """The socket of `benchmarks.bare`."""
+    path = str(where.home.parent / "bare.sock")
+    async with program("-m", "benchmarks.bare", path, env=where.env) as process:
+        assert process.stdout is not None
+        async with asyncio.timeout(READY_S):
+            await process.stdout.readline()
+        yield path
+
+
+def connect(where: Place) -> AbstractAsyncContextManager[Client]:
+    """A client of the daemon of that place."""
+    return Client.connect(path=socket_of(where), env=where.env, autostart=False, name="benchmark")
+
+
+def socket_of(where: Place) -> str:
+    """The daemon's socket."""
+    return paths.socket_path(where.env)
+
+
+def base_url(model_url: str, vendor: str, plan: str) -> str:
+    """Where a session of `vendor` finds the model that answers according to `plan` (see `benchmarks.model`)."""
+    return f"{model_url}/{plan}" + ("/v1" if vendor == "openai" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A daemon, a model and a client of the daemon."""
+
+    place: Place
+    daemon: psutil.Process
+    model: str
+    client: Client
+
+    async def session(self, vendor: str, plan: str, *, stored: bool = False, client: Client | None = None) -> Session:
+        """A new session whose model follows `plan`."""
+        return await (client or self.client).create(
+            str(self.place.cwd),
+            provider=vendor,
+            base_url=base_url(self.model, vendor, plan),
+            api_key="none",
+            ephemeral=not stored,
+        )
+
+
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    """Everything that most rows need, in a place of its own."""
+    with place() as where:
+        async with model(where) as url, daemon(where) as process, connect(where) as client:
+            yield World(where, process, url, client)
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Seconds of a core that the process has used."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def rss_mib(process: psutil.Process) -> float:
+    """Resident memory."""
+    return float(process.memory_info().rss) / 2**20
+
+
+# --- samples ------------------------------------------------------------------------------------------------------
+
+
+async def in_turns(rounds: int, probes: Mapping[str, Probe], *, warm_up: int = WARM_UP) -> dict[str, list[float]]:
+    """`rounds` samples of each probe, taken in turns, so that what disturbs one disturbs the others too."""
+    samples: dict[str, list[float]] = {name: [] for name in probes}
+    for _ in range(warm_up + rounds):
+        for name, probe in probes.items():
+            samples[name].append(await probe())
+    return {name: taken[warm_up:] for name, taken in samples.items()}
+
+
+def median(samples: Sequence[float]) -> float:
+    """The middle one."""
+    return statistics.median(samples)
+
+
+def percentile(samples: Sequence[float], percent: float) -> float:
+    """The smallest sample that so many percent of all do not exceed."""
+    ordered = sorted(samples)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+async def quiet() -> None:
+    """Wait until nobody else uses the machine, for `QUIET_S` at most."""
+    deadline = time.monotonic() + QUIET_S
+    while os.getloadavg()[0] >= QUIET_LOAD and time.monotonic() < deadline:  # noqa: ASYNC110  (nobody tells)
+        await asyncio.sleep(LOOK_S)
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    measure: str
+    value: float
+    unit: str
+    floor: float | None
+    """The least that it could be, in the same unit; None when there is no such thing."""
+    floor_is: str
+    target: str
+    met: bool | None
+    """None: no target was set for this line; it explains another one."""
+    note: str = ""
+
+    def line(self) -> str:
+        """As a row of a Markdown table."""
+        floor = "-" if self.floor is None else f"{figure(self.floor)} {self.unit} ({self.floor_is})"
+        ratio = "-" if not self.floor else f"{figure(self.value / self.floor)}x"
+        verdict = {True: "yes", False: "**no**", None: ""}[self.met]
+        note = f" ({self.note})" if self.note else ""
+        cells = [self.measure, f"{figure(self.value)} {self.unit}{note}", floor, ratio, self.target, verdict]
+        return f"| {' | '.join(cells)} |"
+
+
+HEAD = "| measure | here | floor, same run | ratio | target | met |\n|---|---|---|---|---|---|"
+
+
+def figure(value: float) -> str:
+    """Three digits are all that a busy machine can give."""
+    if value == 0:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+Measure = Callable[[], Coroutine[object, object, list[Row]]]
+
+
+def run(measure: Measure) -> None:
+    """The main program of one benchmark: measure when the machine is quiet, print the rows."""
+    asyncio.run(show([measure]))
+
+
+async def show(measures: Sequence[Measure]) -> None:
+    """Measure one after the other, and print a table as it grows."""
+    sys.stdout.write(HEAD + "\n")
+    for measure in measures:
+        await quiet()
+        load = os.getloadavg()[0]
+        for row in await measure():
+            sys.stdout.write(row.line() + "\n")
+        if load >= QUIET_LOAD:
+            sys.stderr.write(f"{measure.__module__}: the machine was busy before it began (load {load:.1f})\n")
+        sys.stdout.flush()
+

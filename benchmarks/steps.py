@@ -1,0 +1,109 @@
+"""One step of a run, the model's reply and a `read` of a small file: at the 20th and at the 200th call."""
+
+import time
+from contextlib import closing
+from itertools import pairwise
+
+from benchmarks import floors, model, rig
+from benchmarks.rig import Row, World
+from zotd.client.session import Session
+from zotd.wire.events import TurnStart
+
+STEPS = 210
+
+AT = (20, 200)
+
+AROUND = 10
+"""Steps before and after that are looked at: one alone says nothing on a busy machine."""
+
+RUNS = 3
+
+STEP_BYTES = 400
+"""About what a step adds to the request."""
+
+TARGET_MS = 3.0
+
+FLAT = 1.25
+"""What a later step may take, as a part of an earlier one, before it counts as growth."""
+
+PLAN = f"call/read/{STEPS}"
+
+
+async def measure() -> list[Row]:
+    """Rows for each vendor, for ephemeral and stored sessions."""
+    rows: list[Row] = []
+    async with rig.world() as world:
+        (world.place.cwd / "note.txt").write_text(model.NOTE)
+        for vendor in rig.VENDORS:
+            floor = _floor(world, vendor)
+            sync = _sync(world)
+            plain = await _medians(world, vendor, stored=False)
+            stored = await _medians(world, vendor, stored=True)
+            rows += _plain_rows(vendor, plain, floor)
+            rows += _stored_rows(vendor, plain, stored, sync)
+    return rows
+
+
+async def _medians(world: World, vendor: str, *, stored: bool) -> dict[int, float]:
+    """Milliseconds of a step at each place of `AT`."""
+    runs = [await _run(await world.session(vendor, PLAN, stored=stored)) for _ in range(RUNS)]
+    return {at: rig.median([ms for run in runs for ms in run[at - AROUND : at + AROUND]]) for at in AT}
+
+
+async def _run(session: Session) -> list[float]:
+    starts: list[float] = []
+    async for batch in session.prompt_batches("go"):
+        now = time.perf_counter()
+        starts.extend(now for event in batch if type(event) is TurnStart)
+    if len(starts) != STEPS + 1:
+        raise RuntimeError(f"the run had {len(starts)} steps, not {STEPS + 1}")
+    return [(later - earlier) * 1000 for earlier, later in pairwise(starts)]
+
+
+def _floor(world: World, vendor: str) -> dict[int, float]:
+    """Milliseconds of the model's reply to a request of that size, read directly."""
+    with closing(floors.Http(world.model, vendor, "call/read/1")) as http:
+        sizes = {at: floors.PREAMBLE_BYTES + at * STEP_BYTES for at in AT}
+        return {at: rig.median([http.read(size)[1] * 1000 for _ in range(2 * AROUND)]) for at, size in sizes.items()}
+
+
+def _sync(world: World) -> float:
+    with closing(floors.Disk(world.place.home)) as disk:
+        return rig.median([disk.sync() * 1000 for _ in range(2 * AROUND)])
+
+
+def _plain_rows(vendor: str, plain: dict[int, float], floor: dict[int, float]) -> list[Row]:
+    growth = plain[AT[1]] / plain[AT[0]]
+    return [
+        Row(
+            f"step {at} of a run, {vendor}",
+            plain[at],
+            "ms",
+            floor[at],
+            "direct HTTP read",
+            f"<= {TARGET_MS:g} ms, flat",
+            plain[at] <= TARGET_MS and growth <= FLAT,
+            note=f"{growth:.2f} times step {AT[0]}" if at == AT[1] else "",
+        )
+        for at in AT
+    ]
+
+
+def _stored_rows(vendor: str, plain: dict[int, float], stored: dict[int, float], sync: float) -> list[Row]:
+    return [
+        Row(
+            f"step {at} of a run, {vendor}, stored",
+            stored[at],
+            "ms",
+            sync,
+            "fdatasync of this disk",
+            "the same + 2 syncs",
+            stored[at] - plain[at] <= 2 * sync,
+            note=f"the same + {(stored[at] - plain[at]) / sync:.1f} syncs",
+        )
+        for at in AT
+    ]
+
+
+if __name__ == "__main__":
+    rig.run(measure)
