@@ -1,9 +1,7 @@
 """Abort in the middle of a stream to `turn_end`; also while another client of the session reads nothing."""
 
-import socket
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 
 from benchmarks import floors, rig
 from benchmarks.rig import Row, World
@@ -65,20 +63,12 @@ async def _abort(session: Session, plan: str) -> float:
 
 async def _stalled(world: World) -> float:
     session = await world.session("anthropic", LARGE)
-    async with _silent(world, session):
+    with closing(floors.connected(rig.socket_of(world.place))) as silent:
+        silent.sendall(b'{"type":"attach","session":"%b"}\n' % session.id.encode())
+        silent.recv(floors.RECEIVE_BYTES)  # the answer: it is attached, and reads nothing from now on
         taken = await _abort(session, LARGE)
     await session.close()
     return taken
-
-
-@asynccontextmanager
-async def _silent(world: World, session: Session) -> AsyncIterator[None]:
-    """Somebody who has attached and reads nothing."""
-    with closing(socket.socket(socket.AF_UNIX)) as sock:
-        sock.connect(rig.socket_of(world.place))
-        sock.sendall(b'{"type":"attach","session":"%b"}\n' % session.id.encode())
-        await world.client.ask_until_attached(session.id)
-        yield
 
 
 if __name__ == "__main__":

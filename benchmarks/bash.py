@@ -34,7 +34,9 @@ async def measure() -> list[Row]:
         taken = await rig.in_turns(ROUNDS, {"bare": bare, "call": call})
     ms = {name: rig.median(samples) * 1000 for name, samples in taken.items()}
     target = f"<= {TARGET_MS:g} ms"
-    return [Row("`bash` call of `true`", ms["call"], "ms", ms["bare"], "spawn and wait", target, ms["call"] <= TARGET_MS)]
+    return [
+        Row("`bash` call of `true`", ms["call"], "ms", ms["bare"], "spawn and wait", target, ms["call"] <= TARGET_MS)
+    ]
 
 
 if __name__ == "__main__":

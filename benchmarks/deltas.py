@@ -56,8 +56,8 @@ async def _vendor(world: World, vendor: str, bare: str) -> list[Row]:
             api_key="none",
             ephemeral=True,
         )
-        relay = stack.enter_context(closing(_connected(bare)))
-        reader = stack.enter_context(closing(_connected(rig.socket_of(world.place))))
+        relay = stack.enter_context(closing(floors.connected(bare)))
+        reader = stack.enter_context(closing(floors.connected(rig.socket_of(world.place))))
         reader.sendall(b'{"type":"attach","session":"%b","id":1}\n' % raw.id.encode())
         _read_until(reader, b'"replay_complete"')
         parts = urlsplit(world.model)
@@ -121,12 +121,6 @@ def _rate(seen: int, start: float) -> float:
     if seen != COUNT:
         raise RuntimeError(f"{seen} deltas came of {COUNT}")
     return seen / (time.perf_counter() - start)
-
-
-def _connected(path: str) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX)
-    sock.connect(path)
-    return sock
 
 
 def _read_until(sock: socket.socket, end: bytes) -> bytes:

@@ -50,8 +50,7 @@ class Echo:
     """A round trip to `benchmarks.bare` over a Unix socket."""
 
     def __init__(self, path: str) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(path)
+        self._socket = connected(path)
 
     def close(self) -> None:
         """Close it."""
@@ -81,6 +80,13 @@ class Disk:
         os.write(self._file, b"\0" * WAL_FRAME_BYTES)
         os.fdatasync(self._file)
         return time.perf_counter() - start
+
+
+def connected(path: str) -> socket.socket:
+    """A blocking socket to whoever listens at `path`, for the caller to close."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(path)
+    return sock
 
 
 def spawn(*command: str, env: dict[str, str] | None = None) -> float:

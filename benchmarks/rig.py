@@ -269,4 +269,3 @@ async def show(measures: Sequence[Measure]) -> None:
         if load >= QUIET_LOAD:
             sys.stderr.write(f"{measure.__module__}: the machine was busy before it began (load {load:.1f})\n")
         sys.stdout.flush()
-

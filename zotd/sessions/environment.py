@@ -6,6 +6,8 @@ Key variables never reach a tool: they are taken out and held apart, in memory o
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from zotd import logs
+
 WITHHELD_PREFIXES = ("ZOTCORE_",)
 
 
@@ -28,6 +30,8 @@ def split(env: Mapping[str, str], key_variables: frozenset[str], api_key: str | 
     """Tell a client's variables from its keys; tokens of ours go nowhere."""
     variables = {name: value for name, value in env.items() if not _withheld(name) and name not in key_variables}
     keys = {name: value for name, value in env.items() if name in key_variables and value}
+    for secret in (*keys.values(), api_key or ""):
+        logs.hide(secret)
     return Environment(variables, keys, api_key)
 
 

@@ -165,8 +165,11 @@ class Manager:
     async def close(self, session: Session) -> None:
         """End what runs, and let the session go; an ephemeral one is gone for good."""
         session.abort()
-        async with asyncio.timeout(STOP_S):
-            await session.stopped()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await session.stopped()
+        except TimeoutError as error:
+            raise CommandError(Code.TIMEOUT, f"what runs in {session.id} does not end; try again") from error
         self._forget(session)
         self._tell(_removed(session) if session.ephemeral else _updated(session))
 

@@ -1,0 +1,178 @@
+"""Sessions in a real daemon that talk through a vendor's real SDK to a scripted model over HTTP."""
+
+import json
+from contextlib import AsyncExitStack
+
+import pytest
+
+from zotd.testing.live_daemon import DaemonProcess, serving
+from zotd.testing.model_server import ModelServer
+from zotd.testing.wire_client import WireClient
+
+LIVE = {"text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"}
+BESIDE = {"presence", "heartbeat", "replay_complete"}
+"""Events that say nothing of a run."""
+
+
+class Talk:
+    """One session, as one client sees it."""
+
+    def __init__(self, client, session_id, epoch):
+        self.client = client
+        self.id = session_id
+        self.epoch = epoch
+
+    def send(self, command, **fields):
+        return self.client.send(command, session=self.id, **fields)
+
+    async def ask(self, command, **fields):
+        return await self.client.ask(command, session=self.id, **fields)
+
+    async def refused(self, command, **fields):
+        return await self.client.refused(command, session=self.id, **fields)
+
+    async def until(self, *kinds):
+        """Events of the session up to the first of one of these kinds."""
+        found = []
+        while not found or found[-1]["type"] not in kinds:
+            event = await self.client.event()
+            if event["type"] not in BESIDE:
+                found.append(event)
+        return found
+
+    async def run(self, message="go", **fields):
+        """Prompt, and everything that comes of it."""
+        await self.ask("prompt", message=message, **fields)
+        return await self.until("done")
+
+    async def texts(self):
+        """The transcript, each message as a role and its words."""
+        found = await self.ask("get_messages")
+        return [(message["role"], words(message["content"])) for message in found["messages"]]
+
+    async def state(self):
+        return (await self.ask("get_state"))["state"]
+
+
+def words(content):
+    return [block.get("text") or block.get("name") or words(block.get("content", [])) for block in content]
+
+
+def kinds(events):
+    """The types of events, runs of the same live one as one."""
+    found = []
+    for event in events:
+        if not found or event["type"] != found[-1] or event["type"] not in LIVE:
+            found.append(event["type"])
+    return found
+
+
+def only(events, kind):
+    return [event for event in events if event["type"] == kind]
+
+
+class House:
+    """A daemon with clients and sessions."""
+
+    def __init__(self, stack, place):
+        self.place = place
+        self.cwd = place.cwd
+        self._stack = stack
+
+    async def connect(self, **hello):
+        client = await self._stack.enter_async_context(WireClient.connect(self.place.socket))
+        if hello:
+            await client.ask("hello", **hello)
+        return client
+
+    async def create(self, vendor, server, client=None, **options):
+        """A new session that the client, or one of its own, follows."""
+        client = client or await self.connect()
+        url = {"anthropic": server.url, "openai": server.openai_url}[vendor] if server else None
+        options = {
+            "cwd": str(self.cwd),
+            "provider": vendor,
+            "base_url": url,
+            "secrets": {"api_key": "sk-scripted-key"},
+            "env": {"PATH": self.place.env["PATH"], "HOME": self.place.env["HOME"]},
+        } | options
+        made = await client.ask("session.create", **options)
+        return await self.follow(made["session"]["id"], client, after={"epoch": made["epoch"], "seq": made["seq"]})
+
+    async def follow(self, session_id, client=None, **options):
+        client = client or await self.connect()
+        found = await client.ask("attach", session=session_id, **options)
+        talk = Talk(client, session_id, found["epoch"])
+        talk.snapshot = found
+        await client.until("replay_complete")
+        return talk
+
+
+@pytest.fixture(params=["anthropic", "openai"])
+def vendor(request):
+    """Both vendors' SDKs, one after the other."""
+    return request.param
+
+
+@pytest.fixture
+async def model():
+    """`await model(answer, ...)`: a scripted model that is served until the end of the test."""
+    async with AsyncExitStack() as stack:
+
+        async def model(*answers):
+            script = answers[0] if len(answers) == 1 and callable(answers[0]) else answers
+            return await stack.enter_async_context(ModelServer(script))
+
+        yield model
+
+
+@pytest.fixture
+async def house(tmp_path, monkeypatch):
+    """A daemon in this loop."""
+    async with AsyncExitStack() as stack:
+        place = await stack.enter_async_context(serving(tmp_path))
+        monkeypatch.setenv("HOME", place.env["HOME"])
+        yield House(stack, place)
+
+
+@pytest.fixture
+async def process(tmp_path):
+    """A daemon in a process: `process.daemon` is it, and `process.restart(signal)` ends it and starts it again."""
+    async with AsyncExitStack() as stack:
+        daemon = stack.enter_context(DaemonProcess(tmp_path))
+        found = House(stack, daemon.place)
+        found.daemon = daemon
+
+        def restart(number):
+            daemon.end(number)
+            daemon.start()
+
+        found.restart = restart
+        yield found
+
+
+@pytest.fixture
+def look():
+    """Ways to look at events: `kinds`, `only`, `words`."""
+
+    class Looks:
+        pass
+
+    Looks.kinds, Looks.only, Looks.words = staticmethod(kinds), staticmethod(only), staticmethod(words)
+    return Looks
+
+
+@pytest.fixture
+def results():
+    """`results(request)`: the tool results that a request to the model holds, as texts, for both vendors."""
+
+    def results(received):
+        found = []
+        for message in received.messages:
+            if message["role"] == "tool":
+                found.append(message["content"])
+            blocks = message["content"] if isinstance(message["content"], list) else []
+            found += [block["content"] for block in blocks if block.get("type") == "tool_result"]
+        return [one if isinstance(one, str) else json.dumps(one) for one in found]
+
+    return results
