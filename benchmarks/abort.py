@@ -12,28 +12,28 @@ ROUNDS = 20
 
 TARGET_MS = 5.0
 
-RATE = 500
+PLAN = "paced/500/100000/16"
 
-SMALL = f"paced/{RATE}/100000/16"
+BEFORE = 20
+"""Deltas to see before the abort."""
 
-LARGE = f"paced/{RATE}/100000/8192"
-"""4 MB in a second: a client that reads nothing is stalled after a third of one, long before it is cut."""
-
-BEFORE = {SMALL: 20, LARGE: 300}
-"""Deltas to see before the abort; with the large ones a stalled client's buffers are full by then."""
+FILL = "paced/500/110/8192"
+"""0.9 MB: more than the kernel and the daemon's transport hold for a client that reads nothing (0.7 MB), so that it is
+stalled; less than what it is cut for (2 MiB more)."""
 
 
 async def measure() -> list[Row]:
     """Two rows."""
     async with rig.world() as world, rig.bare(world.place) as bare:
-        session = await world.session("anthropic", SMALL)
+        session = await world.session("anthropic", PLAN)
         with closing(floors.Echo(bare)) as echo:
 
             async def trip() -> float:
                 return echo.trip()
 
             taken = await rig.in_turns(
-                ROUNDS, {"echo": trip, "alone": lambda: _abort(session, SMALL), "stalled": lambda: _stalled(world)}
+                ROUNDS,
+                {"echo": trip, "alone": lambda: _abort(session), "stalled": lambda: _beside_stalled(world, session)},
             )
     ms = {name: rig.median(samples) * 1000 for name, samples in taken.items()}
     names = {
@@ -47,27 +47,30 @@ async def measure() -> list[Row]:
     ]
 
 
-async def _abort(session: Session, plan: str) -> float:
+async def _abort(session: Session) -> float:
+    """Seconds from the abort to `turn_end`."""
     seen = 0
-    start = 0.0
-    taken = 0.0
+    start = taken = 0.0
     async for batch in session.prompt_batches("go"):
         seen += sum(type(event) is TextDelta for event in batch)
         if start and not taken and any(type(event) is TurnEnd for event in batch):
             taken = time.perf_counter() - start
-        elif not start and seen >= BEFORE[plan]:
+        elif not start and seen >= BEFORE:
             start = time.perf_counter()
             await session.abort()
     return taken
 
 
-async def _stalled(world: World) -> float:
-    session = await world.session("anthropic", LARGE)
+async def _beside_stalled(world: World, session: Session) -> float:
+    """The same, after somebody who follows the session too was sent more than anybody holds for them."""
+    filling = await world.session("anthropic", FILL)
     with closing(floors.connected(rig.socket_of(world.place))) as silent:
-        silent.sendall(b'{"type":"attach","session":"%b"}\n' % session.id.encode())
-        silent.recv(floors.RECEIVE_BYTES)  # the answer: it is attached, and reads nothing from now on
-        taken = await _abort(session, LARGE)
-    await session.close()
+        for number, followed in enumerate((session, filling)):
+            silent.sendall(b'{"type":"attach","session":"%b","id":%d}\n' % (followed.id.encode(), number))
+            silent.recv(floors.RECEIVE_BYTES)
+        await rig.finish(filling)
+        taken = await _abort(session)
+    await filling.close()
     return taken
 
 

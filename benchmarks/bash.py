@@ -17,16 +17,11 @@ async def measure() -> list[Row]:
 
         async def call() -> float:
             session = await world.session("anthropic", "call/bash/1")
-            started = 0.0
+            seen: dict[type[object], float] = {}
             async for batch in session.prompt_batches("go"):
-                for event in batch:
-                    match event:
-                        case ToolCallEvent():
-                            started = time.perf_counter()
-                        case ToolResultEvent():
-                            taken = time.perf_counter() - started
+                seen.update((type(event), time.perf_counter()) for event in batch)
             await session.close()
-            return taken
+            return seen[ToolResultEvent] - seen[ToolCallEvent]
 
         async def bare() -> float:
             return floors.spawn("bash", "-c", "true")

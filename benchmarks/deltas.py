@@ -3,14 +3,15 @@
 import asyncio
 import socket
 import time
-from contextlib import ExitStack, closing
-from urllib.parse import urlsplit
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 from benchmarks import floors, rig
+from benchmarks.model import WORD
 from benchmarks.rig import Row, World
 from zotd.client.session import Session
 from zotd.client.typed import BlockingClient, BlockingSession
-from zotd.wire.events import TextDelta
+from zotd.wire.events import AnyEvent, TextDelta
 
 COUNT = 20_000
 
@@ -20,7 +21,8 @@ TARGET = 150_000
 
 PLAN = f"deltas/{COUNT}"
 
-KIND = b'"type":"text_delta"'
+MESSAGE = b'"type":"assistant_message"'
+"""It holds the whole text once more."""
 
 DONE = b'"type":"done"'
 
@@ -37,6 +39,9 @@ async def measure() -> list[Row]:
 async def _vendor(world: World, vendor: str, bare: str) -> list[Row]:
     session = await world.session(vendor, PLAN)
     raw = await world.session(vendor, PLAN)
+    host, port = floors.address(world.model)
+    fetch = f"{host} {port} /{PLAN}{floors.PATHS[vendor]}\n".encode()
+    prompt = b'{"type":"prompt","session":"%b","message":"go"}\n' % raw.id.encode()
     cpu: list[float] = []
 
     async def asyncio_client() -> float:
@@ -46,23 +51,9 @@ async def _vendor(world: World, vendor: str, bare: str) -> list[Row]:
         return rate
 
     with ExitStack() as stack:
-        client = stack.enter_context(
-            BlockingClient.connect(path=rig.socket_of(world.place), env=world.place.env, autostart=False)
-        )
-        blocking = client.create(
-            str(world.place.cwd),
-            provider=vendor,
-            base_url=rig.base_url(world.model, vendor, PLAN),
-            api_key="none",
-            ephemeral=True,
-        )
         relay = stack.enter_context(closing(floors.connected(bare)))
-        reader = stack.enter_context(closing(floors.connected(rig.socket_of(world.place))))
-        reader.sendall(b'{"type":"attach","session":"%b","id":1}\n' % raw.id.encode())
-        _read_until(reader, b'"replay_complete"')
-        parts = urlsplit(world.model)
-        fetch = f"{parts.hostname} {parts.port} /{PLAN}{floors.PATHS[vendor]}\n".encode()
-        prompt = b'{"type":"prompt","session":"%b","message":"go"}\n' % raw.id.encode()
+        reader = stack.enter_context(closing(_attached(world, raw.id)))
+        blocking = stack.enter_context(_blocking_session(world, vendor))
         taken = await rig.in_turns(
             ROUNDS,
             {
@@ -74,6 +65,26 @@ async def _vendor(world: World, vendor: str, bare: str) -> list[Row]:
         )
     rates = {name: rig.median(samples) for name, samples in taken.items()}
     return _rows(vendor, rates, us=rig.median(cpu) / COUNT * 1e6)
+
+
+@contextmanager
+def _blocking_session(world: World, vendor: str) -> Iterator[BlockingSession]:
+    path = rig.socket_of(world.place)
+    with BlockingClient.connect(path=path, env=world.place.env, autostart=False) as client:
+        yield client.create(
+            str(world.place.cwd),
+            provider=vendor,
+            base_url=rig.base_url(world.model, vendor, PLAN),
+            api_key="none",
+            ephemeral=True,
+        )
+
+
+def _attached(world: World, session: str) -> socket.socket:
+    sock = floors.connected(rig.socket_of(world.place))
+    sock.sendall(b'{"type":"attach","session":"%b","id":1}\n' % session.encode())
+    _read_until(sock, b'"replay_complete"')
+    return sock
 
 
 def _rows(vendor: str, rates: dict[str, float], *, us: float) -> list[Row]:
@@ -101,20 +112,25 @@ async def _asyncio_client(session: Session) -> float:
     start = time.perf_counter()
     seen = 0
     async for batch in session.prompt_batches("go"):
-        seen += sum(type(event) is TextDelta for event in batch)
+        seen += sum(_words(event) for event in batch)
     return _rate(seen, start)
 
 
 def _blocking_client(session: BlockingSession) -> float:
     start = time.perf_counter()
-    seen = sum(type(event) is TextDelta for event in session.prompt("go"))
+    seen = sum(map(_words, session.prompt("go")))
     return _rate(seen, start)
+
+
+def _words(event: AnyEvent) -> int:
+    return len(event.delta) // len(WORD) if type(event) is TextDelta else 0
 
 
 def _raw(sock: socket.socket, request: bytes) -> float:
     start = time.perf_counter()
     sock.sendall(request)
-    return _rate(_read_until(sock, DONE).count(KIND), start)
+    live, _, _ = _read_until(sock, DONE).partition(MESSAGE)
+    return _rate(live.count(WORD.encode()), start)
 
 
 def _rate(seen: int, start: float) -> float:

@@ -26,9 +26,8 @@ class Http:
     """A kept-alive connection to the model that nobody decodes: the model's own time, and the kernel's."""
 
     def __init__(self, model_url: str, vendor: str, plan: str) -> None:
-        parts = urlsplit(model_url)
         self._path = f"/{plan}{PATHS[vendor]}".encode()
-        self._socket = socket.create_connection((parts.hostname, parts.port))
+        self._socket = socket.create_connection(address(model_url))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self) -> None:
@@ -80,6 +79,14 @@ class Disk:
         os.write(self._file, b"\0" * WAL_FRAME_BYTES)
         os.fdatasync(self._file)
         return time.perf_counter() - start
+
+
+def address(url: str) -> tuple[str, int]:
+    """Host and port."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return parts.hostname, parts.port
 
 
 def connected(path: str) -> socket.socket:

@@ -37,13 +37,16 @@ CHUNK_BYTES = 64 * 1024
 HEADERS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
+WORD = "tok "
+"""The text of each delta of `/deltas`. Count these and not events: for a client that lags the daemon merges deltas."""
+
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _MARK = "@"
 
 
-def sent_ns(delta: str) -> int:
-    """When a paced delta was sent, by `time.monotonic_ns` of this machine."""
-    return int(delta.partition(" ")[0])
+def sent_ns(delta: str) -> list[int]:
+    """When a paced delta was sent, by `time.monotonic_ns` of this machine; several, when it is several merged."""
+    return [int(word) for word in delta.split()]
 
 
 class _Stream:
@@ -116,7 +119,7 @@ class Server(asyncio.Protocol):
 def flood(dialect: str, count: int) -> bytes:
     """A response of `count` deltas."""
     head, delta, tail = _text(dialect)
-    delta = delta.replace(_MARK.encode(), b"tok ")
+    delta = delta.replace(_MARK.encode(), WORD.encode())
     each = CHUNK_BYTES // len(delta)
     full, rest = divmod(count, each)
     chunks = [_chunk(delta * each)] * full + ([_chunk(delta * rest)] if rest else [])

@@ -114,7 +114,8 @@ async def model(where: Place) -> AsyncIterator[str]:
     async with program("-m", "benchmarks.model", env=where.env) as process:
         assert process.stdout is not None
         async with asyncio.timeout(READY_S):
-            yield (await process.stdout.readline()).decode().strip()
+            url = await process.stdout.readline()
+        yield url.decode().strip()
 
 
 @asynccontextmanager
@@ -169,6 +170,12 @@ async def world() -> AsyncIterator[World]:
     with place() as where:
         async with model(where) as url, daemon(where) as process, connect(where) as client:
             yield World(where, process, url, client)
+
+
+async def finish(session: Session) -> None:
+    """A prompt, to the end of its run."""
+    async for _ in session.prompt_batches("go"):
+        pass
 
 
 def cpu_s(process: psutil.Process) -> float:

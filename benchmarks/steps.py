@@ -35,18 +35,35 @@ async def measure() -> list[Row]:
     async with rig.world() as world:
         (world.place.cwd / "note.txt").write_text(model.NOTE)
         for vendor in rig.VENDORS:
-            floor = _floor(world, vendor)
-            sync = _sync(world)
-            plain = await _medians(world, vendor, stored=False)
-            stored = await _medians(world, vendor, stored=True)
-            rows += _plain_rows(vendor, plain, floor)
-            rows += _stored_rows(vendor, plain, stored, sync)
+            rows += await _vendor(world, vendor)
     return rows
 
 
-async def _medians(world: World, vendor: str, *, stored: bool) -> dict[int, float]:
+async def _vendor(world: World, vendor: str) -> list[Row]:
+    plain: list[list[float]] = []
+    stored: list[list[float]] = []
+    replies: dict[int, list[float]] = {at: [] for at in AT}
+    syncs: list[float] = []
+    with (
+        closing(floors.Http(world.model, vendor, "call/read/1")) as http,
+        closing(floors.Disk(world.place.home)) as disk,
+    ):
+        for _ in range(RUNS):
+            for at, samples in replies.items():
+                size = floors.PREAMBLE_BYTES + at * STEP_BYTES
+                samples += [http.read(size)[1] * 1000 for _ in range(2 * AROUND)]
+            plain.append(await _run(await world.session(vendor, PLAN)))
+            syncs += [disk.sync() * 1000 for _ in range(2 * AROUND)]
+            stored.append(await _run(await world.session(vendor, PLAN, stored=True)))
+    floor = {at: rig.median(samples) for at, samples in replies.items()}
+    return [
+        *_plain_rows(vendor, _medians(plain), floor),
+        *_stored_rows(vendor, _medians(plain), _medians(stored), rig.median(syncs)),
+    ]
+
+
+def _medians(runs: list[list[float]]) -> dict[int, float]:
     """Milliseconds of a step at each place of `AT`."""
-    runs = [await _run(await world.session(vendor, PLAN, stored=stored)) for _ in range(RUNS)]
     return {at: rig.median([ms for run in runs for ms in run[at - AROUND : at + AROUND]]) for at in AT}
 
 
@@ -58,18 +75,6 @@ async def _run(session: Session) -> list[float]:
     if len(starts) != STEPS + 1:
         raise RuntimeError(f"the run had {len(starts)} steps, not {STEPS + 1}")
     return [(later - earlier) * 1000 for earlier, later in pairwise(starts)]
-
-
-def _floor(world: World, vendor: str) -> dict[int, float]:
-    """Milliseconds of the model's reply to a request of that size, read directly."""
-    with closing(floors.Http(world.model, vendor, "call/read/1")) as http:
-        sizes = {at: floors.PREAMBLE_BYTES + at * STEP_BYTES for at in AT}
-        return {at: rig.median([http.read(size)[1] * 1000 for _ in range(2 * AROUND)]) for at, size in sizes.items()}
-
-
-def _sync(world: World) -> float:
-    with closing(floors.Disk(world.place.home)) as disk:
-        return rig.median([disk.sync() * 1000 for _ in range(2 * AROUND)])
 
 
 def _plain_rows(vendor: str, plain: dict[int, float], floor: dict[int, float]) -> list[Row]:

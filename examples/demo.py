@@ -19,21 +19,11 @@ from pathlib import Path
 
 PROMPT = "Read the file secret.txt"
 
-# None of them is in the example calls that the small model gets to see.
-WORDS = ["anchor", "basket", "candle", "dragon", "eagle", "falcon", "garden", "hammer", "island", "jungle", "kettle"]
-WORDS += [
-    "ladder",
-    "magnet",
-    "needle",
-    "orange",
-    "pepper",
-    "quartz",
-    "ribbon",
-    "saddle",
-    "temple",
-    "umbrella",
-    "velvet",
-]
+WORDS = (
+    "river candle mountain silver garden thunder pencil window orange bridge castle forest planet guitar marble ocean "
+    "tiger velvet walnut pepper basket ladder anchor"
+).split()
+"""None of them is in the example calls that the small model gets to see, and each is a word that it can spell."""
 
 BIN = Path(sys.executable).parent
 

@@ -63,15 +63,27 @@ async def test_tokens_are_counted_for_each_call_and_for_the_session(house, model
     assert total["cost_usd"] == pytest.approx(sum(one["cost_usd"] for one in counted))
 
 
+RENDEZVOUS = """#!/bin/sh
+case "$*" in
+*one*) echo here > one; cat other ;;
+*) cat one; echo here > other ;;
+esac
+exit 1
+"""
+
+
 async def test_calls_that_may_run_in_parallel_run_side_by_side(house, model, vendor, look):
-    """Each of two reads waits for what only the other one lets go on: one after the other they would never end."""
-    one, other = house.cwd / "one", house.cwd / "other"
-    os.mkfifo(one)
-    os.mkfifo(other)
-    server = await model(calls(Call("grep", {"pattern": "x", "path": "."}), Call("glob", {"pattern": "*"})), text("ok"))
-    talk = await house.create(vendor, server)
+    """Two searches wait for each other through two pipes: one after the other they would never end."""
+    for name in ("one", "other"):
+        os.mkfifo(house.cwd / name)
+    program = house.cwd / "rg"
+    program.write_text(RENDEZVOUS)
+    program.chmod(0o755)
+    server = await model(calls(Call("grep", {"pattern": "one"}), Call("grep", {"pattern": "other"})), text("ok"))
+    talk = await house.create(vendor, server, env={"PATH": f"{house.cwd}:{os.environ['PATH']}"})
     events = await talk.run()
-    assert len(look.only(events, "tool_result")) == 2
+    found = look.only(events, "tool_result")
+    assert [result["content"][0]["text"] for result in found] == ["no matches"] * 2
 
 
 async def test_calls_that_change_something_run_one_after_the_other_in_their_order(house, model, vendor, look):

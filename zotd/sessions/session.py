@@ -76,6 +76,8 @@ class Session:
         self._current: Driver | Compacting | None = None
         self._working = False
         self._abort_next = False
+        self._asked_on = False
+        """An input came after the last abort: what waits goes on with it."""
         self._stopped = asyncio.Event()
         self._stopped.set()
         self._loading = asyncio.Lock()
@@ -174,9 +176,10 @@ class Session:
 
     def abort(self) -> None:
         """Cancel what runs now; nothing happens when nothing does."""
+        self._asked_on = False
         if self._current is not None:
             self._current.abort()
-        elif self._working:
+        elif self._working and not self.ledger.transcript.held:
             self._abort_next = True  # it has been taken and is being prepared
 
     async def release(self) -> None:
@@ -228,6 +231,7 @@ class Session:
     async def _enqueue(self, job: Job, record: records.Input) -> None:
         """Store an input behind those that wait, and answer its sender."""
         position = self.queue.add(job)
+        self._asked_on = True
         job.stored = True
         order = self.queue.record(held=False)
         future = self.ledger.write(

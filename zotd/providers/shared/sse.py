@@ -45,7 +45,9 @@ class Events:
 
         The specification drops it; some servers end so after a good last event, and JSON tells whether it is whole.
         """
-        return self._events([b"".join(self._tail), b""])
+        line = b"".join(self._tail)
+        self._tail.clear()
+        return self._events([line, b""])
 
     def _events(self, lines: list[bytes]) -> list[bytes]:
         events: list[bytes] = []

@@ -1,0 +1,44 @@
+"""All benchmarks, one after the other, as one table: `python -m benchmarks`, or only those named: `... deltas steps`."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+
+from benchmarks import (
+    abort,
+    attach,
+    bash,
+    cold_start,
+    deltas,
+    first_delta,
+    latency,
+    memory,
+    rig,
+    slow_client,
+    startup,
+    steps,
+)
+from benchmarks.rig import Measure
+
+MEASURES: Mapping[str, Measure] = {
+    "first_delta": first_delta.measure,
+    "deltas": deltas.measure,
+    "latency": latency.measure,
+    "steps": steps.measure,
+    "bash": bash.measure,
+    "abort": abort.measure,
+    "memory": memory.measure,
+    "cold_start": cold_start.measure,
+    "attach": attach.measure,
+    "startup": startup.measure,
+    "slow_client": slow_client.measure,
+}
+
+
+def main(names: list[str]) -> None:
+    """Measure what is named, or all."""
+    asyncio.run(rig.show([MEASURES[name] for name in names or MEASURES]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,71 @@
+"""What people wait for in a shell: `zotctl ping`, and `zot -p` with a model that answers at once."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from benchmarks import floors, rig
+from benchmarks.rig import Row, World
+
+ROUNDS = 25
+
+PING_TARGET = 2.5
+
+PROMPT_TARGET = 6.0
+
+PLAN = "deltas/1"
+
+
+async def measure() -> list[Row]:
+    """Two rows."""
+    async with rig.world() as world:
+        await world.session("anthropic", PLAN)  # the daemon is warm: it has loaded the vendor's SDK
+        commands = {"ping": _command("zotctl", "ping"), "prompt": _command("zot", *_prompt(world))}
+        env = dict(world.place.env)
+        with closing(floors.Http(world.model, "anthropic", PLAN)) as http:
+
+            async def bare() -> float:
+                return floors.bare_python()
+
+            async def model() -> float:
+                return http.read()[1]
+
+            async def ping() -> float:
+                return floors.spawn(*commands["ping"], env=env)
+
+            async def prompt() -> float:
+                return floors.spawn(*commands["prompt"], env=env)
+
+            taken = await rig.in_turns(ROUNDS, {"bare": bare, "ping": ping, "model": model, "prompt": prompt})
+    ms = {name: rig.median(samples) * 1000 for name, samples in taken.items()}
+    return [
+        _row("`zotctl ping`", ms["ping"], ms["bare"], PING_TARGET, least=min(taken["ping"]) / min(taken["bare"])),
+        _row(
+            "`zot -p`, the model taken off",
+            ms["prompt"] - ms["model"],
+            ms["bare"],
+            PROMPT_TARGET,
+            least=(min(taken["prompt"]) - min(taken["model"])) / min(taken["bare"]),
+        ),
+    ]
+
+
+def _row(name: str, value: float, bare: float, target: float, *, least: float) -> Row:
+    met = value / bare <= target
+    note = f"the fastest of each: {least:.2f}x"
+    return Row(name, value, "ms", bare, "bare Python", f"<= {target:g} x bare Python", met, note=note)
+
+
+def _command(name: str, *arguments: str) -> list[str]:
+    """An installed command, as a shell finds it."""
+    return [str(Path(sys.executable).parent / name), *arguments]
+
+
+def _prompt(world: World) -> list[str]:
+    url = rig.base_url(world.model, "anthropic", PLAN)
+    where = ["--cwd", str(world.place.cwd), "--no-session"]
+    return ["-p", "--provider", "anthropic", "--base-url", url, "--api-key", "none", *where, "hello"]
+
+
+if __name__ == "__main__":
+    rig.run(measure)

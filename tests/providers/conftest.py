@@ -1,0 +1,95 @@
+"""Models opened for real: the vendors' SDKs over HTTP on loopback."""
+
+import os
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from zotd.core.ports import ModelRequest, ToolSpec
+from zotd.core.reply import Assembler
+from zotd.providers.catalog import Catalog
+from zotd.providers.connect import Choice, Providers
+from zotd.wire.content import Message, Text
+
+READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+
+VENDORS = ["anthropic", "openai"]
+
+
+@pytest.fixture
+async def providers():
+    opened = Providers(Catalog.load(None), os.environ)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def connect(providers):
+    def to(server, vendor, model="a-model", **choice):
+        return providers.connect(Choice(vendor, model, api_key="sk-test", base_url=server.url, **choice))
+
+    return to
+
+
+def user(text):
+    return Message("user", [Text(text)], "")
+
+
+def asking(*messages, **fields):
+    return ModelRequest(
+        **{"system": "Be brief.", "tools": [READ]} | fields, messages=[*messages] if messages else [user("hi")]
+    )
+
+
+async def parts_of(model, request=None):
+    """All parts of one reply, in order."""
+    async with aclosing(model.stream(request or asking())) as stream:
+        return [part async for parts in stream for part in parts]
+
+
+async def assembled(model, request=None):
+    """One reply as a session puts it together."""
+    numbers = iter(range(1000))
+    assembler = Assembler(None, lambda: f"c_{next(numbers)}")
+    assembler.feed(await parts_of(model, request))
+    return assembler
+
+
+class RawServer:
+    """Answers every request with these bytes, status and headers, in these chunks."""
+
+    def __init__(self, *chunks, status=200, headers=None):
+        self.chunks = chunks
+        self.status = status
+        self.headers = headers or {}
+        self.seen = []
+        self.url = ""
+
+    async def answer(self, request):
+        self.seen.append(request)
+        await request.read()
+        response = web.StreamResponse(status=self.status, headers=self.headers)
+        await response.prepare(request)
+        for chunk in self.chunks:
+            await response.write(chunk)
+        return response
+
+
+@pytest.fixture
+def raw():
+    @asynccontextmanager
+    async def serve(*chunks, **fields):
+        server = RawServer(*chunks, **fields)
+        app = web.Application()
+        app.router.add_post("/{path:.*}", server.answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield server
+        finally:
+            await runner.cleanup()
+
+    return serve

@@ -1,0 +1,132 @@
+"""Vendors, models, prices."""
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from zotd.providers.catalog import Catalog
+from zotd.providers.connect import APIS
+from zotd.wire.content import Tokens
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return Catalog.load(None)
+
+
+@pytest.fixture
+def overlaid(tmp_path):
+    def load(document):
+        path = tmp_path / "models.json"
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return Catalog.load(path)
+
+    return load
+
+
+def test_every_vendor_has_an_api_that_we_speak_and_a_default_model_that_exists(catalog):
+    for vendor in catalog.vendors():
+        assert vendor.api in APIS
+        default = catalog.default_model(vendor.name)
+        assert default
+        if vendor.prices:
+            assert catalog.find(vendor.name, default).context_window >= 100_000
+            assert default in {model.id for model in catalog.models(vendor.name)}
+
+
+def test_names_and_aliases_mean_the_same_vendor(catalog):
+    assert catalog.vendor("kimi") is catalog.vendor("moonshot")
+    assert catalog.find("kimi", "kimi-k3") == catalog.find("moonshot", "kimi-k3")
+    names = [name for vendor in catalog.vendors() for name in (vendor.name, *vendor.aliases)]
+    assert len(names) == len(set(names))
+
+
+def test_key_variables_are_those_of_all_vendors(catalog):
+    assert {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "KIMI_API_KEY"} <= catalog.key_variables()
+
+
+def test_models_are_those_to_talk_to(catalog):
+    ids = {model.id for model in catalog.models("openai")}
+    assert {"gpt-4o", "o3"} <= ids
+    assert not {id_ for id_ in ids if "embed" in id_ or "whisper" in id_ or "image" in id_}
+
+
+def test_a_dated_id_is_the_same_model(catalog):
+    model = catalog.find("anthropic", "claude-sonnet-4-5-20250929")
+    assert model.id == "claude-sonnet-4-5-20250929"
+    assert (model.context_window, model.max_output, model.reasoning) == (200_000, 64_000, True)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"), [("anthropic", "nope"), ("ollama", "qwen3"), ("nobody", "gpt-4o"), ("openai", "")]
+)
+def test_what_nobody_knows_is_not_found_and_still_may_be_used(catalog, provider, model):
+    assert catalog.find(provider, model) is None
+    assert catalog.assumed(provider, model).context_window == 0
+    assert catalog.price(provider, model, Tokens(10, 10)).cost_usd == 0
+    assert catalog.models("nobody") == []
+    assert catalog.default_model("nobody") == ""
+
+
+def test_tokens_of_the_cache_cost_less(catalog):
+    plain = catalog.price("anthropic", "claude-sonnet-4-5", Tokens(input=1_000_000, output=1000))
+    cached = catalog.price("anthropic", "claude-sonnet-4-5", Tokens(cache_read=1_000_000, output=1000))
+    assert 0 < cached.cost_usd < plain.cost_usd
+    assert (plain.input, plain.output) == (1_000_000, 1000)
+
+
+def test_the_users_file_adds_vendors_and_models_and_changes_known_ones(overlaid):
+    catalog = overlaid(
+        {
+            "providers": [{"name": "acme", "base_url": "https://llm.acme.example/v1", "key_env": ["ACME_KEY"]}],
+            "models": [
+                {"id": "acme-1", "provider": "acme", "context_window": 9000, "prices": {"input": 2, "output": 4}},
+                {"id": "gpt-4o", "provider": "openai", "max_output": 5},
+                {"id": "qwen3", "provider": "ollama", "few_shot": True},
+            ],
+        }
+    )
+    assert catalog.problem is None
+    assert [model.id for model in catalog.models("acme")] == ["acme-1"]
+    assert catalog.find("acme", "acme-1").context_window == 9000
+    assert catalog.price("acme", "acme-1", Tokens(1_000_000, 1_000_000)).cost_usd == 6
+    changed = catalog.find("openai", "gpt-4o")
+    assert (changed.max_output, changed.context_window) == (5, 128_000)
+    assert catalog.find("ollama", "qwen3").few_shot
+    assert "ACME_KEY" in catalog.key_variables()
+
+
+@pytest.mark.parametrize("document", ["{nonsense", '{"models": [{"id": 7}]}', '{"providers": [{"name": "x"}]}', "[]"])
+def test_a_bad_file_is_one_warning_and_not_in_use(overlaid, document, caplog):
+    with caplog.at_level(logging.WARNING):
+        catalog = overlaid(document)
+    assert len(caplog.records) == 1
+    assert "models.json are not in use" in catalog.problem
+    assert catalog.find("openai", "gpt-4o")
+
+
+def test_no_file_is_no_problem(tmp_path):
+    assert Catalog.load(tmp_path / "models.json").problem is None
+
+
+def test_the_local_model_may_be_named_by_the_environment(monkeypatch):
+    monkeypatch.setenv("ZOT_LOCAL_MODEL", "/models/x.gguf")
+    catalog = Catalog.load(None)
+    assert catalog.default_model("local") == "/models/x.gguf"
+    assert {model.id: model.few_shot for model in catalog.models("local")} == {
+        "/models/x.gguf": False,
+        "smollm2-135m": True,
+    }
+
+
+def test_nothing_heavy_is_loaded_before_it_is_needed():
+    program = (
+        "import sys, zotd.providers.connect as c, zotd.providers.catalog as k\n"
+        "c.Providers(k.Catalog.load(None), {}).connect(c.Choice('anthropic', 'm', 'key'))\n"
+        "print(*{'anthropic', 'openai', 'httpx2', 'genai_prices', 'xllamacpp'} & set(sys.modules))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
+    assert not loaded.split()

@@ -1,0 +1,85 @@
+"""Choosing a model, and what all sessions share."""
+
+import asyncio
+
+import pytest
+
+from tests.providers.conftest import VENDORS, asking, parts_of, user
+from zotd.core.reply import Stopped
+from zotd.core.retry import Failure, ModelError
+from zotd.providers.connect import Choice
+from zotd.testing import script
+from zotd.testing.model_server import ModelServer
+from zotd.wire.content import Tokens
+
+
+@pytest.mark.parametrize(
+    ("choice", "failure", "words"),
+    [
+        (Choice("anthropic", "claude-sonnet-5-5"), Failure.NO_KEY, "set ANTHROPIC_API_KEY, pass --api-key"),
+        (Choice("kimi", "kimi-k3", api_key="  "), Failure.NO_KEY, "MOONSHOT_API_KEY"),
+        (Choice("anthropic", "m", api_key="sk-\N{EN DASH}"), Failure.AUTH, "copy it again"),
+        (Choice("anthropic", "m", api_key="sk-\nx"), Failure.AUTH, "copy it again"),
+        (Choice("nobody", "m"), Failure.REFUSED, "choose one of anthropic, openai"),
+        (Choice("openai", ""), Failure.REFUSED, "--model"),
+        (Choice("openai", "m", base_url="localhost:8080"), Failure.REFUSED, "https://"),
+        (Choice("openai", "m", base_url="http://[::1"), Failure.REFUSED, "https://"),
+        (Choice("openai", "m", base_url="http://"), Failure.REFUSED, "https://"),
+    ],
+)
+def test_a_choice_that_cannot_work_says_so_at_once(providers, choice, failure, words):
+    with pytest.raises(ModelError) as raised:
+        providers.connect(choice)
+    assert raised.value.failure is failure
+    assert words in raised.value.sentence
+
+
+def test_a_key_is_not_shown():
+    assert "sk-secret" not in repr(Choice("openai", "m", api_key="sk-secret"))
+
+
+@pytest.mark.parametrize("vendor", [*VENDORS, "ollama"])
+async def test_a_server_of_ones_own_needs_no_key(providers, vendor):
+    async with ModelServer([script.text("ok")]) as server:
+        model = providers.connect(Choice(vendor, "m", base_url=server.url))
+        assert (await parts_of(model))[-1] == Stopped("end_turn")
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_no_proxy_stands_between_us_and_this_machine(connect, vendor, monkeypatch):
+    for name in ("HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    async with ModelServer([script.text("ok")]) as server:
+        assert (await parts_of(connect(server, vendor)))[-1] == Stopped("end_turn")
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_the_runs_of_many_sessions_share_connections(connect, vendor, raw):
+    done = (
+        b'data: {"type":"message_stop"}\n\n'
+        if vendor == "anthropic"
+        else b'data: {"choices":[{"finish_reason":"stop"}]}\n\n'
+    )
+    async with raw(done) as server:
+        for _ in range(5):
+            await parts_of(connect(server, vendor))
+        peers = {request.transport.get_extra_info("peername") if request.transport else None for request in server.seen}
+    assert len(peers) == 1
+
+
+async def test_sessions_that_start_together_are_served_together(connect):
+    async with ModelServer([script.text(str(n)) for n in range(20)]) as server, asyncio.TaskGroup() as tasks:
+        runs = [tasks.create_task(parts_of(connect(server, "openai"), asking(user(str(n))))) for n in range(20)]
+    assert all(run.result()[-1] == Stopped("end_turn") for run in runs)
+
+
+async def test_a_model_knows_its_price_and_its_window(providers):
+    model = providers.connect(Choice("anthropic", "claude-sonnet-4-5", api_key="k"))
+    assert model.context_window == 200_000
+    assert model.price(Tokens(1000, 10)).cost_usd > 0
+
+
+async def test_warming_an_unknown_provider_does_nothing(providers):
+    await providers.warm("nobody")
+    await providers.warm("openai")
