@@ -63,11 +63,11 @@ class RawServer:
         self.chunks = chunks
         self.status = status
         self.headers = headers or {}
-        self.seen = []
+        self.peers = set()
         self.url = ""
 
     async def answer(self, request):
-        self.seen.append(request)
+        self.peers.add(request.transport.get_extra_info("peername"))
         await request.read()
         response = web.StreamResponse(status=self.status, headers=self.headers)
         await response.prepare(request)

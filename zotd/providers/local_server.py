@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> None:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     server = llama.Server(params)  # loads the model, and serves in threads of its own as long as it lives
     # In one write, and on a line of its own: the engine's threads log to the same output, a line in two pieces.
-    os.write(1, f'\n{json.dumps({"url": server.listening_address})}\n'.encode())
+    os.write(1, f"\n{json.dumps({'url': server.listening_address})}\n".encode())
     sys.stdin.read()
     os._exit(0)  # its threads have nothing to finish, and joining them takes seconds
 

@@ -184,17 +184,22 @@ class Driver:
             shown.append(events.UserMessage(content, first.time, input=first.id, run=self.id))
         if send.number == 1:
             shown.append(events.TurnStart(send.step))
+        return Shown(self._attempt_record(send, first.id if first else None), shown)
+
+    def _attempt_record(
+        self, send: turn.Send, started: str | None = None, *, answered: bool = False
+    ) -> records.Attempt:
         settings = self._plan.settings
-        record = records.Attempt(
+        return records.Attempt(
             time=rfc3339(),
             run=self.id,
             step=send.step,
             number=send.number,
             provider=settings.provider,
             model=settings.model,
-            input=first.id if first else None,
+            input=started,
+            answered=answered,
         )
-        return Shown(record, shown)
 
     async def _stream(self, send: turn.Send) -> None:
         """Read the reply; shows what arrives, reports the end of it."""
@@ -224,16 +229,7 @@ class Driver:
 
     async def _record_answer(self, send: turn.Send) -> None:
         """`assistant_start` comes with the provider's 200 and needs a commit of its own; it is not worth a sync."""
-        settings = self._plan.settings
-        record = records.Attempt(
-            time=rfc3339(),
-            run=self.id,
-            step=send.step,
-            number=send.number,
-            provider=settings.provider,
-            model=settings.model,
-            answered=True,
-        )
+        record = self._attempt_record(send, answered=True)
         await self._ledger.write([Shown(record, [events.AssistantStart()])], durable=False)
 
     def _replied(self, send: turn.Send) -> Sequence[turn.Action]:

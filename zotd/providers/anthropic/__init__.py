@@ -28,7 +28,8 @@ class Client:
             api_key=api_key,
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
-            http_client=anthropic.DefaultAsyncHttpxClient(base_url=base_url, trust_env=use_proxy),
+            # The SDK's own client would use the environment's proxies even with `trust_env=False`.
+            http_client=None if use_proxy else httpx2.AsyncClient(base_url=base_url, trust_env=False),
         )
 
     def open(self, target: Target) -> "Conversation":

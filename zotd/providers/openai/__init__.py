@@ -31,7 +31,7 @@ class Client:
             api_key=api_key,
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
-            http_client=openai.DefaultAsyncHttpxClient(base_url=base_url, trust_env=use_proxy),
+            http_client=None if use_proxy else httpx2.AsyncClient(base_url=base_url, trust_env=False),
         )
         if self._sdk.base_url.host != _OWN_HOST:
             # The SDK takes both from the environment; they are no business of another vendor.
