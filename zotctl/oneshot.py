@@ -133,15 +133,16 @@ def _list_models(*, as_json: bool) -> int:
         output.print_json({"v": 1, "models": models})
         return 0
     rows = [
-        [text(model, "provider"), text(model, "id"), str(number(model, "context_window") or ""), _ready(model)]
+        [text(model, "provider"), text(model, "id"), str(number(model, "context_window") or ""), _notes(model)]
         for model in models
     ]
     output.print_table(["PROVIDER", "MODEL", "CONTEXT", ""], rows)
     return 0
 
 
-def _ready(model: Json) -> str:
-    return "no key" if model.get("ready") is False else ""
+def _notes(model: Json) -> str:
+    notes = ["no key" if model.get("ready") is False else "", "few-shot" if model.get("few_shot") is True else ""]
+    return ", ".join(note for note in notes if note)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ async def test_a_growing_and_a_shortened_transcript_are_sent_as_they_are(connect
     first, second, third = (request.messages for request in server.requests)
     assert [m["role"] for m in second] == ["user", "assistant", "user", "assistant", "user"]
     assert second[:2] == first[:2]
-    assert third[0]["content"][0]["text"] == "compacted"
+    assert third[0]["content"] == [{"type": "text", "text": "compacted"}]
 
 
 async def test_unknown_events_deltas_and_blocks_are_ignored(connect, raw):
@@ -189,6 +189,18 @@ async def test_unknown_events_deltas_and_blocks_are_ignored(connect, raw):
         Counted(Tokens(7, 9)),
         Stopped("end_turn"),
     ]
+
+
+async def test_a_call_whose_block_the_token_limit_closed_is_not_whole(connect, raw):
+    calls = [
+        *block(0, {"type": "tool_use", "name": "read"}, {"type": "input_json_delta", "partial_json": "{}"}),
+        *block(1, {"type": "tool_use", "name": "write"}),
+    ]
+    cut = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}
+    async with raw(events(START, *calls, cut, {"type": "message_stop"})) as server:
+        reply = await assembled(connect(server, "anthropic"))
+    assert [call.name for call in reply.message()] == ["read"]
+    assert reply.stop == "length"
 
 
 async def test_redacted_thinking_is_kept(connect, raw):

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zotd.providers.shared import Events, EventTooLongError
@@ -31,6 +31,7 @@ def test_events_are_read_whatever_their_line_ends_and_fields():
     assert read([STREAM]) == DATA
 
 
+@settings(deadline=None)  # other tests may have the processor
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_any_cutting_of_the_bytes_gives_the_same_events(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]

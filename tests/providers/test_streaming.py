@@ -28,10 +28,10 @@ async def broken_off(model):
 
 
 async def test_text_arrives_piece_by_piece(connect, vendor):
-    async with ModelServer([script.text("Hel", "lo")]) as server:
+    async with ModelServer([script.text("Good ", "day")]) as server:
         parts = await parts_of(connect(server, vendor))
     assert parts[0] == Opened()
-    assert [p for p in parts if type(p) is Text] == [Text("Hel"), Text("lo")]
+    assert [p for p in parts if type(p) is Text] == [Text("Good "), Text("day")]
     assert parts[-1] == Stopped("end_turn")
 
 

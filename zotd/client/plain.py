@@ -84,13 +84,7 @@ def _result(event: Json) -> str:
 
 
 def _step_end(event: Json) -> str:
-    match event.get("stop"):
-        case "error":
-            return f"error: {text(event, 'error')}"
-        case "aborted":
-            return "(aborted)"
-        case _:
-            return ""
+    return "(aborted)" if event.get("stop") == "aborted" else ""  # an error has an event of its own
 
 
 def _error(event: Json) -> str:
@@ -98,7 +92,7 @@ def _error(event: Json) -> str:
 
 
 def _retry(event: Json) -> str:
-    return f"({text(event, 'reason')}; trying again in {text(event, 'delay_s')} s)"
+    return f"({text(event, 'reason').rstrip('.')}; trying again in {text(event, 'delay_s')} s)"
 
 
 def _own_text(event: Json) -> str:

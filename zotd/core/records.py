@@ -56,7 +56,7 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     run: str
     step: int
     number: int
-    """Counts the tries of this step, from 1."""
+    """Counts the tries of this step, from 1; 0 is the summary that a run begins with."""
     provider: str
     model: str
     input: str | None = None

@@ -130,6 +130,9 @@ class Driver:
                 self._ledger.live([events.Retry(number, TRIES, round(delay_s, 3), reason, session=self._ledger.label)])
                 self._request = tasks.create_task(self._wait(attempt, delay_s), name=f"retry of {self.id}")
             case turn.Compact(attempt):
+                if self._input is not None:  # a summary takes a while: the prompt is accepted and shown before it
+                    self._pending.append(self._attempt(turn.Send(attempt, self._turn.step, 0)))
+                    await self._flush(durable=True)
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
             case turn.Cancel():
                 self._cancel_request()

@@ -78,6 +78,8 @@ class Session:
         self._abort_next = False
         self._asked_on = False
         """An input came after the last abort: what waits goes on with it."""
+        self._ending = False
+        """A run has failed, and what waits is being held: there is nothing to abort."""
         self._stopped = asyncio.Event()
         self._stopped.set()
         self._loading = asyncio.Lock()
@@ -179,7 +181,7 @@ class Session:
         self._asked_on = False
         if self._current is not None:
             self._current.abort()
-        elif self._working and not self.ledger.transcript.held:
+        elif self._working and not (self._ending and self.ledger.transcript.held):
             self._abort_next = True  # it has been taken and is being prepared
 
     async def release(self) -> None:
@@ -193,8 +195,9 @@ class Session:
     async def change_queue(self, change: Callable[[Queue], None], *, accepted: Callable[[], None]) -> None:
         """Withdraw or move inputs that wait; `change` does it at once."""
         change(self.queue)
-        held = self.ledger.transcript.held and len(self.queue) > 0
-        await self.ledger.write([self.queue.record(held=held)], durable=True, accepted=accepted)
+        held = self.ledger.transcript.held and bool(self.queue.items())
+        state = self.ledger.row.state if held or self._working else "idle"
+        await self.ledger.write([self.queue.record(held=held)], durable=True, accepted=accepted, state=state)
 
     async def stopped(self) -> None:
         """Wait until nothing runs."""
@@ -261,8 +264,9 @@ class Session:
         try:
             while (job := self.queue.take(held=self.ledger.transcript.held)) is not None:
                 stop = await self._run(job)
-                if stop != "end_turn" and self._stored_queue and len(self.queue):
-                    await self.ledger.write([self.queue.record(held=True)], durable=True, state="held")
+                goes_on = stop == "end_turn" or (stop == "aborted" and self._asked_on)
+                if not goes_on and self.queue.items():
+                    await self._hold()
         except* StorageError as group:
             text = f"nothing can be stored: {group.exceptions[0]}; the session waits until that is mended"
             self.ledger.live([events.Notice("error", text, session=self.ledger.label)])
@@ -270,6 +274,13 @@ class Session:
             self._working = False
             self._stopped.set()
             self._changed(self)
+
+    async def _hold(self) -> None:
+        self._ending = True
+        try:
+            await self.ledger.write([self.queue.record(held=True)], durable=True, state="held")
+        finally:
+            self._ending = False
 
     async def _run(self, job: Job) -> str:
         try:

@@ -73,7 +73,8 @@ def _many(session: FakeSession, text: str) -> None:
 
 
 def _fail(session: FakeSession, text: str) -> None:
-    session.show(events.TurnEnd("error", error=text or "the model failed"))
+    failure = text or "the model failed"
+    session.show(events.TurnEnd("error", error=failure), events.Error(failure))
     _done(session)
 
 

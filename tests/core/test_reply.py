@@ -1,0 +1,247 @@
+"""A reply while it arrives: live events at once, and at any moment the message so far."""
+
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zotd.core import reply
+from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Opened, Signature, Stopped, Thinking
+from zotd.wire import content, events
+from zotd.wire.content import Tokens, ToolCall
+
+
+def assembler(session=None):
+    ids = count(1)
+    return Assembler(session, lambda: f"c_{next(ids)}")
+
+
+def text(words):
+    return reply.Text(words)
+
+
+def fed(*parts):
+    made = assembler()
+    made.feed(parts)
+    return made
+
+
+def call(index, name, args, *, pieces=1):
+    """A whole call, its arguments in so many pieces."""
+    size = max(1, -(-len(args) // pieces))
+    cuts = [CallArgs(index, args[start : start + size]) for start in range(0, len(args), size)]
+    return [CallStart(index, name), *cuts, CallEnd(index)]
+
+
+# --- text -----------------------------------------------------------------------------------------------------
+
+
+def test_text_is_shown_as_it_comes_and_is_one_block_in_the_end():
+    made = assembler("s_1")
+    assert made.feed([Opened(), text("Hel")]) == [events.TextDelta("Hel", session="s_1")]
+    assert made.feed([text("lo"), text("!")]) == [
+        events.TextDelta("lo", session="s_1"),
+        events.TextDelta("!", session="s_1"),
+    ]
+    assert made.message() == [content.Text("Hello!")]
+    assert made.text() == "Hello!"
+
+
+def test_blocks_stand_in_the_order_in_which_they_began():
+    made = fed(text("a"), *call(0, "read", "{}"), text("b"), text("c"), *call(1, "grep", "{}"), Stopped("tool_use"))
+    assert made.message() == [
+        content.Text("a"),
+        ToolCall("c_1", "read", {}),
+        content.Text("bc"),
+        ToolCall("c_2", "grep", {}),
+    ]
+    assert made.text() == "abc"
+
+
+def test_an_empty_reply_is_an_empty_message():
+    made = fed(Opened(), Stopped("end_turn"))
+    assert (made.message(), made.text(), made.stop, made.tokens) == ([], "", "end_turn", None)
+
+
+def test_on_stdio_events_carry_no_session():
+    assert assembler().feed([text("x")]) == [events.TextDelta("x")]
+
+
+# --- calls ----------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_shown_while_it_is_written_under_an_id_of_ours():
+    assert assembler("s_1").feed(call(7, "bash", '{"command": "ls"}', pieces=2)) == [
+        events.ToolUseStart("c_1", "bash", session="s_1"),
+        events.ToolUseArgs("c_1", '{"command', session="s_1"),
+        events.ToolUseArgs("c_1", '": "ls"}', session="s_1"),
+        events.ToolUseEnd("c_1", session="s_1"),
+    ]
+
+
+def test_calls_that_are_written_at_the_same_time_are_told_apart_by_index():
+    made = fed(
+        CallStart(0, "read"),
+        CallStart(1, "grep"),
+        CallArgs(1, '{"pattern"'),
+        CallArgs(0, '{"path":'),
+        CallArgs(1, ':"x"}'),
+        CallEnd(1),
+        CallArgs(0, '"a"}'),
+        CallEnd(0),
+        Stopped("tool_use"),
+    )
+    assert made.message() == [ToolCall("c_1", "read", {"path": "a"}), ToolCall("c_2", "grep", {"pattern": "x"})]
+
+
+def test_a_vendor_may_use_an_index_again():
+    made = fed(*call(0, "read", '{"path":"a"}'), *call(0, "read", '{"path":"b"}'), Stopped("tool_use"))
+    assert made.message() == [ToolCall("c_1", "read", {"path": "a"}), ToolCall("c_2", "read", {"path": "b"})]
+
+
+@pytest.mark.parametrize("nothing", ["", " \n"])
+def test_no_arguments_at_all_are_an_empty_object(nothing):
+    assert fed(*call(0, "pwd", nothing), Stopped("tool_use")).message() == [ToolCall("c_1", "pwd", {})]
+
+
+def test_a_call_that_was_not_finished_is_left_out():
+    made = fed(text("so"), CallStart(0, "bash"), CallArgs(0, '{"command": "rm'))
+    assert made.message() == [content.Text("so")]
+    assert made.broken_calls() == frozenset()
+    assert [(open_.name, "".join(open_.args)) for open_ in made.open_calls()] == [("bash", '{"command": "rm')]
+
+
+def test_not_even_a_reply_that_ended_well_keeps_a_call_that_did_not():
+    assert fed(CallStart(0, "bash"), CallArgs(0, "{}"), Stopped("tool_use")).message() == []
+
+
+BROKEN = ['{"a":', "[]", "null", '"x"', "1", "{} {}", "{'a': 1}", '{"a": NaN}', "[" * 100_000, '{"a":' * 100_000]
+
+
+@pytest.mark.parametrize("args", BROKEN, ids=lambda args: args[:8])
+def test_a_call_with_broken_arguments_stays_so_that_its_result_can_say_so(args):
+    made = fed(*call(0, "read", '{"path":"a"}'), *call(1, "bash", args), Stopped("tool_use"))
+    assert made.message() == [ToolCall("c_1", "read", {"path": "a"}), ToolCall("c_2", "bash", {})]
+    assert made.broken_calls() == {"c_2"}
+
+
+@pytest.mark.parametrize("stop", ["length", None])
+def test_a_call_with_broken_arguments_in_a_reply_that_was_cut_is_left_out(stop):
+    parts = call(0, "bash", '{"a":')
+    made = fed(text("so"), *parts, *([Stopped(stop)] if stop else []))
+    assert made.message() == [content.Text("so")]
+
+
+def test_a_whole_call_survives_a_reply_that_was_cut_behind_it():
+    made = fed(*call(0, "read", '{"path":"a"}'), CallStart(1, "read"), Stopped("length"))
+    assert made.message() == [ToolCall("c_1", "read", {"path": "a"})]
+
+
+# --- thinking -------------------------------------------------------------------------------------------------
+
+
+def test_thinking_is_kept_with_its_signature_and_never_shown():
+    made = assembler()
+    shown = made.feed([Thinking("let "), Thinking("me see"), Signature("signed"), text("yes"), Stopped("end_turn")])
+    assert shown == [events.TextDelta("yes")]
+    assert made.message() == [content.Thinking("let me see", "signed"), content.Text("yes")]
+    assert made.text() == "yes"
+
+
+def test_every_block_of_thinking_has_its_own_signature():
+    made = fed(Thinking("a"), Signature("1"), *call(0, "pwd", ""), Thinking("b"), Signature("2"), Stopped("tool_use"))
+    assert made.message() == [
+        content.Thinking("a", "1"),
+        ToolCall("c_1", "pwd", {}),
+        content.Thinking("b", "2"),
+    ]
+
+
+def test_redacted_thinking_is_handed_back_as_it_came():
+    assert fed(Signature(redacted="opaque")).message() == [content.Thinking("", "", "opaque")]
+
+
+def test_thinking_that_was_cut_is_left_out_because_a_vendor_takes_none_without_signature():
+    assert fed(Thinking("a"), Signature("1"), Thinking("b")).message() == [content.Thinking("a", "1")]
+
+
+# --- figures --------------------------------------------------------------------------------------------------
+
+
+def test_the_last_count_is_the_one_that_holds():
+    made = fed(Counted(Tokens(input=10)), text("x"), Counted(Tokens(input=10, output=5)), Stopped("end_turn"))
+    assert made.tokens == Tokens(input=10, output=5)
+
+
+def test_a_reply_without_end_has_no_stop():
+    assert fed(Opened(), text("x")).stop is None
+
+
+# --- any cutting ----------------------------------------------------------------------------------------------
+
+words = st.text(max_size=4)
+whole_calls = st.builds(
+    lambda name, args, pieces: (name, args, pieces),
+    st.sampled_from(["bash", "read"]),
+    st.sampled_from(["", "{}", '{"a": [1, 2]}', '{"a":', "[]"]),
+    st.integers(1, 4),
+)
+blocks = st.lists(
+    st.one_of(words.map(lambda word: ("text", word)), words.map(lambda word: ("thinking", word)), whole_calls), max_size=6
+)
+
+
+def parts_of(shape):
+    parts = [Opened()]
+    for index, block in enumerate(shape):
+        match block:
+            case ("text", word):
+                parts.append(text(word))
+            case ("thinking", word):
+                parts += [Thinking(word), Signature(f"signature {index}")]
+            case (name, args, pieces):
+                parts += call(index, name, args, pieces=pieces)
+    return [*parts, Counted(Tokens(1, 2)), Stopped("tool_use")]
+
+
+def outcome(made):
+    return made.message(), made.text(), made.broken_calls(), made.stop, made.tokens
+
+
+@given(blocks, st.data())
+def test_any_cutting_into_chunks_gives_the_same_events_and_message(shape, data):
+    parts = parts_of(shape)
+    at_once, in_chunks = assembler(), assembler()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(parts)), max_size=5)))
+    chunks = [parts[start:end] for start, end in zip([0, *cuts], [*cuts, len(parts)], strict=True)]
+    shown = [event for chunk in chunks for event in in_chunks.feed(chunk)]
+    assert shown == at_once.feed(parts)
+    assert outcome(in_chunks) == outcome(at_once)
+
+
+@given(blocks)
+def test_a_character_at_a_time_gives_the_same_message(shape):
+    assert outcome(fed(*(piece for part in parts_of(shape) for piece in crumbs(part)))) == outcome(fed(*parts_of(shape)))
+
+
+def crumbs(part):
+    match part:
+        case reply.Text(words):
+            return [text(char) for char in words] or [part]
+        case Thinking(words):
+            return [Thinking(char) for char in words]
+        case CallArgs(index, words):
+            return [CallArgs(index, char) for char in words]
+        case _:
+            return [part]
+
+
+@given(blocks, st.data())
+def test_a_reply_cut_anywhere_has_no_call_that_nobody_saw_complete(shape, data):
+    parts = parts_of(shape)
+    cut = fed(*parts[: data.draw(st.integers(0, len(parts) - 1))])
+    whole = fed(*parts)
+    calls = [block for block in cut.message() if isinstance(block, ToolCall)]
+    assert all(block in whole.message() and block.id not in cut.broken_calls() for block in calls)
+    assert whole.text().startswith(cut.text())

@@ -1,0 +1,136 @@
+"""The scripted model, seen by the vendors' own SDKs: whatever it sends, they understand."""
+
+import json
+import subprocess
+import sys
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import anthropic
+import openai
+import pytest
+from anthropic.types import RawMessageStreamEvent
+from openai.types.chat import ChatCompletionChunk
+from pydantic import TypeAdapter
+
+from zotd.testing import script
+from zotd.testing.model_server import ModelServer
+from zotd.testing.script import Call, Fault, Refusal, Reply, Text, Thinking
+from zotd.wire.content import Tokens
+
+REPLY = Reply(
+    [Thinking(["hm"]), Text(["Let me ", "look."]), Call("read", {"path": "a"}), Call("read", {"path": "b"})],
+    usage=Tokens(input=7, output=3, cache_read=2),
+)
+USER = {"role": "user", "content": "go"}
+
+
+@pytest.fixture
+async def messages():
+    clients = []
+
+    def client(server):
+        clients.append(anthropic.AsyncAnthropic(api_key="k", base_url=server.url, max_retries=0))
+        return clients[-1].messages
+
+    yield client
+    for one in clients:
+        await one.close()
+
+
+@pytest.fixture
+async def completions():
+    clients = []
+
+    def client(server):
+        clients.append(openai.AsyncOpenAI(api_key="k", base_url=server.openai_url, max_retries=0))
+        return clients[-1].chat.completions
+
+    yield client
+    for one in clients:
+        await one.close()
+
+
+async def test_anthropics_sdk_assembles_the_reply_of_the_script(messages):
+    asked = {"model": "m", "max_tokens": 9, "messages": [USER]}
+    async with ModelServer([REPLY]) as server, messages(server).stream(**asked) as stream:
+        message = await stream.get_final_message()
+    thinking, text, first, second = message.content
+    assert (thinking.thinking, thinking.signature) == ("hm", "signed")
+    assert text.text == "Let me look."
+    assert [first.input, second.input] == [{"path": "a"}, {"path": "b"}]
+    assert message.stop_reason == "tool_use"
+    assert (message.usage.input_tokens, message.usage.output_tokens) == (7, 3)
+
+
+async def test_every_event_is_one_of_anthropics_types(messages):
+    kind = TypeAdapter(RawMessageStreamEvent)
+    async with ModelServer([REPLY]) as server:
+        stream = await messages(server).create(model="m", max_tokens=9, messages=[USER], stream=True)
+        async for event in stream:
+            assert kind.validate_python(event.model_dump(), strict=False)
+
+
+async def test_every_chunk_is_one_of_openais_type(completions):
+    async with ModelServer([REPLY]) as server:
+        stream = await completions(server).create(model="m", messages=[USER], stream=True)
+        chunks = [ChatCompletionChunk.model_validate(chunk.model_dump()).model_dump() async for chunk in stream]
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    assert "".join(delta["content"] or "" for delta in deltas) == "Let me look."
+    calls = [call for delta in deltas for call in delta["tool_calls"] or []]
+    assert "".join(call["function"]["arguments"] for call in calls if call["index"] == 1) == '{"path": "b"}'
+    assert chunks[-1]["usage"]["prompt_tokens"] == 9
+
+
+async def test_errors_are_those_that_the_sdks_know(messages, completions):
+    async with ModelServer([Refusal(529), Refusal(401), Reply([Text(["a"]), Fault()])]) as server:
+        with pytest.raises(anthropic.APIStatusError, match="overloaded_error"):
+            await messages(server).create(model="m", max_tokens=9, messages=[USER])
+        with pytest.raises(openai.AuthenticationError):
+            await completions(server).create(model="m", messages=[USER])
+        with pytest.raises(openai.APIError, match="Overloaded"):
+            async for _ in await completions(server).create(model="m", messages=[USER], stream=True):
+                pass
+
+
+async def test_a_history_with_an_open_call_is_refused_as_the_vendors_do(messages, completions):
+    async with ModelServer() as server:
+        use = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
+        history = [USER, {"role": "assistant", "content": [use]}, USER]
+        with pytest.raises(anthropic.BadRequestError, match="tool_use"):
+            await messages(server).create(model="m", max_tokens=9, messages=history)
+        call = {"id": "t", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        history = [USER, {"role": "assistant", "tool_calls": [call]}, USER]
+        with pytest.raises(openai.BadRequestError, match="tool_calls"):
+            await completions(server).create(model="m", messages=history)
+    assert len(server.requests) == 2
+
+
+async def test_a_request_after_the_last_reply_is_an_error(completions):
+    async with ModelServer([script.text("only one")]) as server:
+        await (await completions(server).create(model="m", messages=[USER], stream=True)).close()
+        with pytest.raises(openai.InternalServerError, match="at its end"):
+            await completions(server).create(model="m", messages=[USER], stream=True)
+
+
+async def test_a_function_may_answer(completions):
+    async with ModelServer(lambda request: script.text(str(request.messages[-1]["content"]))) as server:
+        stream = await completions(server).create(model="m", messages=[USER], stream=True)
+        said = [c.choices[0].delta.content async for c in stream if c.choices]
+    assert "go" in said
+
+
+def test_as_a_program_it_plays_a_file_and_prints_its_url(tmp_path):
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps([{"steps": [{"type": "text", "deltas": ["Hi"]}]}, {"status": 529}]))
+    argv = [sys.executable, "-m", "zotd.testing.model_server", str(path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stdout
+            url = json.loads(program.stdout.readline())["openai_url"] + "/chat/completions"
+            body = json.dumps({"model": "m", "messages": [USER]}).encode()
+            assert '"Hi"' in urlopen(url, body).read().decode()
+            with pytest.raises(HTTPError, match="529"):
+                urlopen(url, body)
+        finally:
+            program.terminate()
