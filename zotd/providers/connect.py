@@ -59,9 +59,9 @@ class Providers:
         vendor = self._catalog.vendor(choice.provider)
         if vendor is None or vendor.api not in APIS:
             names = ", ".join(known.name for known in self._catalog.vendors() if known.api in APIS)
-            raise ModelError(Failure.REFUSED, f"There is no provider {choice.provider}; choose one of {names}.")
+            raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider}; choose one of {names}")
         if not choice.model:
-            raise ModelError(Failure.REFUSED, f"No model is chosen for {vendor.title}; choose one with --model.")
+            raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
         checked = replace(choice, provider=vendor.name, base_url=_url(vendor, choice), api_key=_key(vendor, choice))
         return Connection(self, self._catalog, vendor, checked)
 
@@ -186,7 +186,7 @@ def _url(vendor: Vendor, choice: Choice) -> str | None:
         good = False
     if not good:
         raise ModelError(
-            Failure.REFUSED, f"{url} is no base URL for {vendor.title}; it begins with https:// or http://."
+            Failure.REFUSED, f"{url} is no base URL for {vendor.title}; it begins with https:// or http://"
         )
     return url
 
@@ -194,7 +194,7 @@ def _url(vendor: Vendor, choice: Choice) -> str | None:
 def _key(vendor: Vendor, choice: Choice) -> str:
     key = (choice.api_key or "").strip()
     if not key and vendor.key_env and choice.base_url is None:
-        raise ModelError(Failure.NO_KEY, f"There is no API key for {vendor.title}; {vendor.key_ways}.")
+        raise ModelError(Failure.NO_KEY, f"there is no API key for {vendor.title}; {vendor.key_ways}")
     if not key.isascii() or not key.isprintable():
-        raise ModelError(Failure.AUTH, f"The API key for {vendor.title} has characters that no key has; copy it again.")
+        raise ModelError(Failure.AUTH, f"the API key for {vendor.title} has characters that no key has; copy it again")
     return key or NO_KEY

@@ -119,7 +119,7 @@ class Local:
                     await self._stop()
             if not server.running:
                 log = " ".join(server.log.decode(errors="replace").split())[-300:]
-                raise ModelError(Failure.UNAVAILABLE, f"The local model {model} did not start: {log or 'no output'}.")
+                raise ModelError(Failure.UNAVAILABLE, f"the local model {model} did not start: {log or 'no output'}")
             return server
 
     async def close(self) -> None:
@@ -134,11 +134,11 @@ class Local:
 
     def _arguments(self, model: str) -> list[str]:
         if importlib.util.find_spec("xllamacpp") is None:
-            raise ModelError(Failure.UNAVAILABLE, f"The local model needs packages that are not installed: {INSTALL}")
+            raise ModelError(Failure.UNAVAILABLE, f"the local model needs packages that are not installed: {INSTALL}")
         if model == self._packaged_model:
             return [_packaged_gguf(model), "--bare"]
         if not Path(model).is_file():
-            raise ModelError(Failure.UNAVAILABLE, f"There is no model file {model}; give the path of a GGUF file.")
+            raise ModelError(Failure.UNAVAILABLE, f"there is no model file {model}; give the path of a GGUF file")
         return [model]
 
 

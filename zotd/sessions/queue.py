@@ -56,12 +56,11 @@ class Queue:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def add(self, job: Job) -> int:
-        """Put it last; returns its position, from 1."""
+    def add(self, job: Job) -> None:
+        """Put it last."""
         if len(self._jobs) >= MAX_WAITING:
             raise CommandError(Code.QUEUE_FULL, f"{MAX_WAITING} inputs wait already; withdraw one or wait")
         self._jobs.append(job)
-        return len(self._jobs)
 
     def take(self, *, held: bool) -> Job | None:
         """The first job, which waits no longer; while inputs are `held` the first compaction. None: there is none."""

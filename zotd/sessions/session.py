@@ -233,9 +233,10 @@ class Session:
 
     async def _enqueue(self, job: Job, record: records.Input) -> None:
         """Store an input behind those that wait, and answer its sender."""
-        position = self.queue.add(job)
+        self.queue.add(job)
         self._asked_on = True
         job.stored = True
+        position = len(self.queue.items())
         order = self.queue.record(held=False)
         future = self.ledger.write(
             [Shown(record), order],

@@ -73,4 +73,4 @@ class Conversation:
         except anthropic.APIConnectionError as error:
             raise unreachable(self._target, error) from error
         except anthropic.AnthropicError as error:
-            raise ModelError(Failure.REFUSED, f"Anthropic's SDK refused the request: {error}.") from error
+            raise ModelError(Failure.REFUSED, f"Anthropic's SDK refused the request: {error}") from error

@@ -189,5 +189,5 @@ def _read(path: Path | None) -> tuple[Overlay, str | None]:
     except FileNotFoundError:
         return Overlay(), None
     except (OSError, BadFrameError) as error:
-        return Overlay(), f"The models of {path} are not in use: {error}; correct the file and restart."
+        return Overlay(), f"the models of {path} are not in use: {error}; correct the file and restart"
     return overlay, None

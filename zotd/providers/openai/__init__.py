@@ -79,4 +79,4 @@ class Conversation:
         except openai.APIConnectionError as error:
             raise unreachable(self._target, error) from error
         except openai.OpenAIError as error:
-            raise ModelError(Failure.REFUSED, f"OpenAI's SDK refused the request: {error}.") from error
+            raise ModelError(Failure.REFUSED, f"OpenAI's SDK refused the request: {error}") from error

@@ -38,17 +38,17 @@ def answered(target: Target, status: int, headers: Mapping[str, str], body: byte
     text = f"{target.vendor.title} answered {status}" + (f": {message}" if message else "")
     wait_s = retry_after_s(headers, datetime.now(UTC))
     if status == 413 or (status in {400, 422, 500} and _TOO_LONG.search(f"{words} {message}")):
-        return ModelError(Failure.CONTEXT, f"The conversation is too long for {target.model.id}: {text}; compact it.")
+        return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {text}; compact it")
     if status in {401, 403}:
-        return ModelError(Failure.AUTH, f"{text}; check the API key: {target.vendor.key_ways}.")
+        return ModelError(Failure.AUTH, f"{text}; check the API key: {target.vendor.key_ways}")
     if status == 429 and "insufficient_quota" not in words:
-        return ModelError(Failure.RATE_LIMIT, f"{text}; wait, or use another model.", retry_after_s=wait_s)
+        return ModelError(Failure.RATE_LIMIT, f"{text}; wait, or use another model", retry_after_s=wait_s)
     if status in {503, 529}:
-        return ModelError(Failure.OVERLOADED, f"{text}; it is overloaded, try again later.", retry_after_s=wait_s)
+        return ModelError(Failure.OVERLOADED, f"{text}; it is overloaded, try again later", retry_after_s=wait_s)
     if status >= 500 or status == 408:
-        return ModelError(Failure.SERVER, f"{text}; try again later.", retry_after_s=wait_s)
+        return ModelError(Failure.SERVER, f"{text}; try again later", retry_after_s=wait_s)
     way_out = "check the model's name and --base-url" if status == 404 else "the request has to change"
-    return ModelError(Failure.REFUSED, f"{text}; {way_out}.")
+    return ModelError(Failure.REFUSED, f"{text}; {way_out}")
 
 
 def reported(target: Target, error: object) -> ModelError:
@@ -56,26 +56,26 @@ def reported(target: Target, error: object) -> ModelError:
     words, message = _read(msgspec.json.encode(error))
     if _TOO_LONG.search(f"{words} {message}"):
         return ModelError(
-            Failure.CONTEXT, f"The conversation is too long for {target.model.id}: {message}; compact it."
+            Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {message}; compact it"
         )
     return cut(target, message or words or "an error without words")
 
 
 def cut(target: Target, reason: str) -> ModelError:
     """The failure of a reply that ended too early."""
-    return ModelError(Failure.CUT, f"{target.vendor.title} broke its reply off: {reason}; send the prompt again.")
+    return ModelError(Failure.CUT, f"{target.vendor.title} broke its reply off: {reason}; send the prompt again")
 
 
 def unreachable(target: Target, error: BaseException) -> ModelError:
     """The failure of a request that got no answer."""
     reason = str(error.__cause__ or error).rstrip(".") or type(error).__name__
-    sentence = f"Cannot reach {target.vendor.title} at {target.base_url}: {reason}; check the network and --base-url."
+    sentence = f"cannot reach {target.vendor.title} at {target.base_url}: {reason}; check the network and --base-url"
     return ModelError(Failure.CONNECTION, sentence)
 
 
 def silent(target: Target) -> ModelError:
     """The failure of a request that was not answered in time."""
-    sentence = f"{target.vendor.title} at {target.base_url} did not answer within {SILENCE_S:.0f} s; try again later."
+    sentence = f"{target.vendor.title} at {target.base_url} did not answer within {SILENCE_S:.0f} s; try again later"
     return ModelError(Failure.CONNECTION, sentence)
 
 

@@ -1,0 +1,287 @@
+"""Several clients on one session: they come at any moment, see the same, and cost each other nothing."""
+
+import asyncio
+import json
+import logging
+import random
+import socket
+
+import pytest
+
+from zotd.testing.script import Call, Gate, Hang, Reply, Text, calls, text
+
+COMERS = 200
+
+STEPS = 40
+"""Of the run that they come into; each step commits seven events."""
+
+
+def long_run():
+    """Steps with a text in pieces and a call, and an end."""
+    steps = [Reply([Text([f"{n} ", *"abcdefgh"]), Call("glob", {"pattern": "*"})]) for n in range(STEPS)]
+    return [*steps, text("over")]
+
+
+async def look_in(house, session_id, end, chance, gate):
+    """Attach at some moment, with or without a cursor, and read to the end: the snapshot and what came after it."""
+    client = await house.connect()
+    for _ in range(chance.randrange(400)):
+        await client.ask("ping")
+    await gate.wait()
+    after = {"epoch": end.epoch, "seq": chance.randrange(3)} if chance.randrange(2) else None
+    found = await client.ask("attach", session=session_id, **({"after": after} if after else {}))
+    events = await client.until("replay_complete")
+    while not any(event["type"] == "done" for event in events):
+        events.append(await client.event())
+    client.cut()
+    return after, found, events
+
+
+async def test_clients_that_come_at_any_moment_miss_nothing_and_see_nothing_twice(house, model, look):
+    chance = random.Random(7)
+    server = await model(*long_run())
+    talk = await house.create("openai", server)
+    gate = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        comers = [tasks.create_task(look_in(house, talk.id, talk, chance, gate)) for _ in range(COMERS)]
+        await talk.ask("prompt", message="go")
+        gate.set()
+        whole = {event["seq"]: event for event in await talk.until("done") if "seq" in event}
+    moments = set()
+    for comer in comers:
+        after, snapshot, events = comer.result()
+        committed = [event for event in events if "seq" in event and event["type"] != "replay_complete"]
+        first = after["seq"] if after else snapshot["seq"]
+        assert [event["seq"] for event in committed] == list(range(first + 1, max(whole) + 1))
+        assert committed == [whole[event["seq"]] for event in committed]
+        assert texts_are_whole(snapshot, events, since=snapshot["seq"])
+        moments.add(snapshot["seq"])
+    assert len(moments) > STEPS / 2  # they did come at different moments
+
+
+def texts_are_whole(snapshot, events, since):
+    """Partial text of the snapshot and the deltas after it are the message, for every step that was not over."""
+    run = snapshot["run"]
+    said = run["partial"]["text"] if run else ""
+    for event in events:
+        if event["type"] == "text_delta":
+            said += event["delta"]
+        elif event["type"] == "assistant_message" and event["seq"] > since:
+            # What was said before the replay caught up with it is in the message alone.
+            if said and said != event["content"][0]["text"]:
+                return False
+            said = ""
+    return True
+
+
+async def test_a_snapshot_shows_the_reply_that_is_arriving(house, model, vendor):
+    gate = asyncio.Event()
+    server = await model(Reply([Text(["Once ", "upon"]), Call("write", {"path": "x", "content": "y"}), Gate(gate)]))
+    talk = await house.create(vendor, server)
+    await talk.ask("prompt", message="go")
+    await talk.until("tool_use_args")
+    late = await house.follow(talk.id)
+    run = late.snapshot["run"]
+    assert (run["step"], run["partial"]["text"]) == (1, "Once upon")
+    assert [use["name"] for use in run["partial"]["tool_uses"]] == ["write"]
+    assert late.snapshot["session"]["state"] == "running"
+    await talk.ask("abort")
+    gate.set()
+    assert [event["type"] for event in await late.until("done")][-2:] == ["turn_end", "done"]
+
+
+@pytest.mark.parametrize(("epoch", "seq", "reason"), [("another", 1, "epoch"), (None, 9_999, "future")])
+async def test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason(house, model, epoch, seq, reason):
+    talk = await house.create("openai", await model(text("hi")))
+    await talk.run()
+    late = await house.follow(talk.id, after={"epoch": epoch or talk.epoch, "seq": seq})
+    assert (late.snapshot["mode"], late.snapshot["reason"]) == ("snapshot", reason)
+    assert [message["role"] for message in late.snapshot["messages"]] == ["user", "assistant"]
+    assert late.snapshot["seq"] == late.snapshot["messages"][-1]["seq"] + 2
+
+
+@pytest.mark.parametrize("cursor", [{"epoch": "e"}, {"epoch": "e", "seq": "1"}, {"epoch": "e", "seq": 1.5}, 7])
+async def test_what_is_no_cursor_is_a_bad_request(house, model, cursor):
+    talk = await house.create("openai", await model())
+    assert await talk.refused("attach", after=cursor) == "bad_request"
+
+
+async def test_history_comes_in_pages_that_join_without_a_seam(house, model, look):
+    server = await model(*long_run())
+    talk = await house.create("openai", server)
+    await talk.run()
+    late = await house.follow(talk.id, limit=7)
+    pages, more = [late.snapshot["messages"]], late.snapshot["has_more"]
+    while more:
+        page = await late.ask("session.history", before=pages[0][0]["seq"], limit=7)
+        pages.insert(0, page["messages"])
+        more = page["has_more"]
+    messages = [message for page in pages for message in page]
+    assert [message["role"] for message in messages] == ["user", *["assistant", "tool"] * STEPS, "assistant"]
+    assert len(pages) == -(-len(messages) // 7)
+
+
+async def test_attaching_again_starts_over_and_nothing_comes_twice(house, model):
+    server = await model(*[calls(Call("bash", {"command": "head -c 40000 /dev/zero | tr '\\0' x"}))] * 30, text("over"))
+    talk = await house.create("openai", server)
+    await talk.run()
+    client = await house.connect()
+    cursor = {"epoch": talk.epoch, "seq": 0}
+    first, second = (client.send("attach", session=talk.id, after=cursor) for _ in range(2))
+    await client.answer_to(second)
+    seen = len(client.seen)
+    while client.seen[-1]["type"] != "replay_complete":
+        await client.frame()
+    answered = [frame.get("id") for frame in client.seen[:seen]]
+    assert first in answered
+    seqs = [frame["seq"] for frame in client.seen[seen:] if frame["type"] not in {"replay_complete", "presence"}]
+    assert seqs == list(range(1, client.seen[-1]["seq"] + 1))
+    await client.ask("ping")
+    assert not client._events
+
+
+async def test_after_detaching_nothing_more_comes(house, model):
+    talk = await house.create("openai", await model(text("hi")))
+    second = await house.follow(talk.id)
+    await second.ask("detach")
+    await talk.run()
+    await second.client.ask("ping")
+    assert not [frame for frame in second.client.seen if frame["type"] == "user_message"]
+
+
+async def test_everybody_sees_who_is_there(house, model):
+    talk = await house.create("openai", await model(), client=await house.connect(client={"name": "a", "kind": "tui"}))
+    second = await house.follow(talk.id, await house.connect(client={"name": "b", "kind": "editor"}))
+    seen = []
+    while [client["name"] for client in seen] != ["a", "b"]:
+        seen = (await talk.client.until("presence"))[-1]["clients"]
+    assert [client["kind"] for client in (await talk.ask("presence"))["clients"]] == ["tui", "editor"]
+    second.client.cut()
+    while [client["name"] for client in seen] != ["a"]:
+        seen = (await talk.client.until("presence"))[-1]["clients"]
+
+
+# --- clients that leave, or do not read -------------------------------------------------------------------------------
+
+
+async def test_work_goes_on_when_every_client_has_left(house, model, vendor):
+    gate = asyncio.Event()
+    server = await model(Reply([Text(["a"]), Gate(gate), Text(["b"])]))
+    talk = await house.create(vendor, server)
+    await talk.ask("prompt", message="go")
+    await talk.until("text_delta")
+    talk.client.cut()
+    gate.set()
+    late = await house.follow(talk.id, after={"epoch": talk.epoch, "seq": 0})
+    if late.snapshot["run"] is not None:
+        await late.until("done")
+    assert (await late.texts())[-1] == ("assistant", ["ab"])
+
+
+async def test_an_ephemeral_session_ends_with_its_last_client_and_leaves_nothing(house, model):
+    server = await model(text("hi"))
+    watcher = await house.connect()
+    await watcher.ask("subscribe", topics=["sessions"])
+    talk = await house.create("openai", server, ephemeral=True)
+    await talk.run("remember the walrus")
+    second = await house.follow(talk.id)
+    talk.client.cut()
+    assert await second.state() == "idle"
+    second.client.cut()
+    await watcher.until("session_removed")
+    assert await watcher.refused("get_state", session=talk.id) == "not_found"
+    assert (await watcher.ask("session.list"))["sessions"] == []
+    assert b"walrus" not in b"".join(path.read_bytes() for path in house.place.home.glob("zot.db*"))
+
+
+async def test_an_ephemeral_session_outlives_its_client_until_its_run_is_over(house, model):
+    gate = asyncio.Event()
+    server = await model(Reply([Text(["a"]), Gate(gate)]))
+    watcher = await house.connect()
+    await watcher.ask("subscribe", topics=["sessions"])
+    talk = await house.create("openai", server, ephemeral=True)
+    await talk.ask("prompt", message="go")
+    await talk.until("text_delta")
+    talk.client.cut()
+    late = await house.follow(talk.id)
+    late.client.cut()
+    assert (await watcher.ask("session.list"))["sessions"][0]["state"] == "running"
+    gate.set()
+    await watcher.until("session_removed")
+
+
+class CutNotice(logging.Handler):
+    """Tells when the daemon has cut somebody."""
+
+    def __init__(self):
+        super().__init__()
+        self.came = asyncio.Event()
+
+    def emit(self, record):
+        if "was cut" in record.getMessage():
+            self.came.set()
+
+
+@pytest.fixture
+def cut_notice():
+    notice, logger = CutNotice(), logging.getLogger("zotd.api.connection")
+    logger.addHandler(notice)
+    yield notice
+    logger.removeHandler(notice)
+
+
+async def stalled_on(house, session_id):
+    """A client that attaches and then reads nothing."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(sock, house.place.socket)
+    await loop.sock_sendall(sock, json.dumps({"type": "attach", "session": session_id}).encode() + b"\n")
+    return sock
+
+
+async def read_all(sock):
+    loop, data = asyncio.get_running_loop(), b""
+    try:
+        while chunk := await loop.sock_recv(sock, 1 << 20):
+            data += chunk
+    except ConnectionResetError:
+        pass
+    return data
+
+
+FLOODS = {"nothing was read": 120, "MiB waited": 500}
+"""Deltas of 10 kB: fewer than are cut at once, and more."""
+
+
+@pytest.mark.parametrize("reason", FLOODS)
+async def test_a_client_that_does_not_read_is_cut_and_told_and_nobody_else_loses_anything(
+    house, model, cut_notice, reason
+):
+    server = await model(Reply([Text(["x" * 10_000] * FLOODS[reason])], joined=True), text("after"))
+    talk = await house.create("openai", server)
+    with await stalled_on(house, talk.id) as sock:
+        events = await talk.run()
+        assert len("".join(event["delta"] for event in events if event["type"] == "text_delta")) == 10_000 * FLOODS[reason]
+        async with asyncio.timeout(8):
+            await cut_notice.came.wait()
+        lines = [json.loads(line) for line in (await read_all(sock)).splitlines()]
+    assert lines[-1]["type"] == "evicted"
+    assert reason in lines[-1]["reason"]
+    seqs = [line["seq"] for line in lines if "seq" in line and line["type"] != "replay_complete"]
+    assert lines[-1]["last_seq"] == max(seqs, default=0)
+    late = await house.follow(talk.id, after={"epoch": talk.epoch, "seq": lines[-1]["last_seq"]})
+    assert late.snapshot["mode"] == "resumed"
+    got = [frame for frame in late.client.seen if "seq" in frame and frame["type"] != "replay_complete"]
+    assert [*seqs, *(frame["seq"] for frame in got)] == [event["seq"] for event in events if "seq" in event]
+
+
+async def test_a_hanging_run_can_be_left_and_found_again(house, model):
+    talk = await house.create("openai", await model(Reply([Text(["a"]), Hang()])))
+    await talk.ask("prompt", message="go")
+    await talk.until("text_delta")
+    talk.client.cut()
+    late = await house.follow(talk.id)
+    assert late.snapshot["run"]["partial"]["text"] == "a"
+    await late.ask("abort")
+    await late.until("done")
