@@ -1,11 +1,12 @@
 # make demo    an agent session in a real daemon, on a small model inside this machine; no key needed
 # make test    all tests
 # make check   what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
+# make bench   how fast it is here, beside what nothing can be faster than; ten minutes
 # make docs    writes the generated pages again
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check docs
+.PHONY: demo test check bench docs
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -21,6 +22,9 @@ check: .venv/.dev
 	$(BIN)/deptry zotd zotctl zottui
 	$(BIN)/codespell
 	$(MAKE) test
+
+bench: .venv/.dev
+	$(BIN)/python -m benchmarks
 
 docs: .venv/.dev
 	$(BIN)/python scripts/reference.py

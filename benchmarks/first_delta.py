@@ -59,15 +59,25 @@ async def _vendor(world: World, vendor: str) -> list[Row]:
                 "stored": lambda: first_delta(stored),
             },
         )
-    return _rows(vendor, {name: rig.median(samples) * 1000 for name, samples in taken.items()})
+    least = (min(taken["ephemeral"]) - min(taken["model"])) * 1000
+    return _rows(vendor, {name: rig.median(samples) * 1000 for name, samples in taken.items()}, least=least)
 
 
-def _rows(vendor: str, ms: dict[str, float]) -> list[Row]:
+def _rows(vendor: str, ms: dict[str, float], *, least: float) -> list[Row]:
     name = f"prompt to first delta, {vendor}"
     own, kept = ms["ephemeral"] - ms["model"], ms["stored"] - ms["model"]
     syncs = (kept - own) / ms["sync"]
     return [
-        Row(name, own, "ms", ms["model"], "direct HTTP read, taken off", f"<= {TARGET_MS:g} ms", own <= TARGET_MS),
+        Row(
+            name,
+            own,
+            "ms",
+            ms["model"],
+            "direct HTTP read, taken off",
+            f"<= {TARGET_MS:g} ms",
+            own <= TARGET_MS,
+            note=f"at least {least:.2g}",
+        ),
         Row(
             f"{name}, stored",
             kept,

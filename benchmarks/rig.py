@@ -6,6 +6,7 @@ sampled in turns (A B A B), medians are compared, and the ratio is what can be t
 
 import asyncio
 import os
+import platform
 import statistics
 import sys
 import tempfile
@@ -13,6 +14,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 
 import psutil
@@ -266,13 +269,19 @@ def run(measure: Measure) -> None:
 
 
 async def show(measures: Sequence[Measure]) -> None:
-    """Measure one after the other, and print a table as it grows."""
-    sys.stdout.write(HEAD + "\n")
+    """Measure one after the other, and print a table as it grows; on standard error, how busy the machine was."""
+    await quiet()
+    sys.stdout.write(f"{machine()}\n\n{HEAD}\n")
     for measure in measures:
-        await quiet()
-        load = os.getloadavg()[0]
+        sys.stderr.write(f"{measure.__module__}: load {os.getloadavg()[0]:.1f}\n")
         for row in await measure():
             sys.stdout.write(row.line() + "\n")
-        if load >= QUIET_LOAD:
-            sys.stderr.write(f"{measure.__module__}: the machine was busy before it began (load {load:.1f})\n")
-        sys.stdout.flush()
+            sys.stdout.flush()
+
+
+def machine() -> str:
+    """One line that says where and when."""
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("zotd", "anthropic", "openai", "msgspec"))
+    cores = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    system = f"{platform.system()} {platform.release()} {platform.machine()}, {cores}"
+    return f"{datetime.now(UTC):%Y-%m-%d}: {system}, Python {platform.python_version()}, {versions}"

@@ -1,4 +1,4 @@
-"""`zot rpc --session ID`: a session of the daemon, driven through standard input and output (`spec/rpc.md` 2).
+"""`zot rpc --session ID`: a session of the daemon, driven through standard input and output (`docs/protocol.md`).
 
 What the program sends is passed on with the session's id; what comes back loses it. The work is the daemon's: it goes
 on when this process ends. It ends when standard input has closed and what was asked for through it is done.

@@ -1,4 +1,4 @@
-"""Where files live (`spec/rpc.md` 3): the daemon and its clients find the same places in the same environment.
+"""Where files live (`docs/protocol.md`): the daemon and its clients find the same places in the same environment.
 
 Each function takes the environment as a mapping. Loads nothing that a bare interpreter has not loaded already:
 `zotctl ping` pays for every import.

@@ -1,4 +1,4 @@
-"""What a prompt does, through both vendors' SDKs: the events of `spec/rpc.md` 2 in their order, tools on real files."""
+"""What a prompt does, through both vendors' SDKs: the events of `docs/protocol.md` in their order, tools on real files."""
 
 import asyncio
 import os

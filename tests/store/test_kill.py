@@ -1,4 +1,4 @@
-"""kill -9 while commits are on their way (`spec/durability.md` 6)."""
+"""kill -9 while commits are on their way (`docs/durability.md`)."""
 
 import asyncio
 import sys

@@ -85,7 +85,10 @@ def test_a_wrong_shape_is_named_with_its_field(data, sentence):
     ("data", "sentence"),
     [
         (b'{"type":"prompt"}', "object missing required field `message`"),
-        (b'{"message":"x","images":[{"mime_type":"image/png"}]}', "object missing required field `data` in `images[...]`"),
+        (
+            b'{"message":"x","images":[{"mime_type":"image/png"}]}',
+            "object missing required field `data` in `images[0]`",
+        ),
         (b'{"message":"x","images":{}}', "expected `array`, got `object` in `images`"),
     ],
 )

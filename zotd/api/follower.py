@@ -27,6 +27,7 @@ class Follower:
         self.session = session
         self._outbox = outbox
         self._is_live = False
+        self._stopped = False
         self._kept = LiveBatch()
         self.last_seq = session.ledger.shown_seq
         """`seq` of the last event that was sent to this client."""
@@ -57,10 +58,13 @@ class Follower:
     async def catch_up(self, cursor: int) -> None:
         """Send everything after `cursor`, say `replay_complete`, and go live."""
         ledger = self.session.ledger
-        while cursor < ledger.shown_seq and not self._outbox.closed:
-            cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
-            self._outbox.write(data, session=self.session.id, last_seq=cursor)
+        while cursor < ledger.shown_seq and not self._stopped:
             await self._outbox.room()
+            cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
+            if not self._stopped:
+                self._outbox.write(data, session=self.session.id, last_seq=cursor)
+        if self._stopped:  # the client has left, or attached again: another follower serves it
+            return
         # From here to the end of the method nothing else runs.
         self.last_seq = cursor
         self._is_live = True
@@ -70,5 +74,6 @@ class Follower:
         self._kept = LiveBatch()
 
     def stop(self) -> None:
-        """Follow no longer."""
+        """Follow no longer, also when it has not caught up."""
+        self._stopped = True
         self.session.ledger.unsubscribe(self)

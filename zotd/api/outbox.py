@@ -2,7 +2,7 @@
 
 While the client reads, bytes go straight to the transport. When it does not, committed frames queue up and live
 events merge into one pending piece per item; past a limit, or after `STALL_S` without getting below it, the client
-is cut (`spec/rpc.md` 3: a slow client costs only itself). On stdio nobody is cut: the one client is the parent.
+is cut (`docs/protocol.md`: a slow client costs only itself). On stdio nobody is cut: the one client is the parent.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ HIGH_WATER_BYTES = 512 * 1024
 LOW_WATER_BYTES = 128 * 1024
 
 MAX_FRAMES = 256
-"""Committed frames that may wait (`spec/rpc.md` 3)."""
+"""Committed frames that may wait (`docs/protocol.md`)."""
 
 MAX_BYTES = 2 * 1024 * 1024
 """Bytes that may wait, besides what the transport holds."""
 
 STALL_S = 4.0
-"""How long a client may stay stalled; with `FAREWELL_S` it is cut within 5 s (`spec/durability.md` 6)."""
+"""How long a client may stay stalled; with `FAREWELL_S` it is cut within 5 s (`docs/durability.md`)."""
 
 FAREWELL_S = 1.0
 """How long a client that is cut has to read what is on its way to it."""

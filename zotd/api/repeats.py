@@ -1,4 +1,4 @@
-"""Commands that are sent again, by a client that lost its connection before the answer (`spec/rpc.md` 3).
+"""Commands that are sent again, by a client that lost its connection before the answer (`docs/protocol.md`).
 
 The same `request_id` with the same payload gets the first answer again and changes nothing; with another payload it
 is refused. Kept in memory, per session, for the newest `MAX_KEPT` of them.

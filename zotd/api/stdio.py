@@ -1,4 +1,4 @@
-"""`zot rpc`'s carrier: commands on standard input, responses and events on standard output (`spec/rpc.md` 2).
+"""`zot rpc`'s carrier: commands on standard input, responses and events on standard output (`docs/protocol.md`).
 
 Writing never blocks the loop, so an abort works while the parent does not read; nothing is dropped or cut, because
 the one client is the parent process.

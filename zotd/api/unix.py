@@ -27,7 +27,7 @@ PROBE_S = 0.2
 BACKLOG = 128
 
 HEARTBEAT_S = 15.0
-"""Between the heartbeats to attached clients (`spec/rpc.md` 3)."""
+"""Between the heartbeats to attached clients (`docs/protocol.md`)."""
 
 MAX_CONNECTIONS = 256
 """A bound on what one user's runaway script can open; a connection costs about 8 KiB."""

@@ -1,4 +1,4 @@
-"""Starting the daemon when none runs, once, however many clients want it (`spec/rpc.md` 3).
+"""Starting the daemon when none runs, once, however many clients want it (`docs/protocol.md`).
 
     probe -> lock start.lock -> probe again -> detach `python -m zotd` -> its word on a pipe -> connect
 

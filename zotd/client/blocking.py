@@ -34,7 +34,7 @@ CHUNK_BYTES = 256 * 1024
 """Read size: a whole burst of deltas in one system call."""
 
 FRAME_LIMIT = 4 * 1024 * 1024
-"""The longest frame a daemon sends (`spec/rpc.md` 1); a longer one means that it is no daemon of ours."""
+"""The longest frame a daemon sends (`docs/protocol.md`); a longer one means that it is no daemon of ours."""
 
 HELD_LIMIT = 100_000
 """Events that may arrive while a command's answer is waited for."""

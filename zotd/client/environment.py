@@ -1,4 +1,4 @@
-"""The part of a program's environment that may leave it (`spec/rpc.md` 3)."""
+"""The part of a program's environment that may leave it (`docs/protocol.md`)."""
 
 from collections.abc import Mapping
 

@@ -38,7 +38,7 @@ class CallError(ClientError):
     """The daemon refused a command."""
 
     def __init__(self, code: str, sentence: str) -> None:
-        """Keep `code` (`spec/rpc.md` 3) for programs and `sentence` for people."""
+        """Keep `code` (`docs/protocol.md`) for programs and `sentence` for people."""
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence

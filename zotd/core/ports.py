@@ -67,7 +67,7 @@ class Model(Protocol):
 
 
 class Replay(StrEnum):
-    """What recovery may do with a call whose outcome is unknown (`spec/durability.md` 2)."""
+    """What recovery may do with a call whose outcome is unknown (`docs/durability.md`)."""
 
     NEVER = "never"
     SAFE = "safe"

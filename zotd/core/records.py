@@ -1,4 +1,4 @@
-"""The kinds of journal record (`spec/durability.md` 1): the body of each, as a tagged union.
+"""The kinds of journal record (`docs/durability.md`): the body of each, as a tagged union.
 
 History is never rewritten: compaction, fork, rewind and clear are records that move what the model sees. What
 people saw is kept beside the body, as the events that the record showed (see `core.ports.Entry`).

@@ -12,7 +12,7 @@ SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
 """Begins the message that stands for what was compacted."""
 
 INTERRUPTED = "interrupted, outcome unknown"
-"""The result of a call whose tool was started and never answered (`spec/durability.md` 2)."""
+"""The result of a call whose tool was started and never answered (`docs/durability.md`)."""
 
 NOT_RUN = "not run: the run ended before this call started"
 """The result of a call that never started."""

@@ -6,7 +6,7 @@
 answer with an id that is not awaited any more (late, repeated, cancelled) changes nothing: that is what makes an
 abort at any moment safe. Exactly one `End` comes out of a run; after it nothing does.
 
-Source: `spec/rpc.md` 2 (order of events, abort, step limit), `spec/durability.md` 2 (retries).
+Source: `docs/protocol.md` (order of events, abort, step limit), `docs/durability.md` (retries).
 """
 
 from collections.abc import Sequence

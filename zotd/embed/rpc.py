@@ -1,4 +1,4 @@
-"""`zot rpc`: the agent as a subprocess that any language can drive (`spec/rpc.md` 2).
+"""`zot rpc`: the agent as a subprocess that any language can drive (`docs/protocol.md`).
 
 One process is one directory, one model, one session that is not stored. It ends when standard input has closed and
 the work in flight is done.

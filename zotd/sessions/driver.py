@@ -1,7 +1,7 @@
 """Carries out one run: what `core.turn` decides becomes model requests, tool calls, records and events.
 
 One coroutine (`run`) owns the turn and writes every record but one; the tasks it starts only report back. Records
-gather in `_pending` and are committed where `spec/durability.md` 1 wants them: with the next attempt, before a call
+gather in `_pending` and are committed where `docs/durability.md` wants them: with the next attempt, before a call
 that is not safe, and at the end of the run; results that nothing waits for go out at once, unsynced.
 """
 

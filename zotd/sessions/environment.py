@@ -1,4 +1,4 @@
-"""The environment and the keys that a session got from its client (`spec/rpc.md` 3, Environment and keys).
+"""The environment and the keys that a session got from its client (`docs/protocol.md`, Environment and keys).
 
 Key variables never reach a tool: they are taken out and held apart, in memory only.
 """

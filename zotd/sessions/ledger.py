@@ -2,7 +2,7 @@
 
 Whatever changes a session goes through `write`: in one synchronous step the records are numbered, folded into the
 transcript and handed to the journal; their events reach subscribers when the journal says that they are committed,
-in the same order (`spec/rpc.md` 3, Order).
+in the same order (`docs/protocol.md`, Order).
 """
 
 import asyncio
@@ -225,7 +225,7 @@ class Ledger:
 
 
 def _plain(event: events.Event) -> events.Event:
-    """The event as `zot rpc` sends it: without what only the daemon adds (`spec/rpc.md` 2)."""
+    """The event as `zot rpc` sends it: without what only the daemon adds (`docs/protocol.md`)."""
     match event:
         case events.UserMessage():
             return msgspec.structs.replace(event, input=None, run=None)

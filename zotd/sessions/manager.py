@@ -158,6 +158,7 @@ class Manager:
             return
         if session.ephemeral:
             self._forget(session)
+            self._tell(_removed(session))
         else:
             later = asyncio.get_running_loop().call_later(self._terms.unload_s, self._unload, session)
             self._unloads[session.id] = later

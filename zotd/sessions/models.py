@@ -1,4 +1,4 @@
-"""Which model a session uses, and with which key (`spec/rpc.md` 3, Environment and keys).
+"""Which model a session uses, and with which key (`docs/protocol.md`, Environment and keys).
 
 A key is looked for in this order: `--api-key`, the client's environment, `auth.json`, `api_key_command`, the
 daemon's environment. Those from the environment and from `auth.json` go only to the vendor's own host or to a base

@@ -15,7 +15,7 @@ from zotd.wire.content import Text
 from zotd.wire.errors import Code, CommandError
 
 MAX_WAITING = 64
-"""Inputs that may wait (`spec/durability.md` 4)."""
+"""Inputs that may wait (`docs/durability.md`)."""
 
 SHOWN_CHARS = 2_000
 """Of a waiting input's text, in the queue that clients see; the input itself is not cut."""

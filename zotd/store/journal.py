@@ -1,4 +1,4 @@
-"""The journal in SQLite: every session's records, in one file (`spec/durability.md` 1).
+"""The journal in SQLite: every session's records, in one file (`docs/durability.md`).
 
 Writes go through one thread (`zotd.store.writer`), reads through another with a connection of its own: neither waits
 for the other, and the event loop waits for none. What `done` reported is seen by every read that begins after it.

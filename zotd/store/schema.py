@@ -1,4 +1,4 @@
-"""The database file: how it is made, protected, opened and brought up to date (`spec/durability.md` 1 and 5).
+"""The database file: how it is made, protected, opened and brought up to date (`docs/durability.md` and 5).
 
     sessions   one per session: `core.ports.Row` as JSON, and what is looked for of it; replaced with every commit
     records    what was committed, append-only: the record's body, and its events as they were sent

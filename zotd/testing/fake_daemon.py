@@ -1,4 +1,4 @@
-"""A daemon without sessions behind it: it speaks `spec/rpc.md` over a real Unix socket, for tests of clients.
+"""A daemon without sessions behind it: it speaks `docs/protocol.md` over a real Unix socket, for tests of clients.
 
 In a test, in a thread of its own:
 

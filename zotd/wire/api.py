@@ -1,6 +1,6 @@
 """The command table: name, parameters, result, role, for dispatch, clients, docs, JSON Schema and tests.
 
-`spec/rpc.md` 2 and 3. A parameter Struct holds what stands beside `id` and `type` in a request; a result Struct is
+`docs/protocol.md` and 3. A parameter Struct holds what stands beside `id` and `type` in a request; a result Struct is
 the response's `data`. Session commands carry `session` on the daemon's carriers and nothing on stdio.
 """
 

@@ -1,6 +1,6 @@
 """The Struct that every frame is built on, and the two ways bytes become one.
 
-Nothing here does I/O. Unknown fields are ignored (`spec/rpc.md`: within protocol 1 fields are only added);
+Nothing here does I/O. Unknown fields are ignored (`docs/protocol.md`: within protocol 1 fields are only added);
 optional fields are left out of the encoded frame when they hold their default.
 """
 

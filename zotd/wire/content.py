@@ -1,4 +1,4 @@
-"""Content blocks, messages and token counts (`spec/rpc.md` 2).
+"""Content blocks, messages and token counts (`docs/protocol.md`).
 
 The transcript keeps everything a model needs (image data, signed thinking); `visible` is the one place that turns
 it into what clients get: images as byte counts, no thinking.

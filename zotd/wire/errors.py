@@ -1,4 +1,4 @@
-"""Error codes of a failed response: a closed set (`spec/rpc.md` 3)."""
+"""Error codes of a failed response: a closed set (`docs/protocol.md`)."""
 
 from enum import StrEnum
 

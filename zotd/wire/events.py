@@ -1,4 +1,4 @@
-"""Every event, as one tagged union (`spec/rpc.md` 2 and 3).
+"""Every event, as one tagged union (`docs/protocol.md` and 3).
 
 Committed events carry `seq`; the live ones (`LIVE`) never do and may be merged for a slow client. On stdio events
 carry neither `session` nor `seq`.

@@ -1,4 +1,4 @@
-"""Bytes to lines, without I/O: the NDJSON framing of every carrier (`spec/rpc.md` 1).
+"""Bytes to lines, without I/O: the NDJSON framing of every carrier (`docs/protocol.md`).
 
 A line ends at LF and nowhere else: U+2028, NEL, VT and FF inside a string are data. A line over the limit is
 reported once, skipped to its newline, and the next one is read as usual.
@@ -9,7 +9,7 @@ reported once, skipped to its newline, and the next one is read as usual.
 from dataclasses import dataclass
 
 CLIENT_LIMIT = 16 * 1024 * 1024
-"""Longest line taken from a client, in bytes without its newline (`spec/rpc.md` 1)."""
+"""Longest line taken from a client, in bytes without its newline (`docs/protocol.md`)."""
 
 SERVER_LIMIT = 4 * 1024 * 1024
 """Longest frame that we send, and the longest taken from an extension."""

@@ -55,9 +55,7 @@ def reported(target: Target, error: object) -> ModelError:
     """The failure of an error event inside a stream that had begun."""
     words, message = _read(msgspec.json.encode(error))
     if _TOO_LONG.search(f"{words} {message}"):
-        return ModelError(
-            Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {message}; compact it"
-        )
+        return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {message}; compact it")
     return cut(target, message or words or "an error without words")
 
 

@@ -1,0 +1,225 @@
+"""The command table: what the specification lists is there, and what has a handler fits it."""
+
+from collections import Counter
+from inspect import iscoroutinefunction, signature
+from typing import Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+
+from zotd.api.dispatch import Call
+from zotd.api.methods import HANDLERS
+from zotd.wire import api
+from zotd.wire.api import BY_NAME, COMMANDS, Mutation, Role
+from zotd.wire.base import Frozen, decode, encode
+from zotd.wire.errors import Code
+
+ROLES = {
+    Role.READ: """
+        hello ping
+        session.list session.get session.history session.search session.tree attach detach presence subscribe
+        get_state get_messages get_models complete queue.list ext.list ext.logs ext.doctor
+        daemon.status daemon.metrics usage.report
+    """,
+    Role.SUBMIT: """
+        session.create session.configure session.rename session.fork session.rewind session.export session.close
+        prompt abort compact queue.withdraw queue.move run_command clear set_model set_reasoning
+        panel.key panel.resize panel.close ext.reload ext.tap
+    """,
+    Role.APPROVE: "approve set_mode",
+    Role.ADMIN: """
+        session.delete session.import ext.install ext.remove ext.enable ext.disable
+        trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.reload daemon.shutdown
+    """,
+}
+"""The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""
+
+STDIO = "hello prompt abort compact get_state get_messages clear set_model set_reasoning get_models ping"
+"""Those of `zot rpc` (`docs/protocol.md`)."""
+
+FIELDS = {
+    "hello": "client protocol role token can_approve",
+    "prompt": "message images when_busy",
+    "compact": "instructions",
+    "set_model": "model",
+    "set_reasoning": "reasoning",
+    "attach": "session after limit",
+    "session.list": "cwd state cursor limit",
+    "session.history": "before limit",
+    "session.search": "query",
+    "session.create": "cwd name provider model reasoning base_url system_prompt append_system_prompt tools no_tools "
+    "max_steps mode extensions no_ext ephemeral env secrets",
+    "session.configure": "name provider model reasoning base_url system_prompt append_system_prompt tools no_tools "
+    "max_steps mode extensions no_ext env secrets",
+    "subscribe": "topics",
+    "complete": "kind text",
+    "ext.logs": "follow",
+    "ext.reload": "name",
+    "ext.tap": "name",
+    "run_command": "name args",
+    "approve": "approval args_digest decision scope reason args",
+    "daemon.shutdown": "when_idle",
+}
+"""Parameters that the specification names."""
+
+RESULTS = {
+    "ping": "pong",
+    "get_state": "provider model cwd message_count busy usage",
+    "get_messages": "messages",
+    "set_model": "model",
+    "get_models": "models",
+    "prompt": "started input run position",
+    "compact": "started",
+    "hello": "protocol_version version provider model epoch connection pid role features limits",
+    "session.create": "session seq epoch",
+    "attach": "mode reason session seq epoch usage queue approvals panels status notes run messages has_more",
+    "daemon.status": "v state socket pid version protocol epoch uptime_s sessions clients extensions",
+}
+"""`data` that the specification names."""
+
+CODES = """
+    bad_request too_large unauthorized forbidden not_found conflict duplicate_key already_resolved stale_args busy
+    queue_full overloaded budget_exceeded blocked unsupported storage_blocked interrupted cancelled timeout
+    shutting_down internal
+"""
+
+WITHOUT_HANDLER = {
+    "approve",
+    "complete",
+    "daemon.metrics",
+    "daemon.reload",
+    "ext.disable",
+    "ext.doctor",
+    "ext.enable",
+    "ext.install",
+    "ext.list",
+    "ext.logs",
+    "ext.reload",
+    "ext.remove",
+    "ext.tap",
+    "panel.close",
+    "panel.key",
+    "panel.resize",
+    "run_command",
+    "session.fork",
+    "session.import",
+    "session.rewind",
+    "session.search",
+    "session.tree",
+    "set_mode",
+    "token.create",
+    "token.list",
+    "token.revoke",
+    "trust.grant",
+    "trust.list",
+    "trust.revoke",
+    "usage.report",
+}
+"""Commands that answer `unsupported`. A line goes when its handler comes; none is added."""
+
+ANSWERS_BEFORE_IT_RETURNS = {"attach", "compact", "prompt", "session.configure", "session.rename", "set_model"}
+"""Handlers that respond themselves, because events follow their answer."""
+
+
+def by_name(command):
+    return command.name
+
+
+def fields(kind):
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+# --- the table ------------------------------------------------------------------------------------------------
+
+
+def test_names_are_unique():
+    assert [name for name, count in Counter(map(by_name, COMMANDS)).items() if count > 1] == []
+    assert BY_NAME.keys() == {command.name for command in COMMANDS}
+
+
+@pytest.mark.parametrize("role", Role, ids=lambda role: role.name)
+def test_each_role_may_do_what_the_specification_says(role):
+    assert {command.name for command in COMMANDS if command.role is role} == set(ROLES[role].split())
+
+
+def test_a_role_includes_those_before_it():
+    assert Role.READ < Role.SUBMIT < Role.APPROVE < Role.ADMIN
+
+
+def test_stdio_has_the_commands_of_the_original():
+    assert {command.name for command in COMMANDS if command.stdio} == set(STDIO.split())
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_parameters_have_the_names_of_the_specification(name):
+    assert set(FIELDS[name].split()) <= fields(BY_NAME[name].params)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_have_the_names_of_the_specification(name):
+    result = BY_NAME[name].result
+    assert result is not None
+    assert set(RESULTS[name].split()) <= fields(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=by_name)
+def test_no_parameter_hides_the_id_or_type_of_its_request(command):
+    assert fields(command.params).isdisjoint({"id", "type"})
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=by_name)
+def test_a_command_has_a_summary_that_reads_on_in_a_list(command):
+    assert command.summary
+    assert not command.summary.endswith(".")
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if issubclass(c.params, Mutation)], ids=by_name)
+def test_whatever_changes_a_session_can_be_repeated_safely(command):
+    assert fields(command.params) >= {"session", "request_id"}
+    assert command.role > Role.READ
+
+
+def test_error_codes_are_a_closed_set():
+    assert [code.value for code in Code] == CODES.split()
+
+
+def test_a_key_is_not_shown_when_a_frame_is_encoded_by_accident():
+    create = decode(b'{"cwd":"/src","secrets":{"api_key":"sk-1"}}', api.SessionCreate)
+    assert create.secrets == api.Secrets("sk-1")
+    assert b"secrets" not in encode(api.SessionCreate(cwd="/src"))
+
+
+# --- handlers -------------------------------------------------------------------------------------------------
+
+
+def test_every_handler_is_of_a_command_and_those_without_are_known():
+    assert HANDLERS.keys() <= BY_NAME.keys()
+    assert BY_NAME.keys() - HANDLERS.keys() == WITHOUT_HANDLER
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_handler_takes_the_parameters_of_its_row(name):
+    handler = HANDLERS[name]
+    assert iscoroutinefunction(handler)
+    hints = get_type_hints(handler)
+    call, params = (hints[key] for key in signature(handler).parameters)
+    assert (call, params) == (Call, BY_NAME[name].params)
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_handler_returns_the_result_of_its_row(name):
+    result = BY_NAME[name].result or type(None)
+    returned = members(get_type_hints(HANDLERS[name])["return"])
+    allowed = {result, type(None)} if name in ANSWERS_BEFORE_IT_RETURNS else {result}
+    assert returned <= allowed
+
+
+def members(hint):
+    """The types of a union, or the one type."""
+    return set(get_args(hint)) if get_origin(hint) in {Union, type(int | str)} else {hint}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=by_name)
+def test_parameters_and_results_are_frames(command):
+    assert issubclass(command.params, Frozen)
+    assert command.result is None or issubclass(command.result, Frozen)
