@@ -12,9 +12,6 @@ ROUNDS = 60
 
 TARGET_MS = 2.0
 
-TARGET_SYNCS = 2.0
-"""Commits before the first delta of a stored session."""
-
 PLAN = "deltas/1"
 
 
@@ -50,23 +47,26 @@ async def _vendor(world: World, vendor: str) -> list[Row]:
         async def sync() -> float:
             return disk.sync()
 
+        async def commit() -> float:
+            return disk.commit()
+
         taken = await rig.in_turns(
             ROUNDS,
             {
                 "model": model,
                 "ephemeral": lambda: first_delta(ephemeral),
                 "sync": sync,
+                "commit": commit,
                 "stored": lambda: first_delta(stored),
             },
         )
-    least = (min(taken["ephemeral"]) - min(taken["model"])) * 1000
-    return _rows(vendor, {name: rig.median(samples) * 1000 for name, samples in taken.items()}, least=least)
+    least = rig.percentile(taken["ephemeral"], 10) - rig.percentile(taken["model"], 10)
+    return _rows(vendor, {name: rig.median(samples) * 1000 for name, samples in taken.items()}, least=least * 1000)
 
 
 def _rows(vendor: str, ms: dict[str, float], *, least: float) -> list[Row]:
     name = f"prompt to first delta, {vendor}"
-    own, kept = ms["ephemeral"] - ms["model"], ms["stored"] - ms["model"]
-    syncs = (kept - own) / ms["sync"]
+    own, more = ms["ephemeral"] - ms["model"], ms["stored"] - ms["ephemeral"]
     return [
         Row(
             name,
@@ -76,18 +76,9 @@ def _rows(vendor: str, ms: dict[str, float], *, least: float) -> list[Row]:
             "direct HTTP read, taken off",
             f"<= {TARGET_MS:g} ms",
             own <= TARGET_MS,
-            note=f"at least {least:.2g}",
+            note=f"the fastest tenth {least:.2g}",
         ),
-        Row(
-            f"{name}, stored",
-            kept,
-            "ms",
-            ms["sync"],
-            "fdatasync of this disk",
-            f"the same + {TARGET_SYNCS:g} syncs",
-            syncs <= TARGET_SYNCS,
-            note=f"the same + {syncs:.1f} syncs",
-        ),
+        rig.stored_row(f"{name}: more when it is stored", more, ms["commit"], ms["sync"]),
     ]
 
 

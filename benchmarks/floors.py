@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -64,20 +65,31 @@ class Echo:
 
 
 class Disk:
-    """Appends to a file and waits until the disk has it, as a commit does."""
+    """The two things that keeping something costs, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._file = os.open(folder / "floor", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        self._database = sqlite3.connect(folder / "floor.db", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = FULL")
+        self._database.execute("CREATE TABLE IF NOT EXISTS records (body BLOB)")
 
     def close(self) -> None:
-        """Close it."""
+        """Close both."""
         os.close(self._file)
+        self._database.close()
 
     def sync(self) -> float:
-        """Seconds."""
+        """Seconds to append what a small commit appends, and to wait until the disk has it."""
         start = time.perf_counter()
         os.write(self._file, b"\0" * WAL_FRAME_BYTES)
         os.fdatasync(self._file)
+        return time.perf_counter() - start
+
+    def commit(self) -> float:
+        """Seconds of a small durable commit of SQLite, with nothing around it."""
+        start = time.perf_counter()
+        self._database.execute("INSERT INTO records VALUES (?)", (b"\0" * 500,))
         return time.perf_counter() - start
 
 
@@ -97,8 +109,8 @@ def connected(path: str) -> socket.socket:
 
 
 def spawn(*command: str, env: dict[str, str] | None = None) -> float:
-    """Seconds from the start of a program to its end; its output is thrown away."""
-    null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    """Seconds from the start of a program to its end; its output is thrown away, its complaints are not."""
+    null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
     start = time.perf_counter()
     pid = os.posix_spawnp(command[0], command, os.environ if env is None else env, file_actions=null)
     _, status = os.waitpid(pid, 0)

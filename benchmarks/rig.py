@@ -250,6 +250,17 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
 
+COMMITS = 2
+"""What a stored session may wait for, more than an ephemeral one, before its first delta and in a step."""
+
+
+def stored_row(measure: str, more_ms: float, commit_ms: float, sync_ms: float) -> Row:
+    """What it costs that a session is kept: beside a bare commit, and as multiples of what the disk takes."""
+    note = f"{more_ms / sync_ms:.1f} fdatasync of {sync_ms:.2g} ms"
+    met = more_ms <= COMMITS * commit_ms
+    return Row(measure, more_ms, "ms", commit_ms, "bare SQLite commit", f"<= {COMMITS} commits", met, note=note)
+
+
 HEAD = "| measure | here | floor, same run | ratio | target | met |\n|---|---|---|---|---|---|"
 
 

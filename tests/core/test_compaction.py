@@ -92,6 +92,7 @@ def asked(*messages, instructions=""):
     [request] = compaction.request(messages, instructions)
     [block] = request.content
     assert (request.role, request.time) == ("user", TIME if messages else "")
+    assert isinstance(block, Text)
     return block.text
 
 

@@ -188,12 +188,13 @@ whole_calls = st.builds(
     st.integers(1, 4),
 )
 blocks = st.lists(
-    st.one_of(words.map(lambda word: ("text", word)), words.map(lambda word: ("thinking", word)), whole_calls), max_size=6
+    st.one_of(words.map(lambda word: ("text", word)), words.map(lambda word: ("thinking", word)), whole_calls),
+    max_size=6,
 )
 
 
 def parts_of(shape):
-    parts = [Opened()]
+    parts: list[reply.Part] = [Opened()]
     for index, block in enumerate(shape):
         match block:
             case ("text", word):
@@ -222,7 +223,9 @@ def test_any_cutting_into_chunks_gives_the_same_events_and_message(shape, data):
 
 @given(blocks)
 def test_a_character_at_a_time_gives_the_same_message(shape):
-    assert outcome(fed(*(piece for part in parts_of(shape) for piece in crumbs(part)))) == outcome(fed(*parts_of(shape)))
+    assert outcome(fed(*(piece for part in parts_of(shape) for piece in crumbs(part)))) == outcome(
+        fed(*parts_of(shape))
+    )
 
 
 def crumbs(part):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zotd.core import records
+from zotd.core.records import AnyRecord
 from zotd.core.transcript import INTERRUPTED, NOT_RUN, SUMMARY_HEAD, Transcript
 from zotd.testing.histories import TIME, Scribe
 from zotd.wire.content import Message, Text, Thinking, ToolCall, ToolResult
@@ -34,9 +35,7 @@ def started(key):
 
 
 def result(key, text="done"):
-    return records.CallResult(
-        time=TIME, run="r", call_id=key, name="bash", is_error=False, content=[Text(text)]
-    )
+    return records.CallResult(time=TIME, run="r", call_id=key, name="bash", is_error=False, content=[Text(text)])
 
 
 def compaction(kept):
@@ -70,7 +69,8 @@ def word(block):
 def assert_legal(messages):
     """Each call has exactly one result, which follows its message before anything else does."""
     assert not messages or messages[0].role == "user"
-    seen_calls, unanswered = set(), set()
+    seen_calls: set[str] = set()
+    unanswered: set[str] = set()
     for message in messages:
         if message.role == "tool":
             [block] = message.content
@@ -112,7 +112,11 @@ def test_a_repeated_attempt_says_the_prompt_once():
 
 def test_calls_and_results_follow_in_the_order_of_the_records():
     transcript = fold(
-        prompt("i"), attempt(key="i"), reply(Text("look"), call("a"), call("b"), stop="tool_use"), result("b"), result("a")
+        prompt("i"),
+        attempt(key="i"),
+        reply(Text("look"), call("a"), call("b"), stop="tool_use"),
+        result("b"),
+        result("a"),
     )
     assert seen(transcript) == ["user: do it", "assistant: look call a call b", "tool: b done", "tool: a done"]
     assert transcript.repairs(TIME) == []
@@ -184,7 +188,11 @@ def test_an_order_that_names_an_unknown_input_does_not_invent_it():
 
 def test_every_cut_call_gets_a_result_not_just_the_first():
     transcript = fold(
-        prompt("i"), attempt(key="i"), reply(call("a"), call("b"), call("c"), stop="tool_use"), started("b"), result("a")
+        prompt("i"),
+        attempt(key="i"),
+        reply(call("a"), call("b"), call("c"), stop="tool_use"),
+        started("b"),
+        result("a"),
     )
     cut = transcript.repairs(TIME)
     assert [(item.call_id, item.is_error, item.run, item.name) for item in cut] == [
@@ -242,7 +250,7 @@ def scribe_of(transcript, choices):
 @given(choices, lives)
 def test_provider_history_is_legal_after_any_crash_at_any_record(choices, lives):
     transcript = Transcript()
-    written = []
+    written: list[AnyRecord] = []
     scribe = scribe_of(transcript, choices)
     for commits, torn in lives:
         life = scribe.life()

@@ -1,11 +1,7 @@
 """What is written is numbered, stored, and shown, in this order; what is loaded is what was written."""
 
-import asyncio
-
 import msgspec
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 from zotd.core import records
 from zotd.core.ports import Row, StorageError
@@ -13,7 +9,7 @@ from zotd.core.transcript import Transcript
 from zotd.sessions.ledger import TITLE_CHARS, Ledger, Shown
 from zotd.store.journal import Journal
 from zotd.store.memory import Memory
-from zotd.testing.histories import TIME, Scribe
+from zotd.testing.histories import TIME
 from zotd.wire import events
 from zotd.wire.content import Text, Tokens
 
@@ -131,7 +127,9 @@ async def test_only_messages_are_counted_as_pages_of_the_history(journal):
     ledger = ledger_of(journal)
     result = events.ToolResultEvent("c", is_error=False, content=[])
     reply = events.AssistantMessage([Text("x")], TIME)
-    await ledger.write([note("a", events.TurnStart(1), said()), note("b", reply, events.TurnEnd("x"), result)], durable=False)
+    await ledger.write(
+        [note("a", events.TurnStart(1), said()), note("b", reply, events.TurnEnd("x"), result)], durable=False
+    )
     lines = await journal.messages_before("s_1", None, 10)
     assert [msgspec.json.decode(line)["type"] for line in lines] == ["user_message", "assistant_message", "tool_result"]
 
@@ -154,7 +152,7 @@ async def test_nothing_is_shown_before_it_is_committed():
 async def test_the_answer_precedes_the_events_it_causes_and_follows_the_commit():
     journals = Journals()
     ledger = ledger_of(journals)
-    log = []
+    log: list[str] = []
     followed(ledger, log)
     written = ledger.write([note("a", said())], durable=True, accepted=lambda: log.append("accepted"))
     assert log == []
@@ -219,7 +217,7 @@ async def test_a_follower_that_leaves_while_it_is_told_takes_nobody_along(journa
 
 async def test_records_without_events_disturb_nobody(journal):
     ledger = ledger_of(journal)
-    log = []
+    log: list[str] = []
     followed(ledger, log)
     await ledger.write([note()], durable=False)
     assert log == []
@@ -243,7 +241,10 @@ async def test_live_events_are_shown_at_once_without_seq_and_are_not_stored(jour
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (said("x", input="i_1", run="r_1"), {"type": "user_message", "content": [{"type": "text", "text": "x"}], "time": TIME}),
+        (
+            said("x", input="i_1", run="r_1"),
+            {"type": "user_message", "content": [{"type": "text", "text": "x"}], "time": TIME},
+        ),
         (events.TurnStart(1), {"type": "turn_start", "step": 1}),
         (events.Done(run="r_1"), {"type": "done"}),
         (
@@ -278,7 +279,7 @@ async def test_in_the_daemon_an_event_keeps_all_it_has():
 async def test_what_could_not_be_stored_is_neither_answered_nor_shown():
     journals = Journals()
     ledger = ledger_of(journals)
-    log = []
+    log: list[str] = []
     followed(ledger, log)
     written = ledger.write([note("a", said())], durable=True, accepted=lambda: log.append("accepted"))
     journals.fail_next()
@@ -354,7 +355,9 @@ async def test_settings_may_be_written_without_the_transcript_in_memory(journal)
     unloaded = Ledger(ledger.row, journal, Transcript(), addressed=True)
     assert not unloaded.loaded
     changed = msgspec.structs.replace(ledger.row.settings, model="n")
-    await unloaded.write([Shown(records.Config(time=TIME, settings=changed, name="n"))], durable=False, settings=changed)
+    await unloaded.write(
+        [Shown(records.Config(time=TIME, settings=changed, name="n"))], durable=False, settings=changed
+    )
     assert (unloaded.row.messages, unloaded.row.base, unloaded.row.settings.model) == (1, ledger.row.base, "n")
     unloaded.load(await journal.records("s_1", unloaded.row.base))
     assert (unloaded.loaded, unloaded.transcript.messages) == (True, ledger.transcript.messages)
@@ -362,105 +365,3 @@ async def test_settings_may_be_written_without_the_transcript_in_memory(journal)
 
 def attempt(key):
     return records.Attempt(time=TIME, run="r", step=1, number=1, provider="p", model="m", input=key)
-
-
-# --- what a restart reads -------------------------------------------------------------------------------------
-
-
-choices = st.lists(st.integers(0, 59), min_size=40, max_size=100)
-lives = st.lists(st.integers(1, 25), min_size=1, max_size=3)
-"""How many commits the session lives to see, each time it is started."""
-
-
-class Restarts:
-    """Writes a history of any shape to a journal, and loads it anew after each commit or crash."""
-
-    def __init__(self, journal, choices):
-        self.journal = journal
-        self.ledger = ledger_of(journal)
-        rest = iter(choices)
-        self.scribe = Scribe(lambda below: next(rest, 0) % below, self.ledger.transcript)
-
-    async def live(self, commits):
-        life = self.scribe.life()
-        for _ in range(commits):
-            await self.write(next(life))
-
-    async def write(self, commit):
-        await self.ledger.write([Shown(record) for record in commit], durable=False)
-        await self.compare()
-
-    async def compare(self):
-        anew = await self.load()
-        one, other = self.ledger.transcript, anew.transcript
-        assert other.messages == one.messages
-        assert list(other.waiting.items()) == list(one.waiting.items())
-        assert other.held == one.held
-        assert other.run_open == one.run_open
-        assert other.repairs(TIME) == one.repairs(TIME)
-        assert self.ledger.row.messages == len(other.messages)
-
-    async def load(self):
-        row = await self.journal.row("s_1")
-        assert row == self.ledger.row
-        anew = Ledger(row, self.journal, Transcript(), addressed=True)
-        anew.load(await self.journal.records("s_1", row.base))
-        return anew
-
-    async def restart(self):
-        """The daemon was killed; the next one goes on from what is stored."""
-        self.ledger = await self.load()
-        self.scribe.transcript = self.ledger.transcript
-        await self.write(self.scribe.repair())
-
-
-async def tell_a_history(journal, choices, lives):
-    session = Restarts(journal, choices)
-    for commits in lives:
-        await session.live(commits)
-        await session.restart()
-
-
-@given(choices, lives)
-@settings(deadline=None, max_examples=200)
-def test_a_restart_that_reads_from_the_base_on_sees_what_was_there(choices, lives):
-    asyncio.run(tell_a_history(Memory(), choices, lives))
-
-
-@given(choices, lives)
-@settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-def test_a_restart_from_disk_sees_what_was_there(tmp_path_factory, choices, lives):
-    async def on_disk():
-        journal = await Journal.open(tmp_path_factory.mktemp("journal") / "zot.db")
-        try:
-            await tell_a_history(journal, choices, lives)
-        finally:
-            await journal.close()
-
-    asyncio.run(on_disk())
-
-
-async def test_an_input_that_waited_through_an_earlier_run_is_read_after_a_compaction(journal):
-    """Its record is older than those of the messages before it: the run that it waited for was still writing."""
-    ledger = ledger_of(journal)
-    first, second = (records.Input(time=TIME, id=key, content=[Text(key)]) for key in ("i", "j"))
-    answers = [records.Reply(time=TIME, run="r", step=1, content=[Text(text)], stop="end_turn") for text in ("1", "2")]
-    summary = records.Compaction(time=TIME, summary="short", kept=3)
-    for record in (first, attempt("i"), second, answers[0], attempt("j"), answers[1], summary):
-        await ledger.write([Shown(record)], durable=False)
-    anew = Ledger(ledger.row, journal, Transcript(), addressed=True)
-    anew.load(await journal.records("s_1", ledger.row.base))
-    assert anew.transcript.messages == ledger.transcript.messages
-    assert [message.role for message in anew.transcript.messages] == ["user", "assistant", "user", "assistant"]
-
-
-async def test_a_restart_does_not_read_what_was_compacted_or_cleared(journal):
-    ledger = ledger_of(journal)
-    for key in ("i", "j", "k"):
-        prompt = records.Input(time=TIME, id=key, content=[Text(key)])
-        await ledger.write([Shown(prompt), Shown(attempt(key))], durable=False)
-    assert ledger.row.base == 1
-    await ledger.write([Shown(records.Compaction(time=TIME, summary="short", kept=1))], durable=False)
-    assert ledger.row.base == 5
-    await ledger.write([Shown(records.Clear(time=TIME))], durable=False)
-    assert ledger.row.base == 9

@@ -59,10 +59,10 @@ class Follower:
         """Send everything after `cursor`, say `replay_complete`, and go live."""
         ledger = self.session.ledger
         while cursor < ledger.shown_seq and not self._stopped:
-            await self._outbox.room()
             cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
             if not self._stopped:
                 self._outbox.write(data, session=self.session.id, last_seq=cursor)
+                await self._outbox.room()
         if self._stopped:  # the client has left, or attached again: another follower serves it
             return
         # From here to the end of the method nothing else runs.

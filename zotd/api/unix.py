@@ -133,7 +133,7 @@ class Server:
     async def start(self, listener: socket.socket) -> None:
         """Accept from now on."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(lambda: _Wire(self), sock=listener)
+        self._server = await loop.create_unix_server(lambda: _Wire(self), sock=listener, backlog=BACKLOG)
 
     async def heartbeat(self) -> None:
         """Keep telling attached clients that the daemon lives; run it in a task."""

@@ -119,6 +119,8 @@ class Session:
 
     async def load(self) -> None:
         """Have the transcript in memory; after a crash, give every cut call its result and say what was cut."""
+        if self.ledger.loaded and not self._loading.locked():
+            return  # at once, so that commands stay in their order: a lock would let those that wait for it go first
         async with self._loading:
             if not self.ledger.loaded:
                 row = self.ledger.row
@@ -290,7 +292,7 @@ class Session:
                 return await self._run_compaction(job, plan)
             return await self._run_input(job, job.input, plan)
         except BaseException as error:
-            job.fail(error)
+            job.fail(self.ledger.failure or error)
             raise
         finally:
             self._current = None

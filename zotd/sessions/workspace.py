@@ -5,8 +5,9 @@ from the next prompt on; the text stays the same from step to step.
 """
 
 import os
+import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from zotd.core.prompts import ContextFile
@@ -30,6 +31,8 @@ class Places:
     cwd: Path
     trusted: bool
     """The workspace's own skills count."""
+    uid: int = field(default_factory=os.getuid)
+    """Whose files count, beside root's."""
 
     def skill_dirs(self) -> list[str]:
         """Skill directories, first wins: the project's, where it is trusted, then the user's, then ours."""
@@ -51,9 +54,10 @@ class Surroundings:
 def read(places: Places) -> Surroundings:
     """Read `SYSTEM.md` and every `AGENTS.md` from the global one down to the working directory. Blocks."""
     notes: list[str] = []
-    system = _read_text(places.home / SYSTEM_FILE, notes)
+    system = _read_text(places.home / SYSTEM_FILE, places.uid, notes)
     files = [places.home / CONTEXT_FILE, *(folder / CONTEXT_FILE for folder in _folders(places.cwd))]
-    found = [ContextFile(str(path), text) for path in files if (text := _read_text(path, notes)) is not None]
+    texts = ((path, _read_text(path, places.uid, notes)) for path in files)
+    found = [ContextFile(str(path), text) for path, text in texts if text is not None]
     return Surroundings(system, found, notes)
 
 
@@ -66,16 +70,16 @@ def _folders(cwd: Path) -> list[Path]:
     return [cwd]
 
 
-def _read_text(path: Path, notes: list[str]) -> str | None:
+def _read_text(path: Path, uid: int, notes: list[str]) -> str | None:
     """The file's text, None when there is none; somebody else's file is left out and noted.
 
     Instructions steer an agent with a shell, so another user's file in a shared directory must not count.
     """
     try:
-        with path.open("rb") as file:
-            owner = os.fstat(file.fileno()).st_uid
-            if owner not in {0, os.getuid()}:
-                notes.append(f"{path} belongs to another user and is not used")
+        with open(path, "rb", opener=_without_waiting) as file:
+            found = os.fstat(file.fileno())
+            if found.st_uid not in {0, uid} or not stat.S_ISREG(found.st_mode):
+                notes.append(f"{path} belongs to another user, or is no regular file, and is not used")
                 return None
             data = file.read(MAX_CONTEXT_BYTES + 1)
     except FileNotFoundError:
@@ -87,3 +91,8 @@ def _read_text(path: Path, notes: list[str]) -> str | None:
     if len(data) > MAX_CONTEXT_BYTES:
         notes.append(f"{path} is longer than {MAX_CONTEXT_BYTES // 1024} KiB; the rest is left out")
     return text
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a named pipe that nobody writes to at once; plainly opened, it would hold the thread for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -3,7 +3,7 @@
 Plain Python: whoever tests brings the choices, from Hypothesis or from a list.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -65,7 +65,7 @@ class Scribe:
                 yield [self._config()]
 
     def _held(self) -> Iterator[Commit]:
-        match self.choose(5):
+        match self.choose(6):
             case 0:
                 yield [self._order(held=False)]
             case 1:
@@ -76,6 +76,8 @@ class Scribe:
                 yield [records.QueueOrder(time=TIME, order=waiting, held=bool(waiting))]
             case 3:
                 yield [records.QueueOrder(time=TIME, order=[*self.transcript.waiting][::-1], held=True)]
+            case 4:
+                yield [self._compaction()]
             case _:
                 yield [records.Clear(time=TIME)]
 
@@ -116,7 +118,7 @@ class Scribe:
             if self.choose(2) == 1:
                 commit = [self._compaction()]
 
-    def _calls(self, run: str, step: int) -> Iterator[Commit]:
+    def _calls(self, run: str, step: int) -> Generator[Commit, None, bool]:
         """A reply with calls and their results; returns whether the run was aborted among them."""
         names = [self._new("c") for _ in range(1 + self.choose(MAX_CALLS))]
         calls = [ToolCall(name, "bash", {}) for name in names]
@@ -143,7 +145,8 @@ class Scribe:
         return f"{kind}_{next(self._ids)}"
 
     def _words(self) -> list[Block]:
-        return ([], [Text("so")], [Thinking("hm", "signed"), Text("so")])[self.choose(3)]
+        said: tuple[list[Block], ...] = ([], [Text("so")], [Thinking("hm", "signed"), Text("so")])
+        return said[self.choose(len(said))]
 
     def _input(self) -> records.Input:
         name = self._new("i")

@@ -37,7 +37,7 @@ async def prompt(call: Call, params: api.Prompt) -> None:
 
 async def abort(call: Call, params: api.Mutation) -> None:
     """Cancel what runs now; the answer comes first, then the events that end it."""
-    session = await session_of(call, params.session)
+    session = await loaded(call, params.session)  # as the prompt before it, or it would overtake that prompt
     call.respond()
     session.abort()
 

@@ -1,0 +1,582 @@
+"""One extension's life, as a dialogue between what happened and what has to be done."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from zotd.core.life import (
+    Broke,
+    Closed,
+    Drain,
+    Drained,
+    Exited,
+    Fail,
+    Forget,
+    Greet,
+    Greeted,
+    Heard,
+    Reload,
+    Reloaded,
+    Serve,
+    Show,
+    Shutdown,
+    Signal,
+    Spawn,
+    Start,
+    State,
+    Stop,
+    Tick,
+    Withdraw,
+)
+from zotd.core.supervision import BACKOFF_CAP_S, CRASHES, DRAIN_S, KILL_S, LEAVE_S, STABLE_S, TERM_S, Supervision
+
+TERM, KILL = False, True
+STOP_S = LEAVE_S + TERM_S + KILL_S
+
+
+class Life:
+    """A machine and its clock."""
+
+    def __init__(self):
+        self.machine = Supervision()
+        self.now = 1000.0
+
+    def tell(self, event, *, random=0.5):
+        return self.machine.receive(event, now=self.now, random=random)
+
+    def tick(self, seconds):
+        """Let time pass, all at once."""
+        self.now += seconds
+        return self.tell(Tick())
+
+    def dialogue(self, *lines):
+        """Pairs of what happens (a number: seconds that pass) and what follows."""
+        for number, (event, actions) in enumerate(lines):
+            found = self.tick(event) if isinstance(event, float | int) else self.tell(event)
+            assert found == actions, f"line {number}: {event}"
+
+
+@pytest.fixture
+def life():
+    return Life()
+
+
+@pytest.fixture
+def running(life):
+    """Process 1 is ready."""
+    life.dialogue(
+        (Start(), [Show(State.STARTING), Spawn(1)]),
+        (Greeted(1, "x"), [Greet(1), Serve(1)]),
+        (Heard(1, "ready"), [Show(State.READY)]),
+    )
+    assert life.machine.wake_at is None
+    return life
+
+
+# --- start ----------------------------------------------------------------------------------------------------
+
+
+def test_what_registers_before_it_is_ready_serves_at_once(life):
+    life.dialogue(
+        (Start(), [Show(State.STARTING), Spawn(1)]),
+        (Start(), []),
+        (Greeted(1, "x"), [Greet(1), Serve(1)]),
+        (Heard(1, "register_tool"), []),
+        (Heard(1, "ready"), [Show(State.READY)]),
+        (Heard(1, "ready"), []),
+    )
+
+
+def test_a_quarter_of_a_second_of_silence_is_ready(life):
+    life.dialogue(
+        (Start(), [Show(State.STARTING), Spawn(1)]),
+        (Greeted(1, "x"), [Greet(1), Serve(1)]),
+        (0.2, []),
+        (Heard(1, "register_tool"), []),
+        (0.2, []),
+        (Greeted(1, "x"), []),  # said twice, it is a frame like another
+        (0.2, []),
+        (0.05, [Show(State.READY)]),
+    )
+
+
+def test_ten_seconds_of_chatter_are_ready(life):
+    life.tell(Start())
+    life.tell(Greeted(1, "x"))
+    for _ in range(49):
+        assert life.tick(0.2) == []
+        life.tell(Heard(1, "notify"))
+    assert life.tick(0.2) == [Show(State.READY)]
+
+
+def test_silence_instead_of_hello_ends_the_group_at_once(life):
+    reason = "said no hello within 5 s"
+    life.dialogue(
+        (Start(), [Show(State.STARTING), Spawn(1)]),
+        (4.9, []),
+        (0.1, [Fail(1, reason), Signal(1, KILL)]),
+        (Greeted(1, "x"), []),
+        (Exited(1, "was ended by signal 9"), [Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (Heard(1, "register_tool"), "began with `register_tool` instead of `hello`"),
+        (Greeted(1, ""), "said hello without a name"),
+        (Broke(1, "did not read"), "did not read"),
+    ],
+)
+def test_a_bad_beginning_ends_the_group_at_once(life, event, reason):
+    life.tell(Start())
+    assert life.tell(event) == [Fail(1, reason), Signal(1, KILL)]
+
+
+def test_what_cannot_be_killed_is_not_waited_for(life):
+    life.tell(Start())
+    life.tell(Broke(1, "did not read"))
+    assert life.tick(KILL_S) == [Fail(1, "did not read"), Forget(1), Show(State.RESTARTING, "did not read")]
+
+
+# --- crash ----------------------------------------------------------------------------------------------------
+
+
+def test_a_crash_withdraws_everything_and_another_process_follows(running):
+    reason = "exited with code 3"
+    running.dialogue(
+        (Exited(1, reason), [Withdraw(reason), Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
+        (Start(), []),
+        (0.4, []),
+        (0.1, [Show(State.STARTING), Spawn(2)]),
+        (Greeted(2, "x"), [Greet(2), Serve(2)]),
+    )
+
+
+def test_the_end_of_the_output_waits_for_the_reason(running):
+    reason = "exited with code 3"
+    running.dialogue(
+        (Closed(1), []),
+        (Closed(1), []),
+        (Exited(1, reason), [Withdraw(reason), Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
+    )
+
+
+def test_a_process_without_output_is_of_no_use(running):
+    reason = "closed its stdout without exiting"
+    running.dialogue(
+        (Closed(1), []),
+        (0.05, [Withdraw(reason), Fail(1, reason), Signal(1, KILL)]),
+        (Exited(1, "was ended by signal 9"), [Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
+    )
+
+
+@pytest.mark.parametrize(("random", "factor"), [(0.0, 0.8), (0.5, 1.0), (0.999999, 1.2)])
+def test_the_wait_doubles_and_is_spread(life, random, factor):
+    life.tell(Start())
+    for number, planned in enumerate([0.5, 1, 2, 4], start=1):
+        life.tell(Exited(number, "broke"), random=random)
+        wait = life.machine.wake_at - life.now
+        assert wait == pytest.approx(planned * factor, rel=1e-5)
+        assert wait <= BACKOFF_CAP_S * 1.2
+        assert life.tick(wait + 0.001) == [Show(State.STARTING), Spawn(number + 1)]
+
+
+def crash(life, number):
+    """The process with this number ends; returns what is shown."""
+    *_, shown = life.tell(Exited(number, "broke"))
+    return shown
+
+
+def test_the_fifth_crash_parks_it(life):
+    life.tell(Start())
+    for number in range(1, CRASHES):
+        assert crash(life, number) == Show(State.RESTARTING, "broke")
+        life.tick(10)
+    assert crash(life, CRASHES) == Show(State.PARKED, "broke; that was crash number 5 in a row, so it is left alone")
+    assert life.machine.wake_at is None
+    assert life.tick(1000) == []
+
+
+def test_crashes_that_are_three_minutes_old_do_not_count(life):
+    life.tell(Start())
+    for number in range(1, CRASHES):
+        crash(life, number)
+        life.tick(10)
+    life.now += 9.9
+    # Its first crash is more than three minutes old now: somebody stopped the machine's clock for that long.
+    life.machine._crashes[0] -= 180
+    assert crash(life, CRASHES).state is State.RESTARTING
+
+
+def test_ten_seconds_of_life_reset_the_count(life):
+    life.tell(Start())
+    for number in range(1, 20):
+        life.now += STABLE_S
+        assert crash(life, number) == Show(State.RESTARTING, "broke")
+        assert life.machine.wake_at == life.now + 0.5
+        life.tick(0.5)
+
+
+def test_what_is_parked_can_be_started_and_reloaded(life):
+    life.tell(Start())
+    for number in range(1, CRASHES + 1):
+        crash(life, number)
+        life.tick(10)
+    life.dialogue(
+        (Reload(), [Show(State.STARTING), Spawn(6)]),
+        (Exited(6, "broke"), [Fail(6, "broke"), Forget(6), Reloaded("broke"), Show(State.RESTARTING, "broke")]),
+        (Stop(), [Show(State.STOPPING), Show(State.STOPPED)]),
+        (Stop(), []),
+        (Start(), [Show(State.STARTING), Spawn(7)]),
+    )
+
+
+# --- stop -----------------------------------------------------------------------------------------------------
+
+
+def test_a_polite_process_is_asked_to_leave(running):
+    running.dialogue(
+        (Stop(), [Withdraw("was stopped"), Show(State.STOPPING), Fail(1, "was stopped"), Shutdown(1)]),
+        (Stop(), []),
+        (Start(), []),
+        (Closed(1), []),
+        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1), Show(State.STOPPED)]),
+        (Exited(1, "exited"), []),
+    )
+    assert running.machine.wake_at is None
+
+
+def test_a_stubborn_process_is_gone_after_three_seconds(running):
+    running.dialogue(
+        (Stop(), [Withdraw("was stopped"), Show(State.STOPPING), Fail(1, "was stopped"), Shutdown(1)]),
+        (1.9, []),
+        (0.1, [Signal(1, TERM)]),
+        (0.9, []),
+        (0.1, [Signal(1, KILL)]),
+        (KILL_S, [Fail(1, "could not be killed"), Forget(1), Show(State.STOPPED)]),
+    )
+
+
+def test_a_stop_ends_a_wait(life):
+    life.tell(Start())
+    crash(life, 1)
+    life.dialogue((Stop(), [Show(State.STOPPING), Show(State.STOPPED)]), (100, []))
+
+
+# --- reload ---------------------------------------------------------------------------------------------------
+
+
+def test_a_new_process_takes_over_when_it_is_ready_and_the_old_one_drains(running):
+    running.dialogue(
+        (Reload(), [Spawn(2)]),
+        (Greeted(2, "x"), [Greet(2)]),
+        (Heard(2, "register_tool"), []),
+        (Heard(2, "ready"), [Serve(2), Drain(1), Reloaded()]),
+        (20, []),
+        (Drained(1), [Shutdown(1)]),
+        (Drained(1), []),
+        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1)]),
+    )
+    assert running.machine.state is State.READY
+
+
+def test_an_old_process_does_not_drain_for_ever(running):
+    running.tell(Reload())
+    running.tell(Greeted(2, "x"))
+    running.tell(Heard(2, "ready"))
+    assert running.tick(DRAIN_S) == [Fail(1, "was replaced, and had not answered 30 s later"), Shutdown(1)]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_old_process_that_breaks_while_it_drains_costs_its_calls_only(running, replace):
+    running.tell(Reload())
+    running.tell(Greeted(2, "x"))
+    running.tell(Heard(2, "ready"))
+    running.dialogue(
+        (Exited(1, "broke"), [Fail(1, "broke"), Forget(1)]),
+        (Exited(2, "broke"), [Withdraw("broke"), Fail(2, "broke"), Forget(2), Show(State.RESTARTING, "broke")]),
+    )
+
+
+def test_a_new_process_that_fails_leaves_the_old_one(running):
+    running.dialogue(
+        (Reload(), [Spawn(2)]),
+        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), Reloaded("broke")]),
+    )
+    assert running.machine.state is State.READY
+    assert running.machine.wake_at is None
+
+
+def test_an_old_process_that_dies_during_a_reload_hands_over_at_once(running):
+    running.tell(Reload())
+    running.dialogue(
+        (Greeted(2, "x"), [Greet(2)]),
+        (Exited(1, "broke"), [Withdraw("broke"), Fail(1, "broke"), Forget(1), Show(State.STARTING), Serve(2)]),
+        (Heard(2, "ready"), [Show(State.READY), Reloaded()]),
+    )
+
+
+def test_an_old_process_that_dies_before_the_new_one_said_hello(running):
+    running.tell(Reload())
+    running.dialogue(
+        (Exited(1, "broke"), [Withdraw("broke"), Fail(1, "broke"), Forget(1), Show(State.STARTING)]),
+        (Greeted(2, "x"), [Greet(2), Serve(2)]),
+    )
+
+
+def test_a_second_reload_replaces_the_process_of_the_first(running):
+    running.dialogue(
+        (Reload(), [Spawn(2)]),
+        (Reload(), [Fail(2, "was replaced"), Shutdown(2), Spawn(3)]),
+        (Exited(2, "exited"), [Fail(2, "exited"), Forget(2)]),
+        (Greeted(3, "x"), [Greet(3)]),
+        (Heard(3, "ready"), [Serve(3), Drain(1), Reloaded()]),
+    )
+
+
+def test_by_replace_the_old_process_ends_first_and_what_it_offers_stays(running):
+    running.dialogue(
+        (Reload(replace=True), [Drain(1), Show(State.STARTING)]),
+        (Reload(replace=True), []),
+        (Drained(1), [Shutdown(1)]),
+        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1), Spawn(2)]),
+        (Greeted(2, "x"), [Greet(2), Serve(2)]),
+        (Heard(2, "ready"), [Show(State.READY), Reloaded()]),
+    )
+
+
+def test_by_replace_a_new_process_that_fails_is_tried_again(running):
+    running.tell(Reload(replace=True))
+    running.tell(Drained(1))
+    running.tell(Exited(1, "exited"))
+    shown = Show(State.RESTARTING, "broke")
+    assert running.tell(Exited(2, "broke")) == [
+        Fail(2, "broke"),
+        Forget(2),
+        Withdraw("broke"),
+        Reloaded("broke"),
+        shown,
+    ]
+
+
+def test_a_reload_before_hello_begins_again(life):
+    life.dialogue(
+        (Start(), [Show(State.STARTING), Spawn(1)]),
+        (Reload(), [Fail(1, "was replaced"), Shutdown(1), Spawn(2)]),
+        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1)]),
+    )
+
+
+def test_a_stop_ends_a_reload(running):
+    running.tell(Reload())
+    stopped = "was stopped"
+    assert running.tell(Stop()) == [
+        *[Withdraw(stopped), Reloaded(stopped), Show(State.STOPPING)],
+        *[Fail(1, stopped), Shutdown(1), Fail(2, stopped), Shutdown(2)],
+    ]
+    assert running.tell(Reload()) == [Reloaded("is being stopped")]
+
+
+# --- any order ------------------------------------------------------------------------------------------------
+
+reasons = st.sampled_from(["exited with code 1", "broke"])
+randoms = st.floats(0, 1, exclude_max=True)
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Keeps, from the actions alone, what a caller would know."""
+
+    def __init__(self):
+        super().__init__()
+        self.life = Life()
+        self.alive = {}
+        """Processes that are not forgotten, each with the last order that it got."""
+        self.gone = [0, 99_999]
+        self.greeted = set()
+        self.serving = None
+        self.offering = False
+        self.state = State.STOPPED
+        self.asked = 0
+        """Reloads without an answer."""
+        self.spawned = []
+
+    def tell(self, event, random=0.5):
+        for action in self.life.tell(event, random=random):
+            self.carry_out(action)
+
+    def carry_out(self, action):
+        match action:
+            case Spawn(key):
+                assert key not in self.spawned
+                assert self.state not in {State.STOPPED, State.STOPPING, State.PARKED}
+                self.spawned.append(key)
+                self.alive[key] = None
+            case Greet(key):
+                assert key in self.alive
+                assert key not in self.greeted
+                self.greeted.add(key)
+            case Serve(key):
+                assert key in self.greeted
+                assert self.alive[key] is None
+                self.serving, self.offering = key, True
+            case Withdraw(reason):
+                assert reason
+                assert self.offering
+                self.serving, self.offering = None, False
+            case Drain(key):
+                assert self.alive[key] is None
+                self.alive[key] = "drain"
+                self.serving = None if self.serving == key else self.serving
+            case Shutdown(key):
+                assert self.alive[key] in {None, "drain"}
+                assert key != self.serving
+                self.alive[key] = "shutdown"
+            case Signal(key, kill):
+                assert key != self.serving
+                if not kill:
+                    assert self.alive[key] == "shutdown"
+                assert self.alive[key] != "kill"
+                self.alive[key] = "kill" if kill else "term"
+            case Fail(key, reason):
+                assert key in self.alive
+                assert reason
+            case Forget(key):
+                del self.alive[key]
+                self.gone.append(key)
+                assert key != self.serving
+            case Show(state):
+                self.state = state
+            case Reloaded():
+                assert self.asked
+                self.asked = 0
+
+    def expect_nothing(self, event):
+        assert self.life.tell(event) == []
+
+    def pick(self, index, keys=None):
+        keys = sorted(self.alive if keys is None else keys)
+        return keys[index % len(keys)]
+
+    @rule()
+    def start(self):
+        self.tell(Start())
+
+    @rule()
+    def stop(self):
+        self.tell(Stop())
+
+    @rule(replace=st.booleans())
+    def reload(self, replace):
+        self.asked += 1
+        self.tell(Reload(replace))
+
+    @precondition(lambda self: self.alive)
+    @rule(index=st.integers(0, 9), name=st.sampled_from(["x", "x", "x", ""]))
+    def hello(self, index, name):
+        self.tell(Greeted(self.pick(index), name))
+
+    @precondition(lambda self: self.alive)
+    @rule(index=st.integers(0, 9), kind=st.sampled_from(["ready", "ready", "notify"]))
+    def frame(self, index, kind):
+        self.tell(Heard(self.pick(index), kind))
+
+    @precondition(lambda self: self.alive)
+    @rule(index=st.integers(0, 9), kind=st.sampled_from([Broke, Exited]), reason=reasons, random=randoms)
+    def end(self, index, kind, reason, random):
+        self.tell(kind(self.pick(index), reason), random)
+
+    @precondition(lambda self: self.alive)
+    @rule(index=st.integers(0, 9))
+    def output_ends(self, index):
+        self.tell(Closed(self.pick(index)))
+
+    @precondition(lambda self: "drain" in self.alive.values())
+    @rule(index=st.integers(0, 9))
+    def calls_end(self, index):
+        self.tell(Drained(self.pick(index, [key for key, order in self.alive.items() if order == "drain"])))
+
+    @precondition(lambda self: self.life.machine.wake_at is not None)
+    @rule(late=st.sampled_from([0, 0.1, 40]), random=randoms)
+    def time_passes(self, late, random):
+        self.life.now = max(self.life.now, self.life.machine.wake_at) + late
+        self.tell(Tick(), random)
+
+    # --- what comes late, twice or out of order ---
+
+    @rule(part=st.floats(0, 0.99))
+    def a_tick_comes_early(self, part):
+        due = self.life.machine.wake_at
+        if due is None or due > self.life.now:
+            self.life.now += 0 if due is None else (due - self.life.now) * part
+            self.expect_nothing(Tick())
+
+    @rule(index=st.integers(0, 30), reason=reasons)
+    def a_process_that_is_gone_speaks(self, index, reason):
+        key = self.gone[index % len(self.gone)]
+        for event in (
+            *[Greeted(key, "x"), Heard(key, "ready"), Closed(key)],
+            *[Broke(key, reason), Exited(key, reason), Drained(key)],
+        ):
+            self.expect_nothing(event)
+
+    @precondition(lambda self: {"shutdown", "term", "kill"} & set(self.alive.values()))
+    @rule(index=st.integers(0, 9), reason=reasons)
+    def a_process_that_was_told_to_go_speaks(self, index, reason):
+        told = [key for key, order in self.alive.items() if order in {"shutdown", "term", "kill"}]
+        key = self.pick(index, told)
+        for event in (Greeted(key, "x"), Heard(key, "ready"), Closed(key), Broke(key, reason), Drained(key)):
+            self.expect_nothing(event)
+
+    @precondition(lambda self: any(order != "drain" for order in self.alive.values()))
+    @rule(index=st.integers(0, 9))
+    def a_process_is_drained_that_does_not_drain(self, index):
+        self.expect_nothing(Drained(self.pick(index, [key for key, order in self.alive.items() if order != "drain"])))
+
+    # --- what holds at all times ---
+
+    @invariant()
+    def it_shows_its_state(self):
+        assert self.life.machine.state is self.state
+
+    @invariant()
+    def who_serves_is_alive_and_was_not_told_to_go(self):
+        assert self.serving is None or self.alive[self.serving] is None
+
+    @invariant()
+    def ready_means_served(self):
+        """Unless the one that serves broke a moment ago, and has not ended yet."""
+        if self.state is State.READY and self.serving is None:
+            assert self.alive
+
+    @invariant()
+    def it_rests_when_it_should(self):
+        if self.state in {State.STOPPED, State.PARKED}:
+            assert self.serving is None
+            assert not self.offering
+        if self.state is State.STOPPED:
+            assert not self.alive
+            assert self.life.machine.wake_at is None
+
+    @invariant()
+    def it_never_just_hangs(self):
+        """In every state that is no rest, something alive or a clock moves it on."""
+        if self.state in {State.STARTING, State.RESTARTING, State.STOPPING}:
+            assert self.life.machine.wake_at is not None
+
+    def teardown(self):
+        """Whatever came before: a stop is done after three seconds and the wait for SIGKILL, answered or not."""
+        self.stop()
+        assert not self.asked, "a reload was never answered"
+        end = self.life.now + STOP_S
+        while self.life.machine.wake_at is not None:
+            self.time_passes(0, 0.5)
+        assert self.life.now <= end + 1e-6
+        assert self.state is State.STOPPED
+        assert not self.alive
+
+
+def test_no_order_of_events_breaks_a_life():
+    thorough = settings(max_examples=300, stateful_step_count=50, deadline=None, report_multiple_bugs=False)
+    run_state_machine_as_test(AnyOrder, settings=thorough)

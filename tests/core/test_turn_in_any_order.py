@@ -1,0 +1,323 @@
+"""One run, told things late, twice and out of order by a caller that keeps its own books."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from zotd.core import retry
+from zotd.core.retry import Failure, ModelError
+from zotd.core.turn import (
+    Abort,
+    Begin,
+    Call,
+    Cancel,
+    CancelCalls,
+    Compact,
+    Compacted,
+    End,
+    Failed,
+    Finished,
+    Opened,
+    Replied,
+    Send,
+    Skip,
+    Start,
+    Turn,
+    Wait,
+    Waited,
+)
+
+failures = st.sampled_from([*sorted(retry.REPEATED) * 4, *[Failure.CONTEXT] * 8, *Failure])
+"""Mostly those that a run survives."""
+rarely = st.integers(0, 5).map(lambda number: number == 5)
+"""For what ends a run: most runs should live to see their second and third step."""
+randoms = st.floats(0, 1, exclude_max=True)
+answers = st.sampled_from(["opened", "replied", "failed", "waited", "compacted"])
+
+
+def answer(kind, attempt):
+    match kind:
+        case "opened":
+            return Opened(attempt)
+        case "replied":
+            return Replied(attempt, [Call("stale", parallel=True)], 0)
+        case "failed":
+            return Failed(attempt, ModelError(Failure.SERVER, "stale"), 0.5)
+        case "waited":
+            return Waited(attempt)
+        case _:
+            return Compacted(attempt)
+
+
+class Run(RuleBasedStateMachine):
+    """A caller that carries out every action, answers in any order, and sometimes twice, late or without being asked.
+
+    It keeps its own books of what it was told to do; the invariants are about those.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.asked: Send | Wait | Compact | None = None
+        """The action whose answer is due; `awaited()` where there must be one."""
+        self.opened = False
+        self.stale = [0]
+        """Attempts that were answered or cancelled."""
+        self.running = {}
+        """Calls that run, each with whether it may run beside others."""
+        self.promised = {}
+        """Every call of a reply: whether it may run beside others."""
+        self.closed = []
+        """Calls that finished or were skipped."""
+        self.steps = []
+        self.compactions = []
+        self.aborted = False
+        self.ends = []
+
+    @initialize(
+        max_steps=st.none() | st.integers(1, 4),
+        context=st.integers(0, 2),
+        compact_from=st.none() | st.integers(1, 3),
+        later=rarely,
+    )
+    def a_run(self, max_steps, context, compact_from, later):
+        self.max_steps = max_steps
+        self.turn = Turn(max_steps=max_steps, context=context, compact_from=compact_from)
+        if not later:
+            self.begin()
+
+    # --- carrying out ---
+
+    def tell(self, event):
+        over = bool(self.ends)
+        actions = self.turn.receive(event)
+        assert not (over and actions), "something came out of a run that is over"
+        for action in actions:
+            assert not self.ends, "something follows the end"
+            self.carry_out(action)
+        return actions
+
+    def expect_nothing(self, event):
+        assert self.tell(event) == []
+
+    def carry_out(self, action):
+        match action:
+            case Send() | Wait() | Compact():
+                assert not self.running, "the model is asked while calls run"
+                assert not self.aborted, "an aborted run goes on"
+                assert self.asked is None
+                assert action.attempt not in self.stale
+                self.asked, self.opened = action, False
+                self.note(action)
+            case Cancel(attempt):
+                assert self.awaited().attempt == attempt
+                self.settle()
+            case Start(calls):
+                self.start(calls)
+            case CancelCalls(calls):
+                assert sorted(calls) == sorted(self.running)
+            case Skip(call):
+                assert self.aborted
+                self.close(call)
+            case End():
+                self.end(action)
+
+    def note(self, action):
+        match action:
+            case Send(_, step, number):
+                if number == 1:
+                    self.steps.append(step)
+                assert step == self.steps[-1] == self.turn.step
+            case Compact():
+                self.compactions.append(self.turn.step)
+            case Wait(_, delay_s):
+                assert 0 <= delay_s <= retry.CAP_S
+
+    def start(self, calls):
+        assert calls
+        assert not self.running, "two batches run at once"
+        assert not self.aborted
+        assert self.asked is None
+        assert len(calls) == 1 or all(self.promised[call] for call in calls)
+        opened = [call for call in self.promised if call not in self.closed]
+        assert opened[: len(calls)] == list(calls), "not in the order of the model"
+        self.running = {call: self.promised[call] for call in calls}
+
+    def close(self, call):
+        assert call in self.promised
+        assert call not in self.closed
+        self.closed.append(call)
+
+    def end(self, end):
+        assert not self.running
+        assert self.asked is None
+        assert (end.stop == "aborted") == self.aborted
+        assert (end.error is not None) == (end.stop == "error")
+        self.ends.append(end)
+
+    def settle(self):
+        self.stale.append(self.awaited().attempt)
+        self.asked = None
+
+    def awaited(self):
+        """The Send, Wait or Compact whose answer is due."""
+        assert self.asked is not None
+        return self.asked
+
+    def due(self, kind):
+        return isinstance(self.asked, kind)
+
+    # --- what happens in good order ---
+
+    @precondition(lambda self: not self.steps and not self.compactions and not self.aborted)
+    @rule()
+    def begin(self):
+        self.tell(Begin())
+
+    @precondition(lambda self: self.due(Send) and not self.opened)
+    @rule()
+    def the_provider_opens(self):
+        self.opened = True
+        self.expect_nothing(Opened(self.awaited().attempt))
+
+    @precondition(lambda self: self.due(Send))
+    @rule(calls=st.lists(st.booleans(), min_size=1, max_size=5), last=rarely, context=st.integers(0, 3))
+    def the_model_replies(self, calls, last, context):
+        calls = [] if last else calls
+        known = len(self.promised)
+        named = [Call(f"c{known + index}", parallel) for index, parallel in enumerate(calls)]
+        self.promised |= {call.id: call.parallel for call in named}
+        attempt = self.awaited().attempt
+        self.settle()
+        [action] = self.tell(Replied(attempt, named, context))
+        assert isinstance(action, Start if named else End)
+
+    @precondition(lambda self: self.due(Send))
+    @rule(failure=failures, random=randoms)
+    def the_request_fails(self, failure, random):
+        sent, opened = self.awaited(), self.opened
+        error = ModelError(failure, "it failed")
+        delay = None if opened else retry.delay_s(error, sent.number, random)
+        summarise = failure is Failure.CONTEXT and not opened and sent.step not in self.compactions
+        self.settle()
+        [action] = self.tell(Failed(sent.attempt, error, random))
+        match action:
+            case Compact():
+                assert summarise
+            case Wait(_, delay_s, number, reason):
+                assert (delay_s, number, reason) == (delay, sent.number, "it failed")
+            case _:
+                assert delay is None
+                assert not summarise
+                assert action == End("error", open_step=True, error="it failed")
+
+    @precondition(lambda self: self.due(Wait))
+    @rule()
+    def the_wait_is_over(self):
+        attempt, number = self.awaited().attempt, self.awaited().number
+        self.settle()
+        [action] = self.tell(Waited(attempt))
+        assert (action.step, action.number) == (self.steps[-1], number + 1)
+
+    @precondition(lambda self: self.due(Compact))
+    @rule(fails=rarely)
+    def the_summary_comes(self, fails):
+        attempt = self.awaited().attempt
+        self.settle()
+        [action] = self.tell(Compacted(attempt, "no summary" if fails else None))
+        assert isinstance(action, End if fails else Send)
+
+    @precondition(lambda self: self.running)
+    @rule(pick=st.integers(0, 4))
+    def a_call_finishes(self, pick):
+        call = list(self.running)[pick % len(self.running)]
+        del self.running[call]
+        self.close(call)
+        last = not self.running
+        assert bool(self.tell(Finished(call))) == last
+
+    @rule(really=rarely)
+    def somebody_aborts(self, really):
+        if not really:
+            return
+        before, self.aborted = self.aborted, self.aborted or not self.ends
+        actions = self.tell(Abort())
+        assert not (before and actions), "a second abort does something"
+        assert self.running or self.ends, "an abort with nothing to wait for does not end the run"
+
+    # --- what comes late, twice or out of order ---
+
+    @precondition(lambda self: self.steps or self.compactions or self.ends)
+    @rule()
+    def it_begins_again(self):
+        self.expect_nothing(Begin())
+
+    @rule(kind=answers, pick=st.integers(0, 20))
+    def an_answer_comes_late_or_twice(self, kind, pick):
+        self.expect_nothing(answer(kind, self.stale[pick % len(self.stale)]))
+
+    @rule(kind=answers, ahead=st.integers(1, 3))
+    def an_answer_comes_that_nobody_asked_for(self, kind, ahead):
+        newest = max([*self.stale, self.awaited().attempt if self.asked else 0])
+        self.expect_nothing(answer(kind, newest + ahead))
+
+    @precondition(lambda self: self.opened and self.due(Send))
+    @rule()
+    def the_provider_opens_twice(self):
+        self.expect_nothing(Opened(self.awaited().attempt))
+
+    @rule()
+    def an_unknown_call_finishes(self):
+        self.expect_nothing(Finished("nobody"))
+
+    @precondition(lambda self: len(self.promised) > len(self.running))
+    @rule(pick=st.integers(0, 20))
+    def a_call_finishes_that_does_not_run(self, pick):
+        others = [call for call in self.promised if call not in self.running]
+        self.expect_nothing(Finished(others[pick % len(others)]))
+
+    # --- what holds at all times ---
+
+    @invariant()
+    def at_most_one_end(self):
+        assert len(self.ends) <= 1
+
+    @invariant()
+    def steps_rise_by_one_up_to_the_limit(self):
+        assert self.steps == list(range(1, len(self.steps) + 1))
+        assert self.max_steps is None or len(self.steps) <= self.max_steps
+
+    @invariant()
+    def a_step_is_summarised_once(self):
+        assert len(self.compactions) == len(set(self.compactions))
+
+    @invariant()
+    def it_awaits_what_it_asked_for(self):
+        assert self.turn.awaited == (self.awaited().attempt if self.asked else None)
+
+    @invariant()
+    def at_the_end_every_call_is_answered(self):
+        assert not self.ends or sorted(self.closed) == sorted(self.promised)
+
+    def teardown(self):
+        """Whatever came before: an abort and the results of what runs end it."""
+        if not hasattr(self, "turn"):
+            return
+        self.somebody_aborts(really=True)
+        while self.running:
+            self.a_call_finishes(0)
+        assert len(self.ends) == 1
+        self.at_the_end_every_call_is_answered()
+
+
+@pytest.mark.timeout(120)  # a failing example takes a minute to shrink; a passing run takes seconds
+def test_no_order_of_events_breaks_a_run():
+    thorough = settings(max_examples=250, stateful_step_count=50, deadline=None, report_multiple_bugs=False)
+    run_state_machine_as_test(Run, settings=thorough)

@@ -1,0 +1,164 @@
+"""The words of `core.supervision`: what it hears about an extension, what it orders, what people see.
+
+Reasons are written to go on from the extension's name: "exited with code 3", "said no hello within 5 s".
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class State(StrEnum):
+    """What people see of an extension."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    """It crashed and waits for its next try."""
+    PARKED = "parked"
+    """It crashed too often; only a reload starts it again."""
+    STOPPING = "stopping"
+
+
+# --- inputs ---------------------------------------------------------------------------------------------------
+
+
+class Start(Struct, frozen=True):
+    """It should run."""
+
+
+class Stop(Struct, frozen=True):
+    """It should not."""
+
+
+class Reload(Struct, frozen=True):
+    """A new process should take over; answered by `Reloaded`.
+
+    `replace`: the old process ends before the new one starts.
+    """
+
+    replace: bool = False
+
+
+class Greeted(Struct, frozen=True):
+    """The process said `hello`."""
+
+    process: int
+    name: str
+
+
+class Heard(Struct, frozen=True):
+    """The process sent another frame, of this type."""
+
+    process: int
+    type: str
+
+
+class Closed(Struct, frozen=True):
+    """The process has closed its stdout."""
+
+    process: int
+
+
+class Broke(Struct, frozen=True):
+    """The process cannot be talked to any more; `reason` goes on from its name."""
+
+    process: int
+    reason: str
+
+
+class Exited(Struct, frozen=True):
+    """The process has ended, or could not be started; `reason` goes on from its name."""
+
+    process: int
+    reason: str
+
+
+class Drained(Struct, frozen=True):
+    """The last call of a draining process has ended."""
+
+    process: int
+
+
+class Tick(Struct, frozen=True):
+    """Time has passed."""
+
+
+FromProcess = Greeted | Heard | Closed | Broke | Exited | Drained
+
+Input = Start | Stop | Reload | Tick | FromProcess
+
+# --- actions --------------------------------------------------------------------------------------------------
+
+
+class Spawn(Struct, frozen=True):
+    """Start a process; tell Exited if that fails."""
+
+    process: int
+
+
+class Greet(Struct, frozen=True):
+    """Write `hello_ack`."""
+
+    process: int
+
+
+class Serve(Struct, frozen=True):
+    """What this process registers is offered, and new calls go to it."""
+
+    process: int
+
+
+class Withdraw(Struct, frozen=True):
+    """The extension offers nothing, and nobody serves."""
+
+    reason: str
+
+
+class Fail(Struct, frozen=True):
+    """The process's calls in flight end with this reason."""
+
+    process: int
+    reason: str
+
+
+class Drain(Struct, frozen=True):
+    """New calls do not go to this process; tell Drained when the last one has ended, which may be now."""
+
+    process: int
+
+
+class Shutdown(Struct, frozen=True):
+    """Write `shutdown` and close the process's stdin."""
+
+    process: int
+
+
+class Signal(Struct, frozen=True):
+    """Send the process's group SIGTERM, or SIGKILL."""
+
+    process: int
+    kill: bool
+
+
+class Forget(Struct, frozen=True):
+    """Nothing more is expected of this process."""
+
+    process: int
+
+
+class Show(Struct, frozen=True):
+    """The state has changed; `reason` goes on from the extension's name."""
+
+    state: State
+    reason: str = ""
+
+
+class Reloaded(Struct, frozen=True):
+    """All reloads asked for so far are done; `error` goes on from the extension's name."""
+
+    error: str | None = None
+
+
+Action = Spawn | Greet | Serve | Withdraw | Fail | Drain | Shutdown | Signal | Forget | Show | Reloaded

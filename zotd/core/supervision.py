@@ -1,0 +1,393 @@
+r"""One extension's life, as a state machine without I/O and without a clock.
+
+    stopped -> starting -> ready -> (crash) restarting -> starting ...     five crashes in three minutes -> parked
+                  \__________\__________________\________ stop -> stopping -> stopped
+
+It commands processes, each with a number that is never used again:
+
+    greeting -> settling -> ready -> draining -> leaving -> terminated -> killed
+     (hello)     (ready)             (reload)   (shutdown)   (SIGTERM)   (SIGKILL)
+
+`receive(input, now, random)` returns what the caller has to do, in order; at `wake_at` it wants a `Tick`. Whatever
+comes from a process that is not expected any more, a tick that comes early, a word said twice: changes nothing.
+
+Source: `spec/extension-protocol.md` 3.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from zotd.core import life
+from zotd.core.life import State
+
+HELLO_S = 5.0
+"""From the spawn to `hello`: a cold Node on a busy disk needs two."""
+
+QUIET_S = 0.25
+"""Silence after which an extension that never says `ready` counts as ready, as in the original."""
+
+READY_S = 10.0
+"""From the spawn to ready, for one that never says it and never falls silent."""
+
+LEAVE_S = 2.0
+"""From `shutdown` to SIGTERM."""
+
+TERM_S = 1.0
+"""From SIGTERM to SIGKILL."""
+
+KILL_S = 0.3
+"""From SIGKILL to giving up: only a process that hangs in the kernel is still there. All in all 3.3 s."""
+
+EXIT_S = 0.05
+"""From the end of the output to the exit that should follow, and which has the better reason."""
+
+DRAIN_S = 30.0
+"""How long a process that was replaced may finish its calls."""
+
+BACKOFF_S = 0.5
+"""Wait after the first crash; it doubles with each."""
+
+BACKOFF_CAP_S = 30.0
+
+JITTER = 0.2
+"""Each wait is moved by up to this part of itself, so that extensions that fell together do not rise together."""
+
+CRASHES = 5
+"""So many crashes within `CRASHES_IN_S` park it."""
+
+CRASHES_IN_S = 180.0
+
+STABLE_S = 10.0
+"""A life of this length resets the count."""
+
+
+class Phase(StrEnum):
+    """How far a process is."""
+
+    GREETING = "greeting"
+    SETTLING = "settling"
+    READY = "ready"
+    CLOSED = "closed"
+    DRAINING = "draining"
+    LEAVING = "leaving"
+    TERMINATED = "terminated"
+    KILLED = "killed"
+
+
+ENDING = frozenset({Phase.LEAVING, Phase.TERMINATED, Phase.KILLED})
+"""Phases in which only the exit matters."""
+
+
+@dataclass(slots=True)
+class _Process:
+    started: float
+    deadline: float | None
+    phase: Phase = Phase.GREETING
+    is_dismissed: bool = False
+    """It was told to go, so its end is no crash."""
+    cause: str | None = None
+    """Why it was killed."""
+
+
+class Supervision:
+    """The machine of one extension; begins as `stopped`."""
+
+    def __init__(self) -> None:
+        self._state = State.STOPPED
+        self._processes: dict[int, _Process] = {}
+        self._newest = 0
+        self._current: int | None = None
+        """The process that serves, or will; in a reload by `replace` the one that has to go first."""
+        self._next: int | None = None
+        """The one that a reload has started beside it."""
+        self._serving: int | None = None
+        self._is_offering = False
+        """Something is offered; in a reload by `replace` also while nobody serves."""
+        self._is_replacing = False
+        self._is_reloading = False
+        self._crashes: list[float] = []
+        self._restart_at: float | None = None
+        self._now = 0.0
+        self._random = 0.5
+        self._actions: list[life.Action] = []
+
+    @property
+    def state(self) -> State:
+        """What people see."""
+        return self._state
+
+    @property
+    def wake_at(self) -> float | None:
+        """When a `Tick` is due; None: not before something else happens."""
+        deadlines = [one.deadline for one in self._processes.values() if one.deadline is not None]
+        if self._restart_at is not None:
+            deadlines.append(self._restart_at)
+        return min(deadlines, default=None)
+
+    def receive(self, event: life.Input, *, now: float, random: float) -> list[life.Action]:
+        """What follows from `event`, in order.
+
+        `now`: seconds on a clock that never goes back; `random` lies in [0, 1).
+        """
+        self._now, self._random = now, random
+        self._actions = []
+        match event:
+            case life.Start():
+                self._start()
+            case life.Stop():
+                self._stop()
+            case life.Reload(replace):
+                self._reload(replace=replace)
+            case life.Tick():
+                self._tick()
+            case (
+                life.Greeted(key)
+                | life.Heard(key)
+                | life.Closed(key)
+                | life.Broke(key)
+                | life.Exited(key)
+                | life.Drained(key)
+            ):
+                process = self._processes.get(key)
+                if process is not None:
+                    self._from_process(key, process, event)
+        return self._actions
+
+    # --- what is wanted ---------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self._state in {State.STOPPED, State.PARKED}:
+            self._crashes.clear()
+            self._begin()
+
+    def _stop(self) -> None:
+        if self._state in {State.STOPPED, State.STOPPING}:
+            return
+        self._restart_at = None
+        self._is_replacing = False
+        self._current = self._next = None
+        self._withdraw("was stopped")
+        self._end_reload("was stopped")
+        self._show(State.STOPPING)
+        for key in list(self._processes):
+            self._dismiss(key, "was stopped")
+        self._settle_stop()
+
+    def _reload(self, *, replace: bool) -> None:
+        if self._state is State.STOPPING:
+            self._do(life.Reloaded("is being stopped"))
+            return
+        self._is_reloading = True
+        self._crashes.clear()
+        if self._next is not None:
+            self._dismiss(self._next, "was replaced")
+            self._next = None
+        if self._is_replacing:
+            return  # the process that comes next is new enough
+        if self._current is None:
+            self._begin()
+        elif self._serving is None:
+            self._dismiss(self._current, "was replaced")
+            self._begin()
+        elif replace:
+            self._is_replacing = True
+            self._drain(self._current)
+            self._show(State.STARTING)
+        else:
+            self._next = self._spawn()
+
+    # --- what processes do ------------------------------------------------------------------------------------
+
+    def _from_process(self, key: int, process: _Process, event: life.FromProcess) -> None:
+        match event:
+            case life.Exited(_, reason):
+                self._gone(key, process, process.cause or reason)
+            case _ if process.phase in ENDING:
+                return
+            case life.Greeted(_, name):
+                self._greeted(key, process, name)
+            case life.Heard(_, kind):
+                self._heard(key, process, kind)
+            case life.Closed():
+                if process.phase is not Phase.CLOSED:
+                    process.phase, process.deadline = Phase.CLOSED, self._now + EXIT_S
+            case life.Broke(_, reason):
+                self._break(key, process, reason)
+            case life.Drained():
+                if process.phase is Phase.DRAINING:
+                    self._leave(key, process)
+
+    def _greeted(self, key: int, process: _Process, name: str) -> None:
+        if process.phase is not Phase.GREETING:
+            self._heard(key, process, "hello")
+            return
+        if not name:
+            self._break(key, process, "said hello without a name")
+            return
+        process.phase = Phase.SETTLING
+        process.deadline = self._now + QUIET_S
+        self._do(life.Greet(key))
+        if key == self._current:
+            self._serve(key)
+
+    def _heard(self, key: int, process: _Process, kind: str) -> None:
+        if process.phase is Phase.GREETING:
+            self._break(key, process, f"began with `{kind}` instead of `hello`")
+        elif process.phase is Phase.SETTLING and kind == "ready":
+            self._ready(key, process)
+        elif process.phase is Phase.SETTLING:
+            process.deadline = min(self._now + QUIET_S, process.started + READY_S)
+
+    def _ready(self, key: int, process: _Process) -> None:
+        process.phase, process.deadline = Phase.READY, None
+        old = self._current
+        if key == self._next:
+            self._current, self._next = key, None
+            self._serve(key)
+            if old is not None:
+                self._drain(old)
+        self._show(State.READY)
+        self._end_reload(None)
+
+    def _break(self, key: int, process: _Process, reason: str) -> None:
+        """End it at once: it does not keep to the protocol."""
+        process.cause = reason
+        if key == self._serving:
+            self._withdraw(reason)
+        self._do(life.Fail(key, reason))
+        self._kill(key, process)
+
+    def _gone(self, key: int, process: _Process, reason: str) -> None:
+        del self._processes[key]
+        if key == self._serving:
+            self._withdraw(reason)
+        self._do(life.Fail(key, reason))
+        self._do(life.Forget(key))
+        if key == self._current and self._is_replacing:
+            self._is_replacing = False
+            self._current = self._spawn()
+        elif process.is_dismissed:
+            self._settle_stop()
+        elif key == self._next:
+            self._next = None
+            self._end_reload(reason)
+        elif key == self._current:
+            self._crashed(process, reason)
+
+    def _crashed(self, process: _Process, reason: str) -> None:
+        self._current = None
+        if self._next is not None:
+            self._promote(self._next)
+            return
+        self._withdraw(reason)  # what was still offered for the process that should have come by `replace`
+        self._end_reload(reason)
+        if self._now - process.started >= STABLE_S:
+            self._crashes.clear()
+        self._crashes = [when for when in self._crashes if self._now - when < CRASHES_IN_S] + [self._now]
+        if len(self._crashes) >= CRASHES:
+            self._show(State.PARKED, f"{reason}; that was crash number {CRASHES} in a row, so it is left alone")
+            return
+        planned = min(BACKOFF_CAP_S, BACKOFF_S * 2.0 ** (len(self._crashes) - 1))
+        self._restart_at = self._now + planned * (1 + JITTER * (2 * self._random - 1))
+        self._show(State.RESTARTING, reason)
+
+    def _promote(self, key: int) -> None:
+        """The process that should have taken over is the only one left."""
+        self._current, self._next = key, None
+        self._show(State.STARTING)
+        if self._processes[key].phase is Phase.SETTLING:
+            self._serve(key)
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        for key, process in list(self._processes.items()):
+            if process.deadline is not None and process.deadline <= self._now:
+                self._overdue(key, process)
+        if self._restart_at is not None and self._restart_at <= self._now:
+            self._begin()
+
+    def _overdue(self, key: int, process: _Process) -> None:
+        match process.phase:
+            case Phase.GREETING:
+                self._break(key, process, f"said no hello within {HELLO_S:g} s")
+            case Phase.SETTLING | Phase.READY:
+                self._ready(key, process)
+            case Phase.CLOSED:
+                self._break(key, process, "closed its stdout without exiting")
+            case Phase.DRAINING:
+                self._do(life.Fail(key, f"was replaced, and had not answered {DRAIN_S:g} s later"))
+                self._leave(key, process)
+            case Phase.LEAVING:
+                process.phase, process.deadline = Phase.TERMINATED, self._now + TERM_S
+                self._do(life.Signal(key, kill=False))
+            case Phase.TERMINATED:
+                self._kill(key, process)
+            case Phase.KILLED:
+                self._gone(key, process, process.cause or "could not be killed")
+
+    # --- steps ------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._restart_at = None
+        self._show(State.STARTING)
+        self._current = self._spawn()
+
+    def _spawn(self) -> int:
+        self._newest += 1
+        self._processes[self._newest] = _Process(self._now, self._now + HELLO_S)
+        self._do(life.Spawn(self._newest))
+        return self._newest
+
+    def _serve(self, key: int) -> None:
+        self._serving, self._is_offering = key, True
+        self._do(life.Serve(key))
+
+    def _withdraw(self, reason: str) -> None:
+        self._serving = None
+        if self._is_offering:
+            self._is_offering = False
+            self._do(life.Withdraw(reason))
+
+    def _drain(self, key: int) -> None:
+        process = self._processes[key]
+        if self._serving == key:
+            self._serving = None
+        process.is_dismissed = True
+        if process.phase in ENDING:
+            return  # it broke just before
+        process.phase, process.deadline = Phase.DRAINING, self._now + DRAIN_S
+        self._do(life.Drain(key))
+
+    def _dismiss(self, key: int, reason: str) -> None:
+        """It goes, whatever it does."""
+        process = self._processes[key]
+        process.is_dismissed = True
+        if process.phase not in ENDING:
+            self._do(life.Fail(key, reason))
+            self._leave(key, process)
+
+    def _leave(self, key: int, process: _Process) -> None:
+        process.phase, process.deadline = Phase.LEAVING, self._now + LEAVE_S
+        self._do(life.Shutdown(key))
+
+    def _kill(self, key: int, process: _Process) -> None:
+        process.phase, process.deadline = Phase.KILLED, self._now + KILL_S
+        self._do(life.Signal(key, kill=True))
+
+    def _settle_stop(self) -> None:
+        if self._state is State.STOPPING and not self._processes:
+            self._show(State.STOPPED)
+
+    def _end_reload(self, error: str | None) -> None:
+        if self._is_reloading:
+            self._is_reloading = False
+            self._do(life.Reloaded(error))
+
+    def _show(self, state: State, reason: str = "") -> None:
+        if state is not self._state or reason:
+            self._state = state
+            self._do(life.Show(state, reason))
+
+    def _do(self, action: life.Action) -> None:
+        self._actions.append(action)

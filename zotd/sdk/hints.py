@@ -1,0 +1,194 @@
+"""The shapes of type hints, and the parameters of functions.
+
+Parameters are read from the code object: `inspect`, which would do it too, costs every extension about 10 ms at start.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Annotated, Literal, Union
+
+from .shapes import (
+    ANYTHING,
+    JSON_SCALARS,
+    NULL,
+    SCALARS,
+    Array,
+    Choice,
+    Described,
+    Either,
+    Field,
+    FixedArray,
+    Record,
+    Shape,
+    Table,
+)
+
+Function = Callable[..., object]
+
+VARARGS, VARKEYWORDS, COROUTINE = 0x04, 0x08, 0x80
+"""Bits of `co_flags`, documented with the module `inspect`."""
+
+UNIONS = (Union, getattr(types, "UnionType", Union))
+"""`Union[X, Y]` and, from Python 3.10, `X | Y`."""
+REQUIRED = getattr(typing, "Required", None)
+NOT_REQUIRED = getattr(typing, "NotRequired", None)
+"""Marks on the fields of a TypedDict, from Python 3.11."""
+
+
+def parameters(function: Function) -> Record:
+    """The parameters of a function that is called with named arguments, in their order.
+
+    Raises:
+        TypeError: it takes `*args`, `**kwargs` or positional-only parameters, or is no Python function.
+    """
+    plain, bound = _unwrap(function)
+    code = plain.__code__
+    if code.co_flags & (VARARGS | VARKEYWORDS):
+        raise TypeError(f"{plain.__name__}() takes *args or **kwargs, but a tool's parameters must each have a name")
+    if code.co_posonlyargcount > bound:
+        raise TypeError(f"{plain.__name__}() has positional-only parameters, but a tool is called with named arguments")
+    names = code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount]
+    positional = plain.__defaults__ or ()
+    defaults = dict(zip(code.co_varnames[code.co_argcount - len(positional) : code.co_argcount], positional))
+    defaults.update(plain.__kwdefaults__ or {})
+    hints = getattr(plain, "__annotations__", {})
+    return Record([_parameter(name, hints.get(name, object), plain.__globals__, defaults) for name in names])
+
+
+def is_coroutine_function(function: Function) -> bool:
+    """Whether calling it gives a coroutine for certain; a plain function may still return an awaitable."""
+    function = getattr(function, "__func__", function)
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & COROUTINE)
+
+
+def shape_of(hint: object) -> Shape:
+    """What JSON a hint accepts; anything for a hint that is not known."""
+    return _shape(hint, ())
+
+
+def _unwrap(function: Function) -> tuple[types.FunctionType, int]:
+    """The function as its author wrote it, and the number of its leading parameters that are already bound."""
+    bound = 0
+    while True:
+        if isinstance(function, types.MethodType):
+            function, bound = function.__func__, 1
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif isinstance(function, types.FunctionType):
+            return function, bound
+        else:
+            raise TypeError(f"{function!r} is no Python function; wrap it in one")
+
+
+def _parameter(name: str, hint: object, names: Mapping[str, object], defaults: Mapping[str, object]) -> Field:
+    shape = _shape(_evaluate(hint, names), ())
+    if name not in defaults:
+        return Field(name, shape, required=True)
+    field = Field(name, shape, required=False, default=defaults[name])
+    if defaults[name] is None and not field.accepts_null():
+        # `city: str = None`: a model that reads the default may well send it.
+        return field._replace(shape=Either([shape, NULL]))
+    return field
+
+
+def _evaluate(hint: object, names: Mapping[str, object]) -> object:
+    """A hint with its forward references resolved; `object`, which accepts anything, where that fails.
+
+    One hint at a time, so that one that cannot be resolved (`X | None` as text on Python 3.9) spoils no other.
+    """
+    holder = types.SimpleNamespace(__annotations__={"hint": hint})
+    try:
+        return typing.get_type_hints(holder, dict(names), include_extras=True)["hint"]
+    except Exception:  # noqa: BLE001  the text of a hint is foreign code and may raise anything
+        return object
+
+
+def _shape(hint: object, inside: tuple[object, ...]) -> Shape:
+    """`inside` are the records that are being read, so that one that contains itself ends."""
+    if hint is None:
+        return NULL
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        text = next((note for note in args[1:] if isinstance(note, str)), None)
+        shape = _shape(args[0], inside)
+        return shape if text is None else Described(shape, text)
+    if origin in UNIONS:
+        return Either([_shape(arg, inside) for arg in args])
+    if origin is Literal:
+        return Choice([(arg, arg) for arg in args])
+    if isinstance(hint, type) and origin is None:
+        return _class_shape(hint, inside)
+    return _generic_shape(origin, args, inside)
+
+
+def _class_shape(hint: type, inside: tuple[object, ...]) -> Shape:
+    if hint in SCALARS:
+        return SCALARS[hint]
+    if hint in {list, dict, tuple}:
+        return _generic_shape(hint, (), inside)
+    if issubclass(hint, Enum):
+        plain = all(type(member.value) in JSON_SCALARS for member in hint)
+        return Choice([(member.value if plain else member.name, member) for member in hint])
+    if hint in inside:
+        return ANYTHING
+    if hasattr(hint, "__required_keys__"):
+        return Record(_typed_dict_fields(hint, (*inside, hint)))
+    if hasattr(hint, "__dataclass_fields__"):
+        return Record(_dataclass_fields(hint, (*inside, hint)), make=hint)
+    return ANYTHING
+
+
+def _generic_shape(origin: object, args: tuple[object, ...], inside: tuple[object, ...]) -> Shape:
+    shapes = [_shape(arg, inside) for arg in args if arg is not Ellipsis]
+    if origin is list:
+        return Array(shapes[0] if shapes else ANYTHING)
+    if origin is dict:
+        return Table(shapes[1] if len(shapes) > 1 else ANYTHING)
+    if origin is tuple:
+        if not args or args[-1] is Ellipsis:
+            return Array(shapes[0] if shapes else ANYTHING, make=tuple)
+        return FixedArray(shapes)
+    return ANYTHING
+
+
+def _typed_dict_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
+    fields = []
+    for name, member in _class_hints(hint).items():
+        required = name in getattr(hint, "__required_keys__", ())
+        # With `from __future__ import annotations` the marks are text when the class is made, and the keys are wrong.
+        mark = typing.get_origin(member)
+        if mark is not None and mark in {REQUIRED, NOT_REQUIRED}:
+            required, member = mark is REQUIRED, typing.get_args(member)[0]  # noqa: PLW2901  the mark is taken off
+        fields.append(Field(name, _shape(member, inside), required=required, default=...))
+    return fields
+
+
+def _dataclass_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
+    dataclasses = sys.modules["dataclasses"]  # loaded, for somebody made a dataclass
+    hints = _class_hints(hint)
+    missing = dataclasses.MISSING
+    return [
+        Field(
+            field.name,
+            _shape(hints.get(field.name, object), inside),
+            required=field.default is missing and field.default_factory is missing,
+            default=... if field.default is missing else field.default,
+        )
+        for field in dataclasses.fields(hint)
+        if field.init
+    ]
+
+
+def _class_hints(hint: type) -> dict[str, object]:
+    """The hints of a class and its bases; of those that cannot be resolved, `object`."""
+    hints: dict[str, object] = {}
+    for base in reversed(hint.__mro__):
+        names = {**vars(sys.modules.get(base.__module__, types)), **vars(base)}
+        for name, text in base.__dict__.get("__annotations__", {}).items():
+            hints[name] = _evaluate(text, names)
+    return hints

@@ -1,0 +1,106 @@
+"""The line to the host: one JSON object per line, on the standard streams of the process.
+
+The protocol owns stdin and stdout, but everything in the process may touch them: a forgotten `print`, a child that
+inherits them. So `open` moves the protocol to descriptors of its own that no child inherits, and puts stderr where
+stdout was and an empty file where stdin was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+
+Frame = dict[str, object]
+
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""The longest line that the host reads (section 1 of the protocol); a longer one is lost to the call it answers."""
+
+
+class Oversized(ValueError):
+    """A frame is longer than the host would read; it was not sent."""
+
+
+def log(text: str) -> None:
+    """One line in the extension's log, which is its stderr."""
+    if sys.stderr is not None:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+class HostPipe:
+    """Frames from and to the host. `send` may be called by any thread at any time, `frames` by one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._backlog: list[bytes] = []
+        self._input = self._output = -1
+
+    def open(self, hello: Mapping[str, object]) -> None:
+        """Take stdin and stdout, send `hello`, and after it what was sent before."""
+        self._input, self._output = os.dup(0), os.dup(1)
+        with open(os.devnull, "r+b", buffering=0) as nothing:  # noqa: PTH123  pathlib would cost 5 ms at start
+            os.dup2(nothing.fileno(), 0)
+            os.dup2(2 if sys.stderr is not None else nothing.fileno(), 1)
+        # What the author has printed so far still sits in the buffer: it now goes where it belongs.
+        sys.stdout.flush()
+        sys.stdout = sys.stderr
+        with self._lock:
+            self._write(b"".join([encode(hello), *self._backlog]))
+
+    def send(self, frame: Mapping[str, object]) -> None:
+        """Send a frame; before `open`, keep it for then. A host that is gone gets nothing, without an error.
+
+        Raises:
+            TypeError, ValueError: the frame holds something that JSON has no word for.
+            Oversized: it is longer than the host reads.
+        """
+        line = encode(frame)
+        with self._lock:
+            if self._output < 0:
+                self._backlog.append(line)
+            else:
+                self._write(line)
+
+    def frames(self) -> Iterator[Frame]:
+        """What the host sends, until it closes the pipe. A line that is no JSON object is logged and skipped."""
+        # Binary: only LF ends a line, for text files also split at characters that may stand in a JSON string.
+        with open(self._input, "rb") as lines:  # noqa: PTH123  of a descriptor
+            for line in lines:
+                try:
+                    frame = json.loads(line)
+                except ValueError:
+                    frame = None
+                if isinstance(frame, dict):
+                    yield frame
+                elif line.strip():
+                    log(f"skipped a line from the host that is no JSON object: {line[:200]!r}")
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._output, view) :]
+        except BrokenPipeError:
+            return  # the end of stdin, which follows, ends the process
+
+
+def encode(frame: Mapping[str, object]) -> bytes:
+    """One line. Lone surrogates (names of files that are no UTF-8) become `?`: no JSON reader would take them."""
+    text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+    line = text.encode("utf-8", "replace") + b"\n"
+    if len(line) > MAX_LINE_BYTES:
+        raise Oversized(f"result over {MAX_LINE_BYTES // 1024 // 1024} MiB")
+    return line
+
+
+def _plain(value: object) -> object:
+    """The fields of a dataclass, the value of an Enum: what authors return beside plain JSON."""
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if fields is not None:
+        return {name: getattr(value, name) for name in fields}
+    if hasattr(type(value), "__members__"):
+        return getattr(value, "value")  # noqa: B009  no type has told that it is there
+    raise TypeError(f"{type(value).__name__} is no JSON value")
