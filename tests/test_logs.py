@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-import subprocess
-import sys
 import re
 import stat
+import subprocess
+import sys
 import warnings
 
 import pytest

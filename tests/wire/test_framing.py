@@ -39,6 +39,10 @@ def test_empty_lines_are_dropped(empty):
     assert read(empty, b"x\n", empty, b"y") == [b"x", b"y"]
 
 
+def test_a_line_of_blanks_is_a_line():
+    assert read(b" \n\t\n\r\r\n") == [b" ", b"\t", b"\r\r"]
+
+
 def test_a_carriage_return_is_left_to_the_decoder():
     assert read(b"{}\r\n[]\r\n") == [b"{}\r", b"[]\r"]
 

@@ -36,6 +36,8 @@ class Settings(Frozen, frozen=True, kw_only=True):
     max_steps: int | None = None
     extensions: list[str] = []
     no_ext: bool = False
+    own_key: bool = False
+    """It was given a key of its own (`--api-key`), and never uses another one."""
 
 
 class Input(Record, tag="input", frozen=True, kw_only=True):

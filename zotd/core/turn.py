@@ -131,7 +131,8 @@ class Skip(Struct, frozen=True):
 class End(Struct, frozen=True):
     """The run is over. `stop` is `end_turn`, `error` or `aborted`.
 
-    `open_step`: the last step has no `turn_end` yet. `error` is for people.
+    `open_step`: a `turn_end` has to say so, because the last step has none yet or the run was aborted. `error` is for
+    people.
     """
 
     stop: str
@@ -198,7 +199,7 @@ class Turn:
                 return self._send()
             case Compacted(_, error):
                 if error is not None:
-                    return self._end("error", error=error)
+                    return self._end("error", error=error, open_step=self._number > 0)
                 return self._send()
 
     def _next_step(self) -> list[Action]:

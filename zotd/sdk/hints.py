@@ -5,6 +5,7 @@ Parameters are read from the code object: `inspect`, which would do it too, cost
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 import typing
@@ -52,16 +53,35 @@ def parameters(function: Function) -> Record:
         raise TypeError(f"{plain.__name__}() takes *args or **kwargs, but a tool's parameters must each have a name")
     if code.co_posonlyargcount > bound:
         raise TypeError(f"{plain.__name__}() has positional-only parameters, but a tool is called with named arguments")
-    names = code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount]
     positional = plain.__defaults__ or ()
     defaults = dict(zip(code.co_varnames[code.co_argcount - len(positional) : code.co_argcount], positional))
     defaults.update(plain.__kwdefaults__ or {})
     hints = getattr(plain, "__annotations__", {})
-    return Record([_parameter(name, hints.get(name, object), plain.__globals__, defaults) for name in names])
+    return Record([_parameter(name, hints.get(name, object), plain.__globals__, defaults) for name in parameter_names(function)])
+
+
+def parameter_names(function: Function) -> tuple[str, ...]:
+    """The names of its parameters, `*args` and `**kwargs` left out.
+
+    Raises:
+        TypeError: it is no Python function.
+    """
+    plain, bound = _unwrap(function)
+    code = plain.__code__
+    return code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount]
+
+
+def description(function: Function) -> str:
+    """Its docstring, without the indentation of the source; empty if there is none."""
+    first, *rest = (getattr(function, "__doc__", None) or "").expandtabs().strip().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
+    return "\n".join([first.rstrip(), *(line[margin:].rstrip() for line in rest)])
 
 
 def is_coroutine_function(function: Function) -> bool:
     """Whether calling it gives a coroutine for certain; a plain function may still return an awaitable."""
+    while isinstance(function, functools.partial):
+        function = function.func
     function = getattr(function, "__func__", function)
     return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & COROUTINE)
 

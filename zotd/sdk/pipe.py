@@ -30,6 +30,12 @@ def log(text: str) -> None:
         sys.stderr.flush()
 
 
+def log_error(error: BaseException) -> None:
+    """The traceback in the extension's log."""
+    # The interpreter's own printer: the module `traceback` is not needed at start, and costs 10 ms.
+    sys.__excepthook__(type(error), error, error.__traceback__)
+
+
 class HostPipe:
     """Frames from and to the host. `send` may be called by any thread at any time, `frames` by one."""
 
@@ -89,14 +95,14 @@ class HostPipe:
 
 def encode(frame: Mapping[str, object]) -> bytes:
     """One line. Lone surrogates (names of files that are no UTF-8) become `?`: no JSON reader would take them."""
-    text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+    text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
     line = text.encode("utf-8", "replace") + b"\n"
     if len(line) > MAX_LINE_BYTES:
         raise Oversized(f"result over {MAX_LINE_BYTES // 1024 // 1024} MiB")
     return line
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """The fields of a dataclass, the value of an Enum: what authors return beside plain JSON."""
     fields = getattr(type(value), "__dataclass_fields__", None)
     if fields is not None:

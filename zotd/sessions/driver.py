@@ -179,15 +179,26 @@ class Driver:
 
     def _attempt(self, send: turn.Send) -> Shown:
         """The record of a request, and the events that begin a step."""
-        shown: list[events.Event] = []
-        first, self._input = self._input, None
-        if first is not None:
-            shown.extend(self._before)
-            content = visible(first.content)
-            shown.append(events.UserMessage(content, first.time, input=first.id, run=self.id))
+        started, shown = self._start_input()
         if send.number == 1:
             shown.append(events.TurnStart(send.step))
-        return Shown(self._attempt_record(send, first.id if first else None), shown)
+        return Shown(self._attempt_record(send, started), shown)
+
+    def _start_input(self) -> tuple[str | None, list[events.Event]]:
+        """The input that the run is about, once, and the events that show it."""
+        first, self._input = self._input, None
+        if first is None:
+            return None, []
+        message = events.UserMessage(visible(first.content), first.time, input=first.id, run=self.id)
+        return first.id, [*self._before, message]
+
+    async def _show_input(self, attempt: int) -> None:
+        """Put the input into the transcript before that is summarised: the run may end without a request."""
+        started, shown = self._start_input()
+        if started is not None:
+            record = self._attempt_record(turn.Send(attempt, self._turn.step, 0), started)
+            self._pending.append(Shown(record, shown))
+            await self._flush(durable=True)
 
     def _attempt_record(
         self, send: turn.Send, started: str | None = None, *, answered: bool = False
@@ -237,8 +248,11 @@ class Driver:
 
     def _replied(self, send: turn.Send) -> Sequence[turn.Action]:
         reply, self._assembler = self._assembler, None
-        if self._turn.awaited != send.attempt or reply is None:
+        if self._turn.awaited != send.attempt:
             return ()
+        if reply is None:
+            sentence = f"{self._plan.settings.provider} sent an empty stream; send the prompt again"
+            return self._failed(send.attempt, ModelError(Failure.CUT, sentence))
         if reply.stop == "refusal":
             self._assembler = reply
             sentence = f"{self._plan.settings.model} declined to answer; say it differently or use another model"

@@ -57,7 +57,7 @@ class Ledger:
         self.transcript = transcript
         self.journal = journal
         self.failure: StorageError | None = None
-        """Why the journal could not write; what is in memory is ahead of the disk then, and the session is loaded anew."""
+        """Why the journal could not write; what is in memory is ahead of the disk then, until `reset`."""
         self._addressed = addressed
         self._subscribers: dict[Subscriber, None] = {}
         self._shown_seq = row.seq
@@ -79,6 +79,17 @@ class Ledger:
         for number, record in enumerate(stored, self.row.base):
             self._fold(number, record)
         self._loaded = True
+
+    def reset(self, row: Row) -> None:
+        """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow."""
+        self.row = row
+        self.transcript = Transcript()
+        self.failure = None
+        self._shown_seq = row.seq
+        self._numbers = []
+        self._oldest = row.base
+        self._inputs = {}
+        self._loaded = row.records == 0
 
     @property
     def label(self) -> str | None:

@@ -88,9 +88,13 @@ class Manager:
         found = self._sessions.get(session_id)
         if found is not None and found.ledger.failure is None:
             return found
+        if found is not None:
+            await found.stopped()
         row = await self._journal.row(session_id) if self._journal else None
-        if session_id in self._sessions and self._sessions[session_id].ledger.failure is None:
-            return self._sessions[session_id]  # somebody else has loaded it meanwhile
+        found = self._sessions.get(session_id)  # somebody else may have loaded it meanwhile
+        if found is not None and row is not None:
+            await found.reload(row)
+            return found
         if row is None or self._journal is None:
             raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; session.list names them')
         environment = split(self._terms.environment, self.models.catalog.key_variables(), None)
@@ -213,6 +217,7 @@ class Manager:
             max_steps=params.max_steps if params.max_steps is not None else self._terms.max_steps,
             extensions=params.extensions,
             no_ext=params.no_ext,
+            own_key=environment.api_key is not None,
         )
         self.models.check(settings, environment)
         chosen(settings)

@@ -84,6 +84,9 @@ class Models:
     def check(self, settings: Settings, environment: Environment) -> None:
         """Raise CommandError when a run would fail for want of a key."""
         vendor = self._vendor(settings.provider)
+        if settings.own_key and not environment.api_key:
+            sentence = f"the key for {vendor.title} that this session was given is gone; give it again with --api-key"
+            raise CommandError(Code.BLOCKED, sentence)
         if vendor.key_env and not self._foreign(settings) and not self._has_key(vendor, environment):
             sentence = f"no key for {vendor.title}: set {vendor.key_env[0]}, pass --api-key, or put one into auth.json"
             raise CommandError(Code.BLOCKED, sentence)

@@ -75,10 +75,12 @@ class Queue:
         self._jobs.remove(self._find(input_id))
 
     def move(self, input_id: str, position: int) -> None:
-        """Put an input that waits at `position`, from 1; beyond the end is last."""
+        """Put an input that waits at `position` among the inputs, from 1; beyond the end is last."""
         job = self._find(input_id)
         self._jobs.remove(job)
-        self._jobs.insert(max(0, position - 1), job)
+        others = [other for other in self._jobs if other.input is not None]
+        place = max(0, position - 1)
+        self._jobs.insert(self._jobs.index(others[place]) if place < len(others) else len(self._jobs), job)
 
     def items(self) -> list[events.QueueItem]:
         """The stored inputs, as clients see them."""

@@ -2,7 +2,7 @@
 
     idle -> running -> idle            a run or a compaction, and the next one that waits
     running -> held                    a run failed or was aborted while inputs waited: they wait for a person
-    held -> running                    the next prompt, or `release`
+    held -> running                    the next prompt
 
 Whatever changes the session is decided in one synchronous step and awaited afterwards, so commands that arrive in
 an order take effect in it.
@@ -127,6 +127,13 @@ class Session:
                 self.ledger.load(await self.ledger.journal.records(row.id, row.base))
                 await self._repair()
 
+    async def reload(self, row: Row) -> None:
+        """Begin anew from what the journal holds, when it could not write; followers, environment and keys stay."""
+        if self.ledger.failure is not None:
+            self.ledger.reset(row)
+            if row.state != "idle":
+                await self.load()
+
     async def _repair(self) -> None:
         transcript = self.ledger.transcript
         now = rfc3339()
@@ -185,14 +192,6 @@ class Session:
             self._current.abort()
         elif self._working and not (self._ending and self.ledger.transcript.held):
             self._abort_next = True  # it has been taken and is being prepared
-
-    async def release(self) -> None:
-        """Let held inputs go on."""
-        if not self.ledger.transcript.held:
-            return
-        future = self.ledger.write([self.queue.record(held=False)], durable=True)
-        self._wake()
-        await future
 
     async def change_queue(self, change: Callable[[Queue], None], *, accepted: Callable[[], None]) -> None:
         """Withdraw or move inputs that wait; `change` does it at once."""
@@ -271,7 +270,10 @@ class Session:
                 if not goes_on and self.queue.items():
                     await self._hold()
         except* StorageError as group:
-            text = f"nothing can be stored: {group.exceptions[0]}; the session waits until that is mended"
+            error = self.ledger.failure or group
+            while (left := self.queue.take(held=False)) is not None:  # what was accepted is in the journal
+                left.fail(error)
+            text = f"nothing can be stored: {error}; the session waits until that is mended"
             self.ledger.live([events.Notice("error", text, session=self.ledger.label)])
         finally:
             self._working = False

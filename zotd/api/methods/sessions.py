@@ -62,7 +62,7 @@ async def attach(call: Call, params: api.Attach) -> None:
     """A snapshot or the word that the cursor holds; then what was missed, then live events."""
     session = await session_of(call, params.session)
     connection = connection_of(call)
-    if params.env is not None:
+    if params.env is not None and call.door.role >= api.Role.SUBMIT:  # a reader does not choose what tools run in
         session.environment = call.manager.environment(params.env, session.environment.api_key)
     # Registering and the snapshot's figures belong to one step of the loop: no await in between.
     follower = connection.follow(session)
@@ -141,7 +141,7 @@ def _settings(call: Call, session: Session, params: api.SessionConfigure) -> Set
     changes = {
         field: value
         for field in Settings.__struct_fields__
-        if field not in {"provider", "model"} and (value := getattr(params, field)) is not None
+        if field not in {"provider", "model", "own_key"} and (value := getattr(params, field)) is not None
     }
     if params.reasoning is not None:
         check_reasoning(params.reasoning)
@@ -152,7 +152,8 @@ def _settings(call: Call, session: Session, params: api.SessionConfigure) -> Set
     provider, model = old.provider, old.model
     if params.provider is not None or params.model is not None:
         provider, model = models.choose(params.provider or old.provider, params.model, session.environment)
-    settings = msgspec.structs.replace(old, provider=provider, model=model, **changes)
+    own_key = session.environment.api_key is not None or old.own_key
+    settings = msgspec.structs.replace(old, provider=provider, model=model, own_key=own_key, **changes)
     models.check(settings, session.environment)
     chosen(settings)
     return settings

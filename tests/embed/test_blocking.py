@@ -1,0 +1,100 @@
+"""`BlockingRuntime`: the same without asyncio, against a model in a process of its own."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from zotd.embed.blocking import BlockingRuntime
+from zotd.embed.runtime import BusyError
+from zotd.testing.live_daemon import place as place_in
+from zotd.wire import events
+from zotd.wire.errors import CommandError
+
+
+@pytest.fixture
+def place(tmp_path):
+    return place_in(tmp_path)
+
+
+@pytest.fixture
+def opened(place):
+    """`opened(reply, ...)`: what opens a runtime on a model that says these replies."""
+    started = []
+
+    def opened(*replies):
+        script = place.folder / "script.json"
+        script.write_text(json.dumps(replies))
+        command = [sys.executable, "-m", "zotd.testing.model_server", str(script)]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, env=place.env)
+        started.append(server)
+        url = json.loads(server.stdout.readline())["openai_url"]
+        options = {"cwd": str(place.cwd), "provider": "openai", "base_url": url, "api_key": "sk-x"}
+        return {"options": options, "env": place.env}
+
+    yield opened
+    for server in started:
+        server.kill()
+        server.stdout.close()
+        server.wait()
+
+
+def says(text):
+    return {"steps": [{"type": "text", "deltas": [text]}]}
+
+
+HANGS = {"steps": [{"type": "text", "deltas": ["a"]}, {"type": "hang"}]}
+
+
+def test_a_prompt_is_an_iterator_of_its_events(opened):
+    with BlockingRuntime(**opened(says("hi"), says("Summary."))) as runtime:
+        found = list(runtime.prompt("go"))
+        assert isinstance(found[-1], events.Done)
+        assert "".join(event.delta for event in found if isinstance(event, events.TextDelta)) == "hi"
+        assert (runtime.state, len(runtime.messages), runtime.usage.output) == ("idle", 2, 5)
+        assert [type(event) for event in runtime.compact()] == [events.CompactDone, events.Done]
+        runtime.set_model("gpt-5")
+        assert "gpt-5" in [known.id for known in runtime.models]
+
+
+def test_another_thread_aborts(opened):
+    with BlockingRuntime(**opened(HANGS, says("later"))) as runtime:
+        stops = []
+        for event in runtime.prompt("go"):
+            if isinstance(event, events.TextDelta):
+                threading.Thread(target=runtime.abort).start()
+            if isinstance(event, events.TurnEnd):
+                stops.append(event.stop)
+        assert stops == ["aborted"]
+        assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
+
+
+def test_leaving_the_loop_early_aborts_and_a_second_prompt_meanwhile_is_refused(opened):
+    with BlockingRuntime(**opened(HANGS, says("later"))) as runtime:
+        running = runtime.prompt("go")
+        next(running)
+        with pytest.raises(BusyError):
+            next(runtime.prompt("too early"))
+        running.close()
+        assert runtime.state == "idle"
+        assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
+
+
+def test_several_run_at_once_and_closing_twice_is_harmless(opened):
+    given = opened(HANGS, HANGS)
+    one, other = BlockingRuntime(**given), BlockingRuntime(**given)
+    runs = [runtime.prompt("go") for runtime in (one, other)]
+    assert [isinstance(next(run), events.UserMessage) for run in runs] == [True, True]
+    for runtime, run in zip((one, other), runs, strict=True):
+        run.close()
+        runtime.close()
+        runtime.close()
+
+
+def test_what_cannot_run_is_told_when_it_is_opened(opened):
+    given = opened()
+    given["options"]["provider"] = "nobody"
+    with pytest.raises(CommandError, match="unknown provider"):
+        BlockingRuntime(**given)

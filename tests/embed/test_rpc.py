@@ -1,0 +1,202 @@
+"""`zot rpc` as other programs drive it: a process, its pipes, its exit code."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+
+TOKEN = "a-token-of-this-process"
+
+
+def types(frames):
+    return [frame["type"] for frame in frames]
+
+
+async def test_a_run_has_the_events_of_the_protocol_and_nothing_of_the_daemons(rpc, model, vendor, place):
+    (place.cwd / "a").write_text("walrus")
+    program = await rpc(vendor, await model(calls(Call("read", {"path": "a"})), text("ok")))
+    program.send("prompt", message="go", id="p")
+    frames = await program.until("done")
+    assert frames[0] == {"type": "response", "id": "p", "command": "prompt", "success": True, "data": {"started": True}}
+    assert types(frames[1:]) == [
+        *("user_message", "turn_start", "assistant_start", "tool_use_start", "tool_use_args", "tool_use_args"),
+        *("tool_use_end", "usage", "assistant_message", "tool_call", "turn_end", "tool_result"),
+        *("turn_start", "assistant_start", "text_delta", "usage", "assistant_message", "turn_end", "done"),
+    ]
+    assert not {"seq", "session", "input", "run"} & {field for frame in frames for field in frame}
+    assert frames[-1] == {"type": "done"}
+    assert await program.end() == (0, [], "")
+    assert not list(place.home.glob("zot.db*"))
+
+
+async def test_every_command_answers_as_the_protocol_says(rpc, model, place):
+    program = await rpc("openai", await model(text("hi"), text("Summary.")), "--model=gpt-4o")
+    program.send("prompt", message="go")
+    await program.until("done")
+    asked = [
+        {"type": "hello"},
+        {"type": "ping"},
+        {"type": "get_state"},
+        {"type": "get_messages"},
+        {"type": "set_model", "model": "gpt-5"},
+        {"type": "set_reasoning", "reasoning": "low"},
+        {"type": "get_models"},
+        {"type": "abort"},
+        {"type": "clear"},
+    ]
+    answers = {}
+    for request in asked:
+        program.send(request.pop("type"), **request)
+        frame = await program.frame()
+        assert frame["success"], frame
+        answers[frame["command"]] = frame.get("data")
+    assert (answers["hello"]["provider"], answers["hello"]["model"]) == ("openai", "gpt-4o")
+    assert answers["hello"]["protocol_version"] == 1
+    assert answers["ping"] == {"pong": True}
+    state = answers["get_state"]
+    assert (state["cwd"], state["message_count"], state["busy"]) == (str(place.cwd), 2, False)
+    assert set(state) == {"provider", "model", "cwd", "message_count", "busy", "usage"}
+    assert [message["role"] for message in answers["get_messages"]["messages"]] == ["user", "assistant"]
+    assert answers["set_model"] == {"model": "gpt-5"}
+    assert "gpt-4o" in [known["id"] for known in answers["get_models"]["models"]]
+    assert [answers[name] for name in ("set_reasoning", "abort", "clear")] == [None] * 3
+    program.send("compact")
+    assert types(await program.until("done")) == ["response", "error", "done"]  # nothing is left to summarise
+    code, rest, _ = await program.end()
+    assert (code, rest) == (0, [])
+
+
+async def test_prompts_are_answered_when_it_is_their_turn(rpc, model, vendor):
+    program = await rpc(vendor, await model(text("a"), text("b"), text("c")))
+    for number in range(3):
+        program.send("prompt", message="go", id=number)
+    frames = [frame for _ in range(3) for frame in await program.until("done")]
+    assert [frame.get("id", "done") for frame in frames if frame["type"] in {"response", "done"}] == [
+        *(0, "done", 1, "done", 2, "done")
+    ]
+
+
+async def test_after_the_end_of_its_input_the_work_in_flight_is_done(rpc, model, vendor):
+    program = await rpc(vendor, await model(calls(Call("bash", {"command": "echo a > x"})), text("ok"), text("last")))
+    program.send("prompt", message="go")
+    program.write(b'{"type":"prompt","message":"no newline at the end"}')
+    code, frames, err = await program.end()
+    assert (code, err) == (0, "")
+    assert types(frames).count("done") == 2
+    assert frames[-1]["type"] == "done"
+
+
+async def test_files_serve_as_well_as_pipes(model, place):
+    server = await model(text("hi"))
+    (place.folder / "in").write_text('{"type":"prompt","message":"go"}\n')
+    flags = [f"--base-url={server.openai_url}", "--provider=openai", "--api-key=sk-x", f"--cwd={place.cwd}"]
+    with (place.folder / "in").open() as given, (place.folder / "out").open("w") as out:
+        code = await asyncio.to_thread(
+            subprocess.call, [sys.executable, "-m", "zotd.cli", "rpc", *flags], stdin=given, stdout=out, env=place.env
+        )
+    assert code == 0
+    assert (place.folder / "out").read_text().endswith('{"type":"done"}\n')
+
+
+# --- who may speak ----------------------------------------------------------------------------------------------------
+
+
+async def test_with_the_token_everything_works(rpc, model):
+    program = await rpc("openai", await model(), ZOTCORE_RPC_TOKEN=TOKEN)
+    program.send("hello", token=TOKEN, id=1)
+    program.send("ping", id=2)
+    assert [(await program.frame())["success"], (await program.frame())["id"]] == [True, 2]
+    assert (await program.end())[0] == 0
+
+
+@pytest.mark.parametrize(
+    "line", [{"type": "hello", "token": "wrong"}, {"type": "hello"}, {"type": "prompt", "message": "go"}]
+)
+async def test_without_the_right_token_nothing_is_heard_and_the_exit_code_is_1(rpc, model, line):
+    server = await model(text("never"))
+    program = await rpc("openai", server, ZOTCORE_RPC_TOKEN=TOKEN)
+    command = line.pop("type")
+    program.send(command, **line, id=7)
+    program.send("hello", token=TOKEN, id=8)
+    code, frames, _ = await program.end()
+    assert code == 1
+    assert [(frame["id"], frame["command"], frame["success"], frame["code"]) for frame in frames] == [
+        (7, command, False, "unauthorized")
+    ]
+    assert server.requests == []
+
+
+async def test_the_token_is_not_in_the_environment_of_tools(rpc, model):
+    program = await rpc(
+        "openai", await model(calls(Call("bash", {"command": "env"})), text("ok")), ZOTCORE_RPC_TOKEN=TOKEN
+    )
+    program.send("hello", token=TOKEN)
+    program.send("prompt", message="go")
+    assert TOKEN not in str(await program.until("done"))
+
+
+async def test_without_a_key_it_says_so_in_one_line(rpc):
+    code, frames, err = await (await rpc("anthropic", None)).end()
+    assert (code, frames) == (1, [])
+    assert err.startswith("zot: no key for Anthropic")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"), [(["--provider=nobody"], 1), (["--cwd=/no/such"], 1), (["--max-steps=x"], 2), (["--what"], 2)]
+)
+async def test_flags_that_make_no_sense_are_refused(rpc, model, flags, code):
+    ended = await (await rpc("openai", await model(), *flags)).end()
+    assert ended[:2] == (code, [])
+    assert "Traceback" not in ended[2]
+
+
+async def test_bad_lines_are_answered_and_it_goes_on(rpc, model):
+    program = await rpc("openai", await model())
+    program.write(b'no\n[1]\n{"type":"session.list"}\n\n{"x":"' + b"x" * 17 * 1024 * 1024 + b'"}\n{"type":"ping"}\n')
+    frames = [await program.frame() for _ in range(5)]
+    assert [(frame["command"], frame.get("code")) for frame in frames] == [
+        ("", "bad_request"),
+        ("", "bad_request"),
+        ("session.list", "bad_request"),
+        ("", "too_large"),
+        ("ping", None),
+    ]
+
+
+# --- cutting it short -------------------------------------------------------------------------------------------------
+
+
+async def test_an_abort_counts_while_nobody_reads_its_output(rpc, model):
+    """More than any pipe holds: a program that blocked on writing would never send the second request."""
+    server = await model(Reply([Text(["x" * 10_000] * 300), Hang()], joined=True), text("after"))
+    program = await rpc("openai", server)
+    program.send("prompt", message="go")
+    await server.received(1)
+    program.send("abort")
+    program.send("prompt", message="again")
+    async with asyncio.timeout(10):
+        await server.received(2)
+    frames = [frame for _ in range(2) for frame in await program.until("done")]
+    assert [frame["stop"] for frame in frames if frame["type"] == "turn_end"] == ["aborted", "end_turn"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_aborts_what_runs_and_starts_nothing_that_waits(rpc, model, place, number):
+    os.mkfifo(place.cwd / "go")
+    server = await model(calls(Call("bash", {"command": "echo started; cat go"})), *[text("never")] * 2)
+    program = await rpc("openai", server)
+    for _ in range(3):
+        program.send("prompt", message="go")
+    await program.until("tool_progress")
+    program.process.send_signal(number)
+    code, frames, err = await program.ended()
+    assert code == 128 + number
+    assert [frame["stop"] for frame in frames if frame["type"] == "turn_end"] == ["aborted"]
+    assert len(server.requests) == 1
+    assert "Traceback" not in err

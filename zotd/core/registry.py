@@ -1,0 +1,144 @@
+"""Who gets a name when several extensions register it, and which registrations are refused.
+
+Precedence is the load order (explicit, project a-z, global a-z), never the moment of the registration: two processes
+that start together would race. What zot brings itself wins over everybody.
+
+Source: `spec/extension-protocol.md` 4.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from zotd.core.ports import Replay
+from zotd.wire.ext import RegisterCommand, RegisterTool
+
+OURS = "zot"
+"""Stands for us as the winner of a conflict."""
+
+EXPOSURES = {
+    "": "direct",
+    "direct": "direct",
+    "deferred": "deferred",
+    "codemode": "deferred",
+    "model-only": "model-only",
+}
+"""What `exposure` may be, and what it means."""
+
+INTERCEPTS = ("tool_call", "turn_start", "assistant_message", "before_agent_start")
+"""Events that an extension can be asked about."""
+
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every vendor takes; one other name, and each request of the session would be refused."""
+
+_COMMAND_NAME = re.compile(r"[^\s/]\S{0,63}")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Generic[T]):
+    """An extension wants a name."""
+
+    owner: str
+    name: str
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A name that two wanted."""
+
+    name: str
+    winner: str
+    """An extension, or `OURS`."""
+    loser: str
+
+
+@dataclass(frozen=True, slots=True)
+class Names(Generic[T]):
+    """Who has which name."""
+
+    winners: Mapping[str, Claim[T]]
+    """By name, in load order."""
+    qualified: Mapping[str, Claim[T]]
+    """Every claim as `owner:name`, losers too."""
+    conflicts: tuple[Conflict, ...]
+    fold: Callable[[str], str]
+
+    def find(self, name: str) -> Claim[T] | None:
+        """The claim that `name` means, plain or qualified."""
+        key = self.fold(name)
+        return self.winners.get(key) or self.qualified.get(key)
+
+
+def resolve(claims: Iterable[Claim[T]], reserved: Collection[str], *, fold: Callable[[str], str] = str) -> Names[T]:
+    """Give each name to the first of `claims` (in load order) that wants it, unless it is `reserved`.
+
+    `fold` makes names alike: `str.casefold` for what people type.
+    """
+    winners: dict[str, Claim[T]] = {}
+    qualified: dict[str, Claim[T]] = {}
+    conflicts: list[Conflict] = []
+    ours = {fold(name) for name in reserved}
+    for claim in claims:
+        key = fold(claim.name)
+        qualified[fold(f"{claim.owner}:{claim.name}")] = claim
+        if key in ours:
+            conflicts.append(Conflict(claim.name, OURS, claim.owner))
+        elif key in winners:
+            conflicts.append(Conflict(claim.name, winners[key].owner, claim.owner))
+        else:
+            winners[key] = claim
+    return Names(winners, qualified, tuple(conflicts), fold)
+
+
+def tool_fault(tool: RegisterTool) -> str | None:
+    """Why this tool is refused, as a sentence; None when it is fine.
+
+    One tool that a vendor refuses would cost every request of the session.
+    """
+    if not _TOOL_NAME.fullmatch(tool.name):
+        return f'the tool "{tool.name}" is refused: a name has 1 to 64 letters, digits, _ and -'
+    if tool.exposure not in EXPOSURES:
+        return f'the tool "{tool.name}" is refused: unknown exposure "{tool.exposure}"'
+    wrong = _schema_fault(tool.schema) if tool.schema is not None else None
+    return wrong and f'the tool "{tool.name}" is refused: its schema {wrong}'
+
+
+def command_fault(command: RegisterCommand) -> str | None:
+    """Why this command is refused, as a sentence; None when it is fine."""
+    if _COMMAND_NAME.fullmatch(command.name):
+        return None
+    return f'the command "{command.name}" is refused: a name is one word of up to 64 characters, without a slash'
+
+
+def full_schema(schema: Mapping[str, object] | None) -> dict[str, object]:
+    """The schema as vendors want it: of an object, with `properties`; without one, of no arguments."""
+    return {"type": "object", "properties": {}, **(schema or {})}
+
+
+def replay_of(tool: RegisterTool) -> Replay:
+    """What recovery may do; a word that we do not know means the safe one."""
+    return Replay(tool.replay) if tool.replay in set(Replay) else Replay.NEVER
+
+
+def exposure_of(tool: RegisterTool) -> str:
+    """`direct`, `deferred` or `model-only`; the older field counts when the newer one is left out."""
+    if not tool.exposure and tool.deferred:
+        return "deferred"
+    return EXPOSURES[tool.exposure]
+
+
+def _schema_fault(schema: Mapping[str, object]) -> str | None:
+    """What makes it no JSON Schema of an object; goes on from "its schema"."""
+    if schema.get("type", "object") != "object":
+        return "is not of an object; arguments are always one"
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping) or not all(isinstance(one, Mapping | bool) for one in properties.values()):
+        return "has `properties` that are not an object of schemas"
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        return "has a `required` that is not a list of names"
+    return None

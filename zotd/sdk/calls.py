@@ -1,0 +1,141 @@
+"""Calls in both directions: what a handler knows of the call it answers, and calls that an extension makes itself."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from binascii import a2b_base64
+from collections.abc import Callable, Generator, Mapping
+from typing import NamedTuple, Optional
+
+from .pipe import Frame, HostPipe
+from .values import Image, Result
+from .work import Origin
+
+
+class CommandCall(NamedTuple):
+    """Who runs a slash command; a command's handler gets it if it has a parameter `call`."""
+
+    session_id: str = ""
+    client_id: str = ""
+    """The terminal it was typed in."""
+    cwd: str = ""
+
+
+class Call:
+    """One call of a tool; its handler gets it if it has a parameter `call`."""
+
+    def __init__(self, frame: Frame, pipe: HostPipe) -> None:
+        self.id = str(frame.get("id", ""))
+        self.session_id = str(frame.get("session_id", ""))
+        self.cwd = str(frame.get("cwd", ""))
+        """Only set for an extension with `scope: daemon`; others find it in `HelloAck`."""
+        self.operation_key = str(frame.get("operation_key", ""))
+        """The same for a repetition of this call after a crash: what a tool with `replay="idempotent"` goes by."""
+        self.reconcile = bool(frame.get("reconcile", False))
+        """The host asks what became of the operation rather than to do it."""
+        self.cancelled = False
+        """Nobody waits for the result any more. A coroutine that does not take `call` is cancelled instead."""
+        self._pipe = pipe
+
+    def progress(self, text: str) -> None:
+        """Tell the user how far the call is; any thread may do it."""
+        self._pipe.send({"type": "tool_progress", "id": self.id, "text": text})
+
+
+class HostCall:
+    """A tool that the host runs for the extension: `await` it in a coroutine, or ask for its `result()` in a thread."""
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self.cancel = cancel
+        """Tell the host that the result is not wanted; it still answers."""
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._result = Result()
+        self._waiting: list[Callable[[], object]] = []
+
+    def result(self, timeout_s: Optional[float] = None) -> Result:
+        """Wait for the result; not on the event loop, which would stand still meanwhile.
+
+        Raises:
+            TimeoutError: there is none after `timeout_s`; the call goes on.
+        """
+        if not self._done.wait(timeout_s):
+            raise TimeoutError(f"the host's tool has not answered within {timeout_s} s")
+        return self._result
+
+    def finish(self, result: Result) -> None:
+        """Give the result; for the connection to the host."""
+        with self._lock:
+            self._result = result
+            self._done.set()
+            waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()
+
+    def __await__(self) -> Generator[object, None, Result]:
+        import asyncio  # noqa: PLC0415  loaded already, for there is a loop; not imported by those who have none
+
+        loop = asyncio.get_running_loop()
+        answered = asyncio.Event()
+        with self._lock:
+            if not self._done.is_set():
+                self._waiting.append(lambda: loop.call_soon_threadsafe(answered.set))
+        if not self._done.is_set():
+            try:
+                yield from answered.wait().__await__()
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self._result
+
+
+class HostCalls:
+    """The calls to the host that wait for an answer."""
+
+    def __init__(self, pipe: HostPipe) -> None:
+        self._pipe = pipe
+        self._numbers = itertools.count(1)
+        self._open: dict[str, HostCall] = {}
+
+    def start(self, name: str, args: Mapping[str, object], about: Origin) -> HostCall:
+        """Ask the host to run a tool."""
+        call_id = f"call-{next(self._numbers)}"
+        call = HostCall(lambda: self._pipe.send({"type": "call_tool_cancel", "id": call_id}))
+        frame: Frame = {"type": "call_tool", "id": call_id, "name": name, "args": dict(args)}
+        if about.call_id:
+            frame["parent_id"] = about.call_id
+        if about.session_id:
+            frame["session_id"] = about.session_id
+        self._open[call_id] = call
+        self._pipe.send(frame)
+        return call
+
+    def answered(self, frame: Frame) -> None:
+        """Take a `tool_result` of the host; one that nobody waits for is dropped."""
+        call = self._open.pop(str(frame.get("id")), None)
+        if call is not None:
+            call.finish(_result(frame))
+
+    def abandon(self) -> None:
+        """The host is gone: fail what still waits."""
+        while self._open:
+            _, call = self._open.popitem()
+            call.finish(Result("the host has gone", is_error=True))
+
+
+def _result(frame: Frame) -> Result:
+    texts, images = [], []
+    content = frame.get("content")
+    for block in content if isinstance(content, list) else []:
+        if block.get("type") == "text":
+            texts.append(str(block.get("text", "")))
+        elif block.get("type") == "image":
+            images.append(Image(a2b_base64(block.get("data", "")), str(block.get("mime_type", ""))))
+    return Result(
+        "\n".join(texts),
+        images,
+        structured=frame.get("structured_content"),
+        is_error=bool(frame.get("is_error", False)),
+        truncated=bool(frame.get("truncated", False)),
+    )

@@ -1,0 +1,196 @@
+"""`Extension`: what an author sees of the SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Optional, TypeVar, Union, overload
+
+from .calls import HostCall
+from .hints import Function, description
+from .panel import Panel
+from .peer import Peer
+from .pipe import log
+from .registry import TOOL_OPTIONS, Command, make_tool
+from .shapes import Schema
+from .values import HelloAck
+from .work import origin
+
+F = TypeVar("F", bound=Function)
+
+LEVELS = ("info", "success", "warn", "error")
+
+
+class Extension:
+    """An extension of zot: register functions, then `run()`.
+
+    Functions may be registered at any time, also while the extension runs, and from any thread. A name that is
+    registered again replaces the earlier function. `async def` functions run on one event loop, plain ones in threads.
+    """
+
+    def __init__(self, name: str, version: str = "0.0.0") -> None:
+        self._peer = Peer(name, version)
+
+    @property
+    def hello(self) -> HelloAck:
+        """What the host said about itself; empty before it did."""
+        return self._peer.hello
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: Optional[str] = None,
+        description: Optional[str] = None,
+        schema: Optional[Schema] = None,
+        replay: str = "never",
+        parallel: bool = True,
+        **options: object,
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        function: Optional[F] = None,
+        /,
+        *,
+        name: Optional[str] = None,
+        description: Optional[str] = None,
+        schema: Optional[Schema] = None,
+        replay: str = "never",
+        parallel: bool = True,
+        **options: object,
+    ) -> Union[F, Callable[[F], F]]:
+        """Register a tool for the model: `@ext.tool` or `@ext.tool(…)`.
+
+        The function's name, docstring and type hints are the tool's name, description and schema, unless given. It
+        returns text, a `Result`, an `Image` or any JSON value; what it raises is the model's error. A parameter `call`
+        gets the `Call`. With a `schema` of your own, arguments arrive by name and unchecked.
+
+        `replay` is what recovery may do: `never`, `safe`, `idempotent` or `reconcile`. `parallel=False`: its calls run
+        one after another. `options`: `output_schema`, `namespace`, `exposure`, `deferred`, `interactive`.
+
+        Raises:
+            TypeError: an unknown option, or a function with parameters that have no name.
+        """
+        unknown = options.keys() - TOOL_OPTIONS
+        if unknown:
+            raise TypeError(f"a tool has no option {', '.join(sorted(unknown))}; there are {', '.join(sorted(TOOL_OPTIONS))}")
+        options.update(replay=replay, parallel=parallel)
+        if description is not None:
+            options["description"] = description
+
+        def register(function: F) -> F:
+            tool = make_tool(function, name or function.__name__, schema=schema, options=options, offers_call=True)
+            self._peer.registry.tools[name or function.__name__] = tool
+            self._peer.pipe.send(tool.frame)
+            return function
+
+        return register if function is None else register(function)
+
+    def command(self, name: str, description: Optional[str] = None) -> Callable[[F], F]:
+        """Register the slash command `/name`: `@ext.command("name")`.
+
+        The function gets what was typed after the name, and the `CommandCall` if it has a parameter `call`. It returns
+        text to display, `Prompt`, `Insert`, `Display`, `Noop` or `OpenPanel`; what it raises is shown as an error.
+        """
+
+        def register(function: F) -> F:
+            text = _first_line(function) if description is None else description
+            command = Command(function, {"type": "register_command", "name": name, "description": text})
+            self._peer.registry.commands[name] = command
+            self._peer.pipe.send(command.frame)
+            return function
+
+        return register
+
+    def on(self, event: str) -> Callable[[F], F]:
+        """Be told when an `Event` has happened: `@ext.on("turn_end")`. Handlers run one after another, in its order."""
+
+        def register(function: F) -> F:
+            self._peer.registry.handlers.setdefault(event, []).append(function)
+            self._peer.pipe.send({"type": "subscribe", "events": [event], "intercept": []})
+            return function
+
+        return register
+
+    def guard(self, event: str) -> Callable[[F], F]:
+        """Decide about an `Event` before it happens: `@ext.guard("tool_call")`.
+
+        The function returns None to allow, or a `Decision`. If it raises, the manifest's `on_failure` decides.
+        """
+
+        def register(function: F) -> F:
+            self._peer.registry.guards[event] = function
+            self._peer.pipe.send({"type": "subscribe", "events": [], "intercept": [event]})
+            return function
+
+        return register
+
+    def on_hello(self, function: F) -> F:
+        """Run this once when the host has said who it is (it gets the `HelloAck`): `@ext.on_hello`.
+
+        What it registers is there from the start, and no call is handled before it has returned.
+        """
+        self._peer.registry.on_hello = function
+        return function
+
+    def unregister(self, kind: str, name: str) -> None:
+        """Take back a `tool` or a `command`."""
+        offered = {"tool": self._peer.registry.tools, "command": self._peer.registry.commands}
+        if kind not in offered:
+            raise ValueError(f"cannot take back a {kind!r}: tools and commands can be taken back")
+        offered[kind].pop(name, None)
+        self._peer.pipe.send({"type": "unregister", "kind": kind, "name": name})
+
+    def run(self) -> None:
+        """Serve until the host says `shutdown` or closes stdin; handlers then have 1.5 s to finish.
+
+        From here on stdin and stdout belong to the protocol: `print` goes to stderr, which is the extension's log.
+        """
+        self._peer.run()
+
+    def notify(self, level: str, text: str, *, session_id: str = "") -> None:
+        """Show a note below the transcript: `info`, `success`, `warn` or `error`.
+
+        This and the following methods speak about the session whose call is being answered, unless one is named;
+        elsewhere (in a thread or task of the extension's own) about all sessions of the workspace.
+        """
+        if level not in LEVELS:
+            raise ValueError(f"a note has no level {level!r}; there are {', '.join(LEVELS)}")
+        self._peer.say("notify", session_id, level=level, message=text)
+
+    def clear_notes(self, *, session_id: str = "") -> None:
+        """Withdraw the notes of this extension."""
+        self._peer.say("clear_notes", session_id)
+
+    def submit(self, text: str, *, session_id: str = "") -> None:
+        """Queue a prompt in the session; text that begins with `/` runs that slash command."""
+        self._peer.say("submit_slash" if text.startswith("/") else "submit", session_id, text=text)
+
+    def set_status(self, key: str, text: str, *, session_id: str = "") -> None:
+        """Show a segment of the status bar; empty text removes it."""
+        self._peer.say("set_status", session_id, key=key, text=text)
+
+    def open_panel(self, panel: Panel, *, session_id: str = "") -> None:
+        """Open a panel; a command opens one by returning `OpenPanel(panel)`."""
+        self._peer.show(panel)
+        self._peer.say("open_panel", session_id, panel=panel.content())
+
+    def call_tool(self, name: str, args: Optional[Mapping[str, object]] = None) -> HostCall:
+        """Have the host run a tool, through guards and approvals. `await` it, or ask for `.result()` in a thread.
+
+        A tool that fails gives a `Result` with `is_error`; nothing is raised.
+        """
+        return self._peer.calls.start(name, args or {}, origin.get())
+
+    def log(self, text: str) -> None:
+        """Write a line to the extension's log."""
+        log(text)
+
+
+def _first_line(function: Function) -> str:
+    return description(function).partition("\n")[0]

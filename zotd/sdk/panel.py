@@ -1,0 +1,79 @@
+"""A panel: lines that an extension shows in the user's terminal, and the keys that are pressed in it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Optional, Union
+
+from .pipe import Frame, HostPipe
+from .work import Job
+
+KeyHandler = Callable[[str, str], object]
+"""Gets a key (`up`, `enter`, `esc`, `rune` …) and, for `rune`, the text that was typed."""
+ResizeHandler = Callable[[int, int], object]
+"""Gets the panel's new width and height, in columns and rows."""
+
+
+class Panel:
+    """One panel. Open it with `Extension.open_panel` or as a command's answer, `OpenPanel(panel)`.
+
+    Handlers run one after another, in the order of the keys.
+    """
+
+    def __init__(
+        self,
+        panel_id: str,
+        title: str = "",
+        lines: Sequence[str] = (),
+        *,
+        footer: str = "",
+        on_key: Optional[KeyHandler] = None,
+        on_resize: Optional[ResizeHandler] = None,
+        on_close: Optional[Callable[[], object]] = None,
+    ) -> None:
+        self.id = panel_id
+        self.title = title
+        self.lines = list(lines)
+        self.footer = footer
+        self.on_key = on_key
+        self.on_resize = on_resize
+        self.on_close = on_close
+        self.lane: deque[Job] = deque()
+        self._pipe: Optional[HostPipe] = None
+
+    def render(
+        self, lines: Optional[Sequence[str]] = None, *, title: Optional[str] = None, footer: Optional[str] = None
+    ) -> None:
+        """Show other lines; what is not given stays. Before the panel is open, this is what it will show."""
+        self.lines = self.lines if lines is None else list(lines)
+        self.title = self.title if title is None else title
+        self.footer = self.footer if footer is None else footer
+        if self._pipe is not None:
+            frame = self.content()
+            frame["panel_id"] = frame.pop("id")
+            self._pipe.send({"type": "panel_render", **frame})
+
+    def close(self) -> None:
+        """Take the panel away; nothing happens if it is not open. `on_close` is for closing by the user."""
+        if self._pipe is not None:
+            self._pipe.send({"type": "panel_close", "panel_id": self.id})
+            self._pipe = None
+
+    def content(self) -> Frame:
+        """What the panel shows, as the frames that open one tell it."""
+        return {"id": self.id, "title": self.title, "lines": self.lines, "footer": self.footer}
+
+    def opened(self, pipe: HostPipe) -> None:
+        """Called by the SDK when the panel appears."""
+        self._pipe = pipe
+
+    def closed(self) -> None:
+        """Called by the SDK when the user has closed the panel."""
+        self._pipe = None
+
+
+class OpenPanel(NamedTuple):
+    """A command's answer: open a panel."""
+
+    panel: Panel
