@@ -16,7 +16,7 @@ AT = (20, 200)
 AROUND = 10
 """Steps before and after that are looked at: one alone says nothing on a busy machine."""
 
-RUNS = 3
+RUNS = 5
 
 STEP_BYTES = 400
 """About what a step adds to the request."""

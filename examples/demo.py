@@ -19,10 +19,10 @@ from pathlib import Path
 
 PROMPT = "Read the file secret.txt"
 
-WORDS = (
-    "river candle mountain silver garden thunder pencil window orange bridge castle forest planet guitar marble ocean "
-    "tiger velvet walnut pepper basket ladder anchor"
-).split()
+WORDS = """
+    river candle mountain silver garden thunder pencil window orange bridge castle forest planet guitar marble ocean
+    tiger velvet walnut pepper basket ladder anchor
+""".split()
 """None of them is in the example calls that the small model gets to see, and each is a word that it can spell."""
 
 BIN = Path(sys.executable).parent

@@ -16,7 +16,7 @@ from zotd.api.unix import Server, Socket
 from zotd.embed.assembly import Parts, assemble
 from zotd.sessions.manager import LAST_USED, Manager
 from zotd.store.journal import Journal
-from zotd.tasks import contain
+from zotd.tasks import contained
 from zotd.wire.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class Daemon:
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:
         assert self._tasks is not None
-        task = self._tasks.create_task(contain(name, work), name=name)
+        task = contained(self._tasks, name, work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 

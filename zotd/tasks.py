@@ -1,7 +1,8 @@
 """Blast radius: what one task's failure may end."""
 
+import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 
 log = logging.getLogger(__name__)
 
@@ -15,3 +16,11 @@ async def contain(name: str, work: Awaitable[object]) -> None:
         await work
     except Exception:
         log.exception("%s failed", name)
+
+
+def contained(group: asyncio.TaskGroup, name: str, work: Coroutine[object, object, object]) -> asyncio.Task[None]:
+    """Start `contain(name, work)` in `group`; the task may be cancelled at any moment."""
+    task = group.create_task(contain(name, work), name=name)
+    # A task that is cancelled before its first step never gets to `work`, which Python would complain about.
+    task.add_done_callback(lambda _: work.close())
+    return task

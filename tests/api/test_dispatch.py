@@ -120,7 +120,9 @@ async def test_a_session_command_says_that_its_session_is_missing_or_does_not_ex
     for row in rows(handled=True):
         if not issubclass(row.params, api.OfSession) or row.name == "get_models":
             continue
-        given = {name: "off" for name in ("message", "model", "reasoning", "name", "input") if name in fields(row)}
+        given: dict[str, object] = {
+            name: "off" for name in ("message", "model", "reasoning", "name", "input") if name in fields(row)
+        }
         given |= {"position": 1} if "position" in fields(row) else {}
         response = await admin.answer(row.name, **given)
         assert (response.get("code"), "`session`" in response["error"]) == ("bad_request", True), response
@@ -176,7 +178,9 @@ async def test_a_connection_that_becomes_admin_is_in_the_log(connect, caplog):
     ],
 )
 async def test_a_session_that_could_not_run_is_not_made(client, place, fields, word):
-    response = await client.answer("session.create", **{"cwd": str(place.cwd), "provider": "ollama", "model": "m"} | fields)
+    response = await client.answer(
+        "session.create", **{"cwd": str(place.cwd), "provider": "ollama", "model": "m"} | fields
+    )
     assert not response["success"]
     assert word in response["error"]
     assert await client.ask("session.list") == {"sessions": []}

@@ -2,12 +2,16 @@
 
 import json
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from zotd.testing.live_daemon import DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
 from zotd.testing.wire_client import WireClient
+
+Json = dict[str, Any]
 
 LIVE = {"text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"}
 BESIDE = {"presence", "heartbeat", "replay_complete"}
@@ -21,6 +25,8 @@ class Talk:
         self.client = client
         self.id = session_id
         self.epoch = epoch
+        self.snapshot: Json = {}
+        """As `attach` gave it."""
 
     def send(self, command, **fields):
         return self.client.send(command, session=self.id, **fields)
@@ -74,10 +80,17 @@ def only(events, kind):
 class House:
     """A daemon with clients and sessions."""
 
-    def __init__(self, stack, place):
+    def __init__(self, stack, place, daemon=None):
+        """`daemon`: the process, when it has one of its own."""
         self.place = place
         self.cwd = place.cwd
+        self.daemon = daemon
         self._stack = stack
+
+    def restart(self, number):
+        """End the process with a signal, and start it again."""
+        self.daemon.end(number)
+        self.daemon.start()
 
     async def connect(self, **hello):
         client = await self._stack.enter_async_context(WireClient.connect(self.place.socket))
@@ -137,29 +150,16 @@ async def house(tmp_path, monkeypatch):
 
 @pytest.fixture
 async def process(tmp_path):
-    """A daemon in a process: `process.daemon` is it, and `process.restart(signal)` ends it and starts it again."""
+    """A daemon in a process of its own."""
     async with AsyncExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(tmp_path))
-        found = House(stack, daemon.place)
-        found.daemon = daemon
-
-        def restart(number):
-            daemon.end(number)
-            daemon.start()
-
-        found.restart = restart
-        yield found
+        yield House(stack, daemon.place, daemon)
 
 
 @pytest.fixture
 def look():
     """Ways to look at events: `kinds`, `only`, `words`."""
-
-    class Looks:
-        pass
-
-    Looks.kinds, Looks.only, Looks.words = staticmethod(kinds), staticmethod(only), staticmethod(words)
-    return Looks
+    return SimpleNamespace(kinds=kinds, only=only, words=words)
 
 
 @pytest.fixture

@@ -63,7 +63,9 @@ async def test_in_the_middle_of_the_text_keeps_what_came(house, model, vendor, l
 
 
 async def test_in_the_middle_of_a_call_drops_the_call(house, model, vendor, look):
-    server = await model(Reply([Text(["I write."]), Call("write", {"path": "x", "content": "y"}), Hang()]), text("fine"))
+    server = await model(
+        Reply([Text(["I write."]), Call("write", {"path": "x", "content": "y"}), Hang()]), text("fine")
+    )
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     await talk.until("tool_use_args")

@@ -278,7 +278,9 @@ async def test_a_client_that_does_not_read_is_cut_and_told_and_nobody_else_loses
     talk = await house.create("openai", server)
     with await stalled_on(house, talk.id) as sock:
         events = await talk.run()
-        assert len("".join(event["delta"] for event in events if event["type"] == "text_delta")) == 10_000 * FLOODS[reason]
+        assert (
+            len("".join(event["delta"] for event in events if event["type"] == "text_delta")) == 10_000 * FLOODS[reason]
+        )
         async with asyncio.timeout(8):
             await cut_notice.came.wait()
         lines = [json.loads(line) for line in (await read_all(sock)).splitlines()]

@@ -24,7 +24,7 @@ def printed(events):
 
 async def test_tools_run_in_the_clients_environment_without_its_keys_and_our_tokens(house, model, vendor):
     server = await model(show_environment(), text("ok"))
-    withheld = {name: KEY for name in (*KEYS.values(), "ZOT_X_TOKEN", "ZOTCORE_RPC_TOKEN", "ZOTCORE_X")}
+    withheld = dict.fromkeys((*KEYS.values(), "ZOT_X_TOKEN", "ZOTCORE_RPC_TOKEN", "ZOTCORE_X"), KEY)
     env = {"PATH": os.environ["PATH"], "MINE": "walrus", "VIRTUAL_ENV": "/venv"}
     talk = await house.create(vendor, server, env=env | withheld)
     seen = printed(await talk.run())

@@ -130,7 +130,12 @@ async def test_a_prompt_that_is_sent_again_runs_once_and_is_answered_alike(house
     assert await talk.ask("prompt", message="go", request_id="r1", sender="me") == answers[0]
     assert len(server.requests) == 1
     assert await talk.refused("prompt", message="other", request_id="r1", sender="me") == "duplicate_key"
-    assert await talk.refused("prompt", message="go", request_id="r1", sender="me", images=[{"mime_type": "image/png", "data": ""}]) == "duplicate_key"
+    assert (
+        await talk.refused(
+            "prompt", message="go", request_id="r1", sender="me", images=[{"mime_type": "image/png", "data": ""}]
+        )
+        == "duplicate_key"
+    )
     assert asked(await talk.run("go", request_id="r2")) == ["go"]
 
 

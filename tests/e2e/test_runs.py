@@ -15,9 +15,7 @@ SOON = {"retry-after": "0.01"}
 
 async def test_the_events_of_a_run_come_in_their_order(house, model, vendor, look):
     (house.cwd / "a.txt").write_text("walrus\n")
-    server = await model(
-        calls(Call("read", {"path": "a.txt"}), before="I look."), text("It says ", "walrus", ".")
-    )
+    server = await model(calls(Call("read", {"path": "a.txt"}), before="I look."), text("It says ", "walrus", "."))
     talk = await house.create(vendor, server)
     events = await talk.run("what does a.txt say?")
     assert look.kinds(events) == [
@@ -146,8 +144,10 @@ async def test_the_model_sees_what_was_said_and_done(house, model, vendor, resul
     assert str(house.cwd) in str(last.body)
     assert "walrus" in results(last)[0]
     assert [words for words in ("first", "second") if words in str(last.messages)] == ["first", "second"]
-    assert server.requests[0].headers.get("x-api-key", server.requests[0].headers.get("Authorization", "")).endswith(
-        "sk-scripted-key"
+    assert (
+        server.requests[0]
+        .headers.get("x-api-key", server.requests[0].headers.get("Authorization", ""))
+        .endswith("sk-scripted-key")
     )
 
 

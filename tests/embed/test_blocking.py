@@ -1,6 +1,8 @@
 """`BlockingRuntime`: the same without asyncio, against a model in a process of its own."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -74,10 +76,25 @@ def test_another_thread_aborts(opened):
 def test_leaving_the_loop_early_aborts_and_a_second_prompt_meanwhile_is_refused(opened):
     with BlockingRuntime(**opened(HANGS, says("later"))) as runtime:
         running = runtime.prompt("go")
-        next(running)
+        while not isinstance(next(running), events.TextDelta):
+            pass
         with pytest.raises(BusyError):
             next(runtime.prompt("too early"))
         running.close()
+        assert runtime.state == "idle"
+        assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
+
+
+def test_an_interrupt_from_the_keyboard_aborts(opened):
+    with BlockingRuntime(**opened(HANGS, says("later"))) as runtime:
+
+        def interrupt_in_the_middle():
+            for event in runtime.prompt("go"):
+                if isinstance(event, events.TextDelta):
+                    threading.Thread(target=os.kill, args=[os.getpid(), signal.SIGINT]).start()
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_in_the_middle()
         assert runtime.state == "idle"
         assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
 

@@ -28,7 +28,8 @@ async def test_a_run_has_the_events_of_the_protocol_and_nothing_of_the_daemons(r
         *("tool_use_end", "usage", "assistant_message", "tool_call", "turn_end", "tool_result"),
         *("turn_start", "assistant_start", "text_delta", "usage", "assistant_message", "turn_end", "done"),
     ]
-    assert not {"seq", "session", "input", "run"} & {field for frame in frames for field in frame}
+    assert not {"seq", "session", "run"} & {field for frame in frames for field in frame}
+    assert set(frames[1]) == {"type", "content", "time"}
     assert frames[-1] == {"type": "done"}
     assert await program.end() == (0, [], "")
     assert not list(place.home.glob("zot.db*"))

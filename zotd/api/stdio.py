@@ -102,14 +102,14 @@ class StdioDoor:
         """Whether the parent has shown its token; until then only a hello that does so is heard."""
         if self._token is None:
             return True
-        command, given = _hello(line)
+        envelope, given = _hello(line)
         if given is not None and hmac.compare_digest(given.encode(), self._token.encode()):
             self._token = None
             return True
         sentence = "the first command must be hello with the token of ZOTCORE_RPC_TOKEN"
         if given is not None:
             sentence = "the token is wrong"
-        self.write(failure(command, Code.UNAUTHORIZED, sentence))
+        self.write(failure(envelope.type, Code.UNAUTHORIZED, sentence, envelope.id))
         self.refused = True
         self.finished.set()
         return False
@@ -126,14 +126,14 @@ class StdioDoor:
             self.finished.set()
 
 
-def _hello(line: bytes | TooLong) -> tuple[str, str | None]:
-    """The command's name, and the token of a hello."""
+def _hello(line: bytes | TooLong) -> tuple[Envelope, str | None]:
+    """The command's name and id, and the token of a hello."""
     if isinstance(line, TooLong):
-        return "", None
+        return Envelope(), None
     try:
         envelope = decode(line, Envelope)
         if envelope.type == "hello":
-            return envelope.type, decode(line, Hello).token or ""
+            return envelope, decode(line, Hello).token or ""
     except BadFrameError:
-        return "", None
-    return envelope.type, None
+        return Envelope(), None
+    return envelope, None

@@ -56,9 +56,10 @@ class Heard(Struct, frozen=True):
 
 
 class Closed(Struct, frozen=True):
-    """The process has closed its stdout."""
+    """The process has closed its end of a pipe, which is often the first sign of its exit."""
 
     process: int
+    pipe: str = "stdout"
 
 
 class Broke(Struct, frozen=True):

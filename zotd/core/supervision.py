@@ -39,7 +39,7 @@ KILL_S = 0.3
 """From SIGKILL to giving up: only a process that hangs in the kernel is still there. All in all 3.3 s."""
 
 EXIT_S = 0.05
-"""From the end of the output to the exit that should follow, and which has the better reason."""
+"""From the end of a pipe to the exit that should follow, and which has the better reason."""
 
 DRAIN_S = 30.0
 """How long a process that was replaced may finish its calls."""
@@ -87,6 +87,8 @@ class _Process:
     """It was told to go, so its end is no crash."""
     cause: str | None = None
     """Why it was killed."""
+    pipe: str = ""
+    """Which one it closed."""
 
 
 class Supervision:
@@ -208,9 +210,10 @@ class Supervision:
                 self._greeted(key, process, name)
             case life.Heard(_, kind):
                 self._heard(key, process, kind)
-            case life.Closed():
+            case life.Closed(_, pipe):
                 if process.phase is not Phase.CLOSED:
                     process.phase, process.deadline = Phase.CLOSED, self._now + EXIT_S
+                    process.pipe = pipe
             case life.Broke(_, reason):
                 self._break(key, process, reason)
             case life.Drained():
@@ -314,7 +317,7 @@ class Supervision:
             case Phase.SETTLING | Phase.READY:
                 self._ready(key, process)
             case Phase.CLOSED:
-                self._break(key, process, "closed its stdout without exiting")
+                self._break(key, process, f"closed its {process.pipe} without exiting")
             case Phase.DRAINING:
                 self._do(life.Fail(key, f"was replaced, and had not answered {DRAIN_S:g} s later"))
                 self._leave(key, process)

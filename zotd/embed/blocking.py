@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -110,11 +110,19 @@ class BlockingRuntime:
         return self._call(look())
 
     def _iterate(self, source: AsyncGenerator[events.Event, None]) -> Iterator[events.Event]:
+        coming = self._next(source)
         try:
-            while (event := self._call(_next(source))) is not None:
+            while (event := coming.result()) is not None:
                 yield event
+                coming = self._next(source)
         finally:
+            if not coming.done():  # Ctrl-C while it waited: the generator can only be closed when it has an event
+                self.abort()
+                wait([coming])
             self._call(source.aclose())
+
+    def _next(self, source: AsyncGenerator[events.Event, None]) -> Future[events.Event | None]:
+        return asyncio.run_coroutine_threadsafe(_next(source), self._loop)
 
 
 async def _next(source: AsyncGenerator[events.Event, None]) -> events.Event | None:

@@ -58,7 +58,7 @@ async def _serve(options: Mapping[str, object]) -> int:
         read_input(door.received, door.ended)
         await door.finished.wait()
         if signals:
-            runtime.abort()
+            runtime.session.abort(for_good=True)
         await runtime.session.stopped()
         await output.close()
         if signals:

@@ -20,7 +20,7 @@ from zotd import config, paths
 from zotd.embed.assembly import assemble
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
-from zotd.tasks import contain
+from zotd.tasks import contained
 from zotd.wire import events
 from zotd.wire.api import ModelInfo, PromptImage, Secrets, SessionCreate, Started
 from zotd.wire.base import convert
@@ -71,7 +71,7 @@ class Runtime:
 
     # --- talking ------------------------------------------------------------------------------------------------------
 
-    async def prompt(self, text: str, images: Sequence[PromptImage] = ()) -> AsyncGenerator[events.Event, None]:
+    def prompt(self, text: str, images: Sequence[PromptImage] = ()) -> AsyncGenerator[events.Event, None]:
         """Every event of one prompt; the last one is `Done`. Leaving the loop early aborts the run.
 
         Raises:
@@ -82,13 +82,11 @@ class Runtime:
         def send(accepted: Callable[[Started], None]) -> Coroutine[object, object, None]:
             return self.session.prompt(text, images, sender="", when_busy="reject", accepted=accepted)
 
-        async for event in self._follow(send):
-            yield event
+        return self._follow(send)
 
-    async def compact(self, instructions: str = "") -> AsyncGenerator[events.Event, None]:
+    def compact(self, instructions: str = "") -> AsyncGenerator[events.Event, None]:
         """Every event of a compaction: `CompactDone` or `Error`, then `Done`. Raises like `prompt`."""
-        async for event in self._follow(lambda accepted: self.session.compact(instructions, accepted=accepted)):
-            yield event
+        return self._follow(lambda accepted: self.session.compact(instructions, accepted=accepted))
 
     def abort(self) -> None:
         """End what runs now; its events end with `Done` as always."""
@@ -186,7 +184,7 @@ async def _owned_tasks() -> AsyncIterator[Callable[[str, Coroutine[object, objec
     async with asyncio.TaskGroup() as group:
 
         def spawn(name: str, work: Coroutine[object, object, None]) -> None:
-            task = group.create_task(contain(name, work), name=name)
+            task = contained(group, name, work)
             running.add(task)
             task.add_done_callback(running.discard)
 

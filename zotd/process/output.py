@@ -24,13 +24,16 @@ DISCARD_EVERY_S = 0.05
 class Output:
     """Hands a pipe's bytes to a call-back, on the event loop."""
 
-    def __init__(self, fd: int, on_output: Callable[[bytes], None]) -> None:
-        """Own `fd`, and close it."""
+    def __init__(
+        self, fd: int, on_output: Callable[[bytes], None], *, on_end: Callable[[], None] | None = None
+    ) -> None:
+        """Own `fd`, and close it. `on_end` is called when every writer has closed the pipe, and not by `close`."""
         os.set_blocking(fd, False)
         self.ended = asyncio.Event()
         """Nothing more will be delivered."""
         self._fd = fd
         self._on_output = on_output
+        self._on_end = on_end
         self._paused = False
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(fd, self._deliver)
@@ -99,4 +102,6 @@ class Output:
             return b""
         if not data:
             self.close()
+            if self._on_end is not None:
+                self._on_end()
         return data

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from binascii import b2a_base64
 from collections.abc import Mapping
-from typing import Optional
 
 from .panel import OpenPanel
 from .pipe import Frame, plain
@@ -56,7 +55,7 @@ def tool_error(call_id: str, error: BaseException) -> Frame:
     return tool_result(call_id, Result(message_of(error), is_error=True))
 
 
-def command_response(call_id: str, value: object, error: Optional[BaseException]) -> Frame:
+def command_response(call_id: str, value: object, error: BaseException | None) -> Frame:
     """The answer to a slash command."""
     frame: Frame = {"type": "command_response", "id": call_id, "action": "noop"}
     if error is not None:
@@ -71,7 +70,9 @@ def command_response(call_id: str, value: object, error: Optional[BaseException]
         frame.update(action="display", display=value.text if isinstance(value, Display) else value)
     elif not (value is None or value == "" or isinstance(value, Noop)):
         kind = type(value).__name__
-        frame["error"] = f"the command returned a {kind}; it may return text, Prompt, Insert, Display, Noop or OpenPanel"
+        frame["error"] = (
+            f"the command returned a {kind}; it may return text, Prompt, Insert, Display, Noop or OpenPanel"
+        )
     return frame
 
 
@@ -87,7 +88,9 @@ def verdict(event: str, value: object) -> Mapping[str, object]:
         raise TypeError(f"the guard of {event} returned a {type(value).__name__}, not a Decision or None")
     wrong = set(value.fields) - DECISIONS.get(event, frozenset(value.fields))
     if wrong:
-        raise TypeError(f"the guard of {event} decided about {', '.join(sorted(wrong))}, which this event does not have")
+        raise TypeError(
+            f"the guard of {event} decided about {', '.join(sorted(wrong))}, which this event does not have"
+        )
     return value.fields
 
 

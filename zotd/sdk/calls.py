@@ -6,9 +6,9 @@ import itertools
 import threading
 from binascii import a2b_base64
 from collections.abc import Callable, Generator, Mapping
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
-from .pipe import Frame, HostPipe
+from .pipe import Frame, HostPipe, text
 from .values import Image, Result
 from .work import Origin
 
@@ -26,11 +26,11 @@ class Call:
     """One call of a tool; its handler gets it if it has a parameter `call`."""
 
     def __init__(self, frame: Frame, pipe: HostPipe) -> None:
-        self.id = str(frame.get("id", ""))
-        self.session_id = str(frame.get("session_id", ""))
-        self.cwd = str(frame.get("cwd", ""))
+        self.id = text(frame, "id")
+        self.session_id = text(frame, "session_id")
+        self.cwd = text(frame, "cwd")
         """Only set for an extension with `scope: daemon`; others find it in `HelloAck`."""
-        self.operation_key = str(frame.get("operation_key", ""))
+        self.operation_key = text(frame, "operation_key")
         """The same for a repetition of this call after a crash: what a tool with `replay="idempotent"` goes by."""
         self.reconcile = bool(frame.get("reconcile", False))
         """The host asks what became of the operation rather than to do it."""
@@ -54,7 +54,7 @@ class HostCall:
         self._result = Result()
         self._waiting: list[Callable[[], object]] = []
 
-    def result(self, timeout_s: Optional[float] = None) -> Result:
+    def result(self, timeout_s: float | None = None) -> Result:
         """Wait for the result; not on the event loop, which would stand still meanwhile.
 
         Raises:
@@ -74,7 +74,7 @@ class HostCall:
             wake()
 
     def __await__(self) -> Generator[object, None, Result]:
-        import asyncio  # noqa: PLC0415  loaded already, for there is a loop; not imported by those who have none
+        import asyncio  # noqa: PLC0415  here it is loaded; at the top it would be for everybody
 
         loop = asyncio.get_running_loop()
         answered = asyncio.Event()

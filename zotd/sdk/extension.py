@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Optional, TypeVar, Union, overload
+from typing import TypeVar, overload
 
 from .calls import HostCall
-from .hints import Function, description
+from .hints import description, parameter_names
 from .panel import Panel
 from .peer import Peer
 from .pipe import log
 from .registry import TOOL_OPTIONS, Command, make_tool
-from .shapes import Schema
+from .shapes import Function, Schema
 from .values import HelloAck
 from .work import origin
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Function)
 LEVELS = ("info", "success", "warn", "error")
 
 
-class Extension:
+class Extension:  # noqa: PLR0904  its authors look for everything here
     """An extension of zot: register functions, then `run()`.
 
     Functions may be registered at any time, also while the extension runs, and from any thread. A name that is
@@ -44,9 +44,9 @@ class Extension:
         function: None = None,
         /,
         *,
-        name: Optional[str] = None,
-        description: Optional[str] = None,
-        schema: Optional[Schema] = None,
+        name: str | None = None,
+        description: str | None = None,
+        schema: Schema | None = None,
         replay: str = "never",
         parallel: bool = True,
         **options: object,
@@ -54,16 +54,16 @@ class Extension:
 
     def tool(
         self,
-        function: Optional[F] = None,
+        function: F | None = None,
         /,
         *,
-        name: Optional[str] = None,
-        description: Optional[str] = None,
-        schema: Optional[Schema] = None,
+        name: str | None = None,
+        description: str | None = None,
+        schema: Schema | None = None,
         replay: str = "never",
         parallel: bool = True,
         **options: object,
-    ) -> Union[F, Callable[[F], F]]:
+    ) -> F | Callable[[F], F]:
         """Register a tool for the model: `@ext.tool` or `@ext.tool(…)`.
 
         The function's name, docstring and type hints are the tool's name, description and schema, unless given. It
@@ -78,7 +78,9 @@ class Extension:
         """
         unknown = options.keys() - TOOL_OPTIONS
         if unknown:
-            raise TypeError(f"a tool has no option {', '.join(sorted(unknown))}; there are {', '.join(sorted(TOOL_OPTIONS))}")
+            raise TypeError(
+                f"a tool has no option {', '.join(sorted(unknown))}; there are {', '.join(sorted(TOOL_OPTIONS))}"
+            )
         options.update(replay=replay, parallel=parallel)
         if description is not None:
             options["description"] = description
@@ -91,7 +93,7 @@ class Extension:
 
         return register if function is None else register(function)
 
-    def command(self, name: str, description: Optional[str] = None) -> Callable[[F], F]:
+    def command(self, name: str, description: str | None = None) -> Callable[[F], F]:
         """Register the slash command `/name`: `@ext.command("name")`.
 
         The function gets what was typed after the name, and the `CommandCall` if it has a parameter `call`. It returns
@@ -99,6 +101,7 @@ class Extension:
         """
 
         def register(function: F) -> F:
+            parameter_names(function)
             text = _first_line(function) if description is None else description
             command = Command(function, {"type": "register_command", "name": name, "description": text})
             self._peer.registry.commands[name] = command
@@ -111,6 +114,7 @@ class Extension:
         """Be told when an `Event` has happened: `@ext.on("turn_end")`. Handlers run one after another, in its order."""
 
         def register(function: F) -> F:
+            parameter_names(function)
             self._peer.registry.handlers.setdefault(event, []).append(function)
             self._peer.pipe.send({"type": "subscribe", "events": [event], "intercept": []})
             return function
@@ -124,6 +128,7 @@ class Extension:
         """
 
         def register(function: F) -> F:
+            parameter_names(function)
             self._peer.registry.guards[event] = function
             self._peer.pipe.send({"type": "subscribe", "events": [], "intercept": [event]})
             return function
@@ -140,10 +145,12 @@ class Extension:
 
     def unregister(self, kind: str, name: str) -> None:
         """Take back a `tool` or a `command`."""
-        offered = {"tool": self._peer.registry.tools, "command": self._peer.registry.commands}
-        if kind not in offered:
+        if kind == "tool":
+            self._peer.registry.tools.pop(name, None)
+        elif kind == "command":
+            self._peer.registry.commands.pop(name, None)
+        else:
             raise ValueError(f"cannot take back a {kind!r}: tools and commands can be taken back")
-        offered[kind].pop(name, None)
         self._peer.pipe.send({"type": "unregister", "kind": kind, "name": name})
 
     def run(self) -> None:
@@ -180,7 +187,7 @@ class Extension:
         self._peer.show(panel)
         self._peer.say("open_panel", session_id, panel=panel.content())
 
-    def call_tool(self, name: str, args: Optional[Mapping[str, object]] = None) -> HostCall:
+    def call_tool(self, name: str, args: Mapping[str, object] | None = None) -> HostCall:
         """Have the host run a tool, through guards and approvals. `await` it, or ask for `.result()` in a thread.
 
         A tool that fails gives a `Result` with `is_error`; nothing is raised.

@@ -9,7 +9,7 @@ import functools
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Literal, Union
 
@@ -18,18 +18,19 @@ from .shapes import (
     JSON_SCALARS,
     NULL,
     SCALARS,
-    Array,
-    Choice,
-    Described,
-    Either,
     Field,
-    FixedArray,
+    Function,
     Record,
     Shape,
-    Table,
+    accepts_null,
+    array,
+    choice,
+    described,
+    either,
+    fixed_array,
+    instance,
+    table,
 )
-
-Function = Callable[..., object]
 
 VARARGS, VARKEYWORDS, COROUTINE = 0x04, 0x08, 0x80
 """Bits of `co_flags`, documented with the module `inspect`."""
@@ -57,7 +58,9 @@ def parameters(function: Function) -> Record:
     defaults = dict(zip(code.co_varnames[code.co_argcount - len(positional) : code.co_argcount], positional))
     defaults.update(plain.__kwdefaults__ or {})
     hints = getattr(plain, "__annotations__", {})
-    return Record([_parameter(name, hints.get(name, object), plain.__globals__, defaults) for name in parameter_names(function)])
+    return Record(
+        [_parameter(name, hints.get(name, object), plain.__globals__, defaults) for name in parameter_names(function)]
+    )
 
 
 def parameter_names(function: Function) -> tuple[str, ...]:
@@ -71,9 +74,9 @@ def parameter_names(function: Function) -> tuple[str, ...]:
     return code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount]
 
 
-def description(function: Function) -> str:
-    """Its docstring, without the indentation of the source; empty if there is none."""
-    first, *rest = (getattr(function, "__doc__", None) or "").expandtabs().strip().split("\n")
+def description(documented: object) -> str:
+    """The docstring of a function or module, without the indentation of the source; empty if there is none."""
+    first, *rest = (getattr(documented, "__doc__", None) or "").expandtabs().strip().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
     return "\n".join([first.rstrip(), *(line[margin:].rstrip() for line in rest)])
 
@@ -110,9 +113,9 @@ def _parameter(name: str, hint: object, names: Mapping[str, object], defaults: M
     if name not in defaults:
         return Field(name, shape, required=True)
     field = Field(name, shape, required=False, default=defaults[name])
-    if defaults[name] is None and not field.accepts_null():
+    if defaults[name] is None and not accepts_null(shape):
         # `city: str = None`: a model that reads the default may well send it.
-        return field._replace(shape=Either([shape, NULL]))
+        return field._replace(shape=either([shape, NULL]))
     return field
 
 
@@ -136,11 +139,11 @@ def _shape(hint: object, inside: tuple[object, ...]) -> Shape:
     if origin is Annotated:
         text = next((note for note in args[1:] if isinstance(note, str)), None)
         shape = _shape(args[0], inside)
-        return shape if text is None else Described(shape, text)
+        return shape if text is None else described(shape, text)
     if origin in UNIONS:
-        return Either([_shape(arg, inside) for arg in args])
+        return either([_shape(arg, inside) for arg in args])
     if origin is Literal:
-        return Choice([(arg, arg) for arg in args])
+        return choice([(arg, arg) for arg in args])
     if isinstance(hint, type) and origin is None:
         return _class_shape(hint, inside)
     return _generic_shape(origin, args, inside)
@@ -153,26 +156,26 @@ def _class_shape(hint: type, inside: tuple[object, ...]) -> Shape:
         return _generic_shape(hint, (), inside)
     if issubclass(hint, Enum):
         plain = all(type(member.value) in JSON_SCALARS for member in hint)
-        return Choice([(member.value if plain else member.name, member) for member in hint])
+        return choice([(member.value if plain else member.name, member) for member in hint])
     if hint in inside:
         return ANYTHING
     if hasattr(hint, "__required_keys__"):
-        return Record(_typed_dict_fields(hint, (*inside, hint)))
+        return instance(Record(_typed_dict_fields(hint, (*inside, hint))), make=dict)
     if hasattr(hint, "__dataclass_fields__"):
-        return Record(_dataclass_fields(hint, (*inside, hint)), make=hint)
+        return instance(Record(_dataclass_fields(hint, (*inside, hint))), make=hint)
     return ANYTHING
 
 
 def _generic_shape(origin: object, args: tuple[object, ...], inside: tuple[object, ...]) -> Shape:
     shapes = [_shape(arg, inside) for arg in args if arg is not Ellipsis]
     if origin is list:
-        return Array(shapes[0] if shapes else ANYTHING)
+        return array(shapes[0] if shapes else ANYTHING)
     if origin is dict:
-        return Table(shapes[1] if len(shapes) > 1 else ANYTHING)
+        return table(shapes[1] if len(shapes) > 1 else ANYTHING)
     if origin is tuple:
         if not args or args[-1] is Ellipsis:
-            return Array(shapes[0] if shapes else ANYTHING, make=tuple)
-        return FixedArray(shapes)
+            return array(shapes[0] if shapes else ANYTHING, make=tuple)
+        return fixed_array(shapes)
     return ANYTHING
 
 
@@ -184,7 +187,7 @@ def _typed_dict_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
         mark = typing.get_origin(member)
         if mark is not None and mark in {REQUIRED, NOT_REQUIRED}:
             required, member = mark is REQUIRED, typing.get_args(member)[0]  # noqa: PLW2901  the mark is taken off
-        fields.append(Field(name, _shape(member, inside), required=required, default=...))
+        fields.append(Field(name, _shape(member, inside), required=required))
     return fields
 
 
@@ -209,6 +212,6 @@ def _class_hints(hint: type) -> dict[str, object]:
     hints: dict[str, object] = {}
     for base in reversed(hint.__mro__):
         names = {**vars(sys.modules.get(base.__module__, types)), **vars(base)}
-        for name, text in base.__dict__.get("__annotations__", {}).items():
+        for name, text in vars(base).get("__annotations__", {}).items():
             hints[name] = _evaluate(text, names)
     return hints

@@ -20,7 +20,9 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name="event loop", daemon=True)
         self._thread.start()
 
-    def start(self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]) -> None:
+    def start(
+        self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]
+    ) -> None:
         """Run a coroutine that handles its own errors; `started` gets, on the loop, what cancels it."""
 
         def spawn() -> None:

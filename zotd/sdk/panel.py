@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple
 
 from .pipe import Frame, HostPipe
 from .work import Job
@@ -28,9 +28,9 @@ class Panel:
         lines: Sequence[str] = (),
         *,
         footer: str = "",
-        on_key: Optional[KeyHandler] = None,
-        on_resize: Optional[ResizeHandler] = None,
-        on_close: Optional[Callable[[], object]] = None,
+        on_key: KeyHandler | None = None,
+        on_resize: ResizeHandler | None = None,
+        on_close: Callable[[], object] | None = None,
     ) -> None:
         self.id = panel_id
         self.title = title
@@ -40,10 +40,10 @@ class Panel:
         self.on_resize = on_resize
         self.on_close = on_close
         self.lane: deque[Job] = deque()
-        self._pipe: Optional[HostPipe] = None
+        self._pipe: HostPipe | None = None
 
     def render(
-        self, lines: Optional[Sequence[str]] = None, *, title: Optional[str] = None, footer: Optional[str] = None
+        self, lines: Sequence[str] | None = None, *, title: str | None = None, footer: str | None = None
     ) -> None:
         """Show other lines; what is not given stays. Before the panel is open, this is what it will show."""
         self.lines = self.lines if lines is None else list(lines)

@@ -6,21 +6,25 @@ import functools
 import json
 import os
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Optional
 
 from .answers import EXPECTED_ERRORS, command_response, message_of, tool_error, tool_result, verdict
 from .calls import Call, CommandCall, HostCalls
 from .hints import is_coroutine_function
 from .panel import OpenPanel, Panel
-from .pipe import Frame, HostPipe, log, log_error
-from .registry import Registry, with_value
+from .pipe import Frame, HostPipe, log, log_error, number, text
+from .registry import Registry, with_values
 from .values import Event, HelloAck
 from .work import Job, Origin, Workers, origin
 
 GRACE_S = 1.5
 """How long handlers may go on after `shutdown` or the end of stdin: the host waits 2 s for the process to exit."""
+
+
+NEVER_HELD = frozenset({"hello_ack", "tool_result"})
+"""Frames that are taken even while the extension prepares itself: what it asked for."""
 
 
 class Peer:
@@ -49,6 +53,8 @@ class Peer:
         self._running: dict[str, tuple[Call, Job]] = {}
         self._events: deque[Job] = deque()
         self._unknown: set[str] = set()
+        self._held: list[Frame] | None = None
+        self._lock = threading.Lock()
 
     def say(self, kind: str, session_id: str = "", **fields: object) -> None:
         """Send a frame about a session: the given one, else the one whose call is being answered here, else none."""
@@ -60,11 +66,16 @@ class Peer:
         self.registry.panels[panel.id] = panel
         panel.opened(self.pipe)
 
-    def run(self) -> None:
-        """Speak the protocol until the host ends it. Ends the process if a handler would not stop."""
+    def run(self, prepare: Callable[[], object] | None = None) -> None:
+        """Speak the protocol until the host ends it. Ends the process if a handler would not stop.
+
+        `prepare` runs after `hello`; `ready` is sent, and calls are handled, when it has returned.
+        """
         capabilities = self.registry.capabilities()
         self.pipe.open({"type": "hello", "name": self._name, "version": self._version, "capabilities": capabilities})
-        if self.registry.on_hello is None:
+        if prepare is not None:
+            self._prepare(prepare)
+        elif self.registry.on_hello is None:
             self.pipe.send({"type": "ready"})
         if any(map(is_coroutine_function, self.registry.functions())):
             self.workers.expect_coroutines()
@@ -80,8 +91,7 @@ class Peer:
         self._end(acknowledge=shutdown)
 
     def _end(self, *, acknowledge: bool) -> None:
-        if not acknowledge:
-            self.calls.abandon()  # nobody is left to answer them
+        self.calls.abandon()  # from here on nobody reads the answers
         clean = self.workers.close(GRACE_S)
         if acknowledge:
             self.pipe.send({"type": "shutdown_ack"})
@@ -91,53 +101,67 @@ class Peer:
             os._exit(0)
 
     def _receive(self, frame: Frame) -> None:
-        kind = str(frame.get("type"))
-        receiver = self.receivers.get(kind)
-        if receiver is None:
+        kind = text(frame, "type")
+        if kind not in self.receivers:
             if kind not in self._unknown:
                 self._unknown.add(kind)
                 log(f"ignored a frame of the unknown type {kind!r} from the host")
             return
+        with self._lock:
+            if self._held is not None and kind not in NEVER_HELD:
+                self._held.append(frame)
+                return
+        self._dispatch(frame)
+
+    def _dispatch(self, frame: Frame) -> None:
         try:
-            receiver(frame)
+            self.receivers[text(frame, "type")](frame)
         except Exception as error:  # noqa: BLE001  one malformed frame must not end the extension
             log_error(error)
 
     def _hello_ack(self, frame: Frame) -> None:
-        known = {name: value for name, value in frame.items() if name in HelloAck._fields}
-        self.hello = HelloAck(**known)  # type: ignore[arg-type]  the host's own frame
+        self.hello = _hello_of(frame)
         handler = self.registry.on_hello
         if handler is not None:
-            # Calls that are already in the pipe wait: they may need what the handler sets up.
-            self.workers.hold(Job(with_value(handler, self.hello), self._greeted))
+            self._prepare(with_values(handler, self.hello))
 
-    def _greeted(self, _: object, error: Optional[BaseException]) -> None:
+    def _prepare(self, run: Callable[[], object]) -> None:
+        """Run this first; what the host asks for meanwhile waits, for it may need what is set up here."""
+        self._held = []
+        self.workers.start(Job(run, self._prepared))
+
+    def _prepared(self, _: object, error: BaseException | None) -> None:
         if error is not None:
             log_error(error)
         self.pipe.send({"type": "ready"})
-        self.workers.release()
+        with self._lock:  # so that no newer frame overtakes those that waited
+            held, self._held = self._held or [], None
+            for frame in held:
+                self._dispatch(frame)
 
     def _tool_call(self, frame: Frame) -> None:
         call = Call(frame, self.pipe)
-        tool = self.registry.tools.get(str(frame.get("name")))
+        tool = self.registry.tools.get(text(frame, "name"))
+        if tool is None:
+            self.pipe.send(tool_error(call.id, LookupError(f"this extension has no tool {text(frame, 'name')}")))
+            return
+        structured = "output_schema" in tool.frame
         try:
-            if tool is None:
-                raise LookupError(f"this extension has no tool {frame.get('name')}")
             run = tool.bind(frame.get("args", {}), call)
-        except (LookupError, ValueError) as error:
-            self.pipe.send(tool_error(call.id, error))
+        except Exception as error:  # noqa: BLE001  not only ArgumentError: a dataclass of the author is made here
+            self._answer_tool(call.id, None, error, structured=structured)
             return
 
-        def settled(value: object, error: Optional[BaseException]) -> None:
+        def settled(value: object, error: BaseException | None) -> None:
             self._running.pop(call.id, None)
-            self._answer_tool(call.id, value, error, structured="output_schema" in tool.frame)
+            self._answer_tool(call.id, value, error, structured=structured)
 
         about = Origin(call.session_id, call.id)
         job = Job(run, settled, about=about, lane=tool.lane, interruptible=not tool.takes_call)
         self._running[call.id] = call, job
         self.workers.start(job)
 
-    def _answer_tool(self, call_id: str, value: object, error: Optional[BaseException], *, structured: bool) -> None:
+    def _answer_tool(self, call_id: str, value: object, error: BaseException | None, *, structured: bool) -> None:
         if error is None:
             try:
                 self.pipe.send(tool_result(call_id, value, structured=structured))
@@ -149,29 +173,29 @@ class Peer:
         self.pipe.send(tool_error(call_id, error))
 
     def _tool_cancel(self, frame: Frame) -> None:
-        running = self._running.get(str(frame.get("id")))
+        running = self._running.get(text(frame, "id"))
         if running is not None:
             call, job = running
             call.cancelled = True
             job.cancel()
 
     def _command_invoked(self, frame: Frame) -> None:
-        call_id, name = str(frame.get("id", "")), str(frame.get("name"))
-        call = CommandCall(*(str(frame.get(field, "")) for field in CommandCall._fields))
+        call_id, name = text(frame, "id"), text(frame, "name")
+        call = CommandCall(*(text(frame, field) for field in CommandCall._fields))
         command = self.registry.commands.get(name)
         if command is None:
             error = LookupError(f"this extension has no command /{name}")
             self.pipe.send(command_response(call_id, None, error))
             return
 
-        def settled(value: object, error: Optional[BaseException]) -> None:
+        def settled(value: object, error: BaseException | None) -> None:
             if error is not None:
                 log_error(error)
             self.pipe.send(command_response(call_id, value, error))
             if isinstance(value, OpenPanel):
                 self.show(value.panel)
 
-        run = command.bind(str(frame.get("args", "")), call)
+        run = command.bind(text(frame, "args"), call)
         self.workers.start(Job(run, settled, about=Origin(call.session_id)))
 
     def _event(self, frame: Frame) -> None:
@@ -179,26 +203,28 @@ class Peer:
         for handler in self.registry.handlers.get(event.name, ()):
             # One lane for all: events reach an extension in the order in which they happened.
             self.workers.start(
-                Job(with_value(handler, event), _log_failure, about=Origin(event.session_id), lane=self._events)
+                Job(with_values(handler, event), _log_failure, about=Origin(event.session_id), lane=self._events)
             )
 
     def _event_intercept(self, frame: Frame) -> None:
         event = _event_of(frame)
         guard = self.registry.guards.get(event.name)
 
-        def settled(value: object, error: Optional[BaseException]) -> None:
-            self.pipe.send({
-                "type": "event_intercept_response",
-                "id": frame.get("id"),
-                **self._verdict(event.name, value, error),
-            })
+        def settled(value: object, error: BaseException | None) -> None:
+            self.pipe.send(
+                {
+                    "type": "event_intercept_response",
+                    "id": frame.get("id"),
+                    **self._verdict(event.name, value, error),
+                }
+            )
 
         if guard is None:
             settled(None, None)
         else:
-            self.workers.start(Job(with_value(guard, event), settled, about=Origin(event.session_id)))
+            self.workers.start(Job(with_values(guard, event), settled, about=Origin(event.session_id)))
 
-    def _verdict(self, event: str, value: object, error: Optional[BaseException]) -> Mapping[str, object]:
+    def _verdict(self, event: str, value: object, error: BaseException | None) -> Mapping[str, object]:
         if error is None:
             try:
                 fields = verdict(event, value)
@@ -212,41 +238,67 @@ class Peer:
         return {}
 
     def _panel_key(self, frame: Frame) -> None:
-        panel = self.registry.panels.get(str(frame.get("panel_id")))
+        panel = self.registry.panels.get(text(frame, "panel_id"))
         if panel is not None and panel.on_key is not None:
-            run = with_value(panel.on_key, str(frame.get("key", "")), str(frame.get("text", "")))
+            run = with_values(panel.on_key, text(frame, "key"), text(frame, "text"))
             self.workers.start(Job(run, _log_failure, lane=panel.lane))
 
     def _panel_resize(self, frame: Frame) -> None:
-        panel = self.registry.panels.get(str(frame.get("panel_id")))
+        panel = self.registry.panels.get(text(frame, "panel_id"))
         if panel is not None and panel.on_resize is not None:
-            run = functools.partial(panel.on_resize, frame["width"], frame["height"])  # type: ignore[arg-type]  the host's
+            run = functools.partial(panel.on_resize, number(frame, "width"), number(frame, "height"))
             self.workers.start(Job(run, _log_failure, lane=panel.lane))
 
     def _panel_close(self, frame: Frame) -> None:
-        panel = self.registry.panels.pop(str(frame.get("panel_id")), None)
+        panel = self.registry.panels.pop(text(frame, "panel_id"), None)
         if panel is not None:
             panel.closed()
             if panel.on_close is not None:
                 self.workers.start(Job(panel.on_close, _log_failure, lane=panel.lane))
 
 
-def _log_failure(_: object, error: Optional[BaseException]) -> None:
+def _log_failure(_: object, error: BaseException | None) -> None:
     if error is not None:
         log_error(error)
 
 
 def _event_of(frame: Frame) -> Event:
-    known = {name: value for name, value in frame.items() if name in Event._fields}
-    known.update(name=frame.get("event"), fields=frame)
-    return Event(**known)  # type: ignore[arg-type]  the host's own frame
+    args = frame.get("tool_args")
+    return Event(
+        name=text(frame, "event"),
+        session_id=text(frame, "session_id"),
+        cwd=text(frame, "cwd"),
+        step=number(frame, "step"),
+        tool_id=text(frame, "tool_id"),
+        tool_name=text(frame, "tool_name"),
+        tool_args=args if isinstance(args, dict) else {},
+        text=text(frame, "text"),
+        stop=text(frame, "stop"),
+        error=text(frame, "error"),
+        system_prompt=text(frame, "system_prompt"),
+        fields=frame,
+    )
+
+
+def _hello_of(frame: Frame) -> HelloAck:
+    features = frame.get("features")
+    return HelloAck(
+        provider=text(frame, "provider"),
+        model=text(frame, "model"),
+        cwd=text(frame, "cwd"),
+        extension_dir=text(frame, "extension_dir"),
+        data_dir=text(frame, "data_dir"),
+        features=features if isinstance(features, list) else [],
+        zot_version=text(frame, "zot_version"),
+        protocol_version=number(frame, "protocol_version"),
+    )
 
 
 def _on_failure(extension_dir: str) -> Mapping[str, object]:
     """What the manifest says about guards that fail, by event; nothing if it cannot be read."""
-    directory = extension_dir or os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120  pathlib: 5 ms
+    directory = extension_dir or os.path.dirname(os.path.abspath(sys.argv[0]))
     try:
-        with open(os.path.join(directory, "extension.json"), "rb") as file:  # noqa: PTH118, PTH123  pathlib: 5 ms
+        with open(os.path.join(directory, "extension.json"), "rb") as file:
             manifest = json.load(file)
     except (OSError, ValueError):
         return {}

@@ -19,7 +19,19 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 """The longest line that the host reads (section 1 of the protocol); a longer one is lost to the call it answers."""
 
 
-class Oversized(ValueError):
+def text(frame: Frame, name: str) -> str:
+    """A text field of a frame; empty if it is absent or no text."""
+    value = frame.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def number(frame: Frame, name: str) -> int:
+    """An integer field of a frame; 0 if it is absent or no integer."""
+    value = frame.get(name)
+    return value if isinstance(value, int) else 0
+
+
+class OversizedError(ValueError):
     """A frame is longer than the host would read; it was not sent."""
 
 
@@ -47,7 +59,7 @@ class HostPipe:
     def open(self, hello: Mapping[str, object]) -> None:
         """Take stdin and stdout, send `hello`, and after it what was sent before."""
         self._input, self._output = os.dup(0), os.dup(1)
-        with open(os.devnull, "r+b", buffering=0) as nothing:  # noqa: PTH123  pathlib would cost 5 ms at start
+        with open(os.devnull, "r+b", buffering=0) as nothing:
             os.dup2(nothing.fileno(), 0)
             os.dup2(2 if sys.stderr is not None else nothing.fileno(), 1)
         # What the author has printed so far still sits in the buffer: it now goes where it belongs.
@@ -61,7 +73,7 @@ class HostPipe:
 
         Raises:
             TypeError, ValueError: the frame holds something that JSON has no word for.
-            Oversized: it is longer than the host reads.
+            OversizedError: it is longer than the host reads.
         """
         line = encode(frame)
         with self._lock:
@@ -73,11 +85,11 @@ class HostPipe:
     def frames(self) -> Iterator[Frame]:
         """What the host sends, until it closes the pipe. A line that is no JSON object is logged and skipped."""
         # Binary: only LF ends a line, for text files also split at characters that may stand in a JSON string.
-        with open(self._input, "rb") as lines:  # noqa: PTH123  of a descriptor
+        with open(self._input, "rb") as lines:
             for line in lines:
                 try:
                     frame = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     frame = None
                 if isinstance(frame, dict):
                     yield frame
@@ -98,7 +110,7 @@ def encode(frame: Mapping[str, object]) -> bytes:
     text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
     line = text.encode("utf-8", "replace") + b"\n"
     if len(line) > MAX_LINE_BYTES:
-        raise Oversized(f"result over {MAX_LINE_BYTES // 1024 // 1024} MiB")
+        raise OversizedError(f"result over {MAX_LINE_BYTES // 1024 // 1024} MiB")
     return line
 
 

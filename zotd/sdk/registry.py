@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from .calls import Call, CommandCall
-from .hints import Function, description, parameter_names, parameters
+from .hints import description, parameter_names, parameters
 from .panel import Panel
 from .pipe import Frame
-from .shapes import ANYTHING, ArgumentError, Record, Schema
+from .shapes import ANYTHING, ArgumentError, Function, Record, Schema
 from .work import Job
 
 TOOL_OPTIONS = frozenset({"output_schema", "namespace", "exposure", "deferred", "interactive"})
@@ -27,10 +27,10 @@ class Tool(NamedTuple):
     function: Function
     frame: Frame
     """That registers it."""
-    arguments: Optional[Record]
+    arguments: Record | None
     """None if the author wrote the schema: then arguments are passed on unchecked."""
     takes_call: bool
-    lane: Optional[deque[Job]]
+    lane: deque[Job] | None
     """For `parallel=False`: its calls run one after another."""
 
     def bind(self, args: object, call: Call) -> Callable[[], object]:
@@ -55,9 +55,8 @@ class Command(NamedTuple):
 
     def bind(self, args: str, call: CommandCall) -> Callable[[], object]:
         """The function with what was typed after the command's name, and with `call` if it takes that."""
-        names = parameter_names(self.function)
-        bound = with_value(self.function, args)
-        return functools.partial(bound, call=call) if "call" in names else bound
+        bound = with_values(self.function, args)
+        return functools.partial(bound, call=call) if "call" in parameter_names(self.function) else bound
 
 
 class Registry:
@@ -69,7 +68,7 @@ class Registry:
         self.handlers: dict[str, list[Function]] = {}
         self.guards: dict[str, Function] = {}
         self.panels: dict[str, Panel] = {}
-        self.on_hello: Optional[Function] = None
+        self.on_hello: Function | None = None
 
     def capabilities(self) -> list[str]:
         """For the frame `hello`."""
@@ -90,7 +89,7 @@ class Registry:
 
 
 def make_tool(
-    function: Function, name: str, *, schema: Optional[Schema] = None, options: Mapping[str, object], offers_call: bool
+    function: Function, name: str, *, schema: Schema | None = None, options: Mapping[str, object], offers_call: bool
 ) -> Tool:
     """A tool from a function; `options` are further fields of `register_tool`, `offers_call`: a parameter may be `call`.
 
@@ -107,14 +106,19 @@ def make_tool(
         schema = arguments.schema()
     else:
         properties = schema.get("properties")
-        takes_call = "call" in parameter_names(function) and "call" not in (properties or {})
+        is_argument = isinstance(properties, dict) and "call" in properties
+        takes_call = "call" in parameter_names(function) and not is_argument
     frame: Frame = {"type": "register_tool", "name": name, "description": description(function), "schema": schema}
     frame.update(options)
-    lane: Optional[deque[Job]] = deque() if options.get("parallel") is False else None
+    lane: deque[Job] | None = deque() if options.get("parallel") is False else None
     return Tool(function, frame, arguments, takes_call, lane)
 
 
-def with_value(function: Function, *values: object) -> Callable[..., object]:
-    """The function with as many of the values as it has parameters, `call` not counted."""
-    count = len([name for name in parameter_names(function) if name != "call"])
-    return functools.partial(function, *values[:count])
+def with_values(function: Function, *values: object) -> Function:
+    """The function with as many of the values as it has parameters, `call` not counted.
+
+    Raises:
+        TypeError: it is no Python function.
+    """
+    names = [name for name in parameter_names(function) if name != "call"]
+    return functools.partial(function, **dict(zip(names, values)))

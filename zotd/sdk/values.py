@@ -7,7 +7,7 @@ twenty extensions may start at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -18,7 +18,7 @@ SIGNATURES = (
 """How files of the image formats begin that models accept; WebP is told by `image_type`, its mark is not at the start."""
 
 
-def image_type(data: bytes) -> Optional[str]:
+def image_type(data: bytes) -> str | None:
     """The media type of an image file's bytes; None if they are no PNG, JPEG, GIF or WebP."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
@@ -33,7 +33,7 @@ class Image(NamedTuple):
     mime_type: str
 
     @classmethod
-    def from_bytes(cls, data: bytes, mime_type: Optional[str] = None) -> Image:
+    def from_bytes(cls, data: bytes, mime_type: str | None = None) -> Image:
         """An image from the bytes of its file.
 
         Raises:
@@ -41,7 +41,9 @@ class Image(NamedTuple):
         """
         mime_type = mime_type or image_type(data)
         if mime_type is None:
-            raise ValueError("the bytes are no PNG, JPEG, GIF or WebP image; name the type: Image.from_bytes(data, type)")
+            raise ValueError(
+                "the bytes are no PNG, JPEG, GIF or WebP image; name the type: Image.from_bytes(data, type)"
+            )
         return cls(data, mime_type)
 
 
@@ -136,13 +138,13 @@ class Event(NamedTuple):
     """Which model call of the run this is, from 1."""
     tool_id: str = ""
     tool_name: str = ""
-    tool_args: Mapping[str, object] = {}  # noqa: RUF012  never changed: the field is a read-only Mapping
+    tool_args: Mapping[str, object] = {}
     text: str = ""
     stop: str = ""
     """Why the turn ended: `end_turn`, `tool_use`, `length`, `error` or `aborted`."""
     error: str = ""
     system_prompt: str = ""
-    fields: Mapping[str, object] = {}  # noqa: RUF012
+    fields: Mapping[str, object] = {}
     """The whole frame, for what newer hosts add."""
 
 
@@ -152,6 +154,6 @@ class Message(NamedTuple):
     text: str
     sender: str
     channel: str
-    metadata: Optional[Mapping[str, object]] = None
+    metadata: Mapping[str, object] | None = None
     """The channel's own: comes back with the answer, unchanged."""
     images: Sequence[Image] = ()

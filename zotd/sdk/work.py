@@ -41,7 +41,9 @@ origin: ContextVar[Origin] = ContextVar("origin", default=NOWHERE)
 class Coroutines(Protocol):
     """What runs coroutines; `loop.Loop`, which is imported when the first coroutine comes."""
 
-    def start(self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]) -> None:
+    def start(
+        self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]
+    ) -> None:
         """Run it; hand what cancels it to `started`."""
 
     def close(self, patience_s: float) -> bool:
@@ -57,7 +59,7 @@ class Job:
         settled: Settled,
         *,
         about: Origin = NOWHERE,
-        lane: Optional[deque[Job]] = None,
+        lane: deque[Job] | None = None,
         interruptible: bool = False,
     ) -> None:
         """`lane`: jobs of one lane run one after another. `interruptible`: cancelling it cancels its coroutine."""
@@ -67,7 +69,7 @@ class Job:
         self.cancelled = False
         self._settled = settled
         self._interruptible = interruptible
-        self._interrupt: Optional[Callable[[], object]] = None
+        self._interrupt: Callable[[], object] | None = None
         self._lock = threading.Lock()
         self._is_settled = False
 
@@ -77,7 +79,7 @@ class Job:
         if self._interrupt is not None:
             self._interrupt()
 
-    def settle(self, value: object, error: Optional[BaseException]) -> None:
+    def settle(self, value: object, error: BaseException | None) -> None:
         """Give the result; only the first one counts."""
         with self._lock:
             if self._is_settled:
@@ -88,7 +90,9 @@ class Job:
         except Exception as fault:  # noqa: BLE001  the thread goes on with other jobs
             log_error(fault)
 
-    async def drive(self, result: Awaitable[object], finished: Callable[[Job, object, Optional[BaseException]], None]) -> None:
+    async def drive(
+        self, result: Awaitable[object], finished: Callable[[Job, object, BaseException | None], None]
+    ) -> None:
         """Wait for the function's coroutine and hand on how it ended."""
         origin.set(self.about)
         try:
@@ -135,33 +139,19 @@ class Workers:
 
     def __init__(self) -> None:
         self._threads = Threads()
-        self._loop: Optional[Coroutines] = None
+        self._loop: Coroutines | None = None
         self._unfinished: set[Job] = set()
-        self._held: Optional[list[Job]] = None
         self._changed = threading.Condition()
 
     def start(self, job: Job) -> None:
-        """Run a job: at once, or when its lane and `hold` let it."""
+        """Run a job: at once, or when those before it in its lane have finished."""
         with self._changed:
             self._unfinished.add(job)
-            if self._held is not None:
-                self._held.append(job)
-                return
-        self._enter(job)
-
-    def hold(self, first: Job) -> None:
-        """Run `first`; until `release` is called, keep back every other job that is started."""
-        with self._changed:
-            self._unfinished.add(first)
-            self._held = []
-        self._enter(first)
-
-    def release(self) -> None:
-        """Run what was kept back."""
-        with self._changed:
-            held, self._held = self._held or [], None
-        for job in held:
-            self._enter(job)
+            if job.lane is not None:
+                job.lane.append(job)
+                if job.lane[0] is not job:
+                    return
+        self._launch(job)
 
     def expect_coroutines(self) -> None:
         """Import asyncio and start the loop now rather than at the first call."""
@@ -170,24 +160,27 @@ class Workers:
 
             self._loop = Loop()
 
+    def background(
+        self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]
+    ) -> None:
+        """Run a coroutine that nobody waits for, and that ends when the extension does."""
+        self.expect_coroutines()
+        assert self._loop is not None
+        self._loop.start(coroutine, started)
+
     def close(self, patience_s: float) -> bool:
         """Let jobs finish, settle those that don't with `Cancelled`, end the loop; False if something still runs."""
         deadline = time.monotonic() + patience_s
         with self._changed:
             finished = self._changed.wait_for(lambda: not self._unfinished, patience_s)
-            left = list(self._unfinished)
-        for job in left:
+        while (job := self._take_unfinished()) is not None:  # settling one may start another
             job.settle(None, Cancelled("the extension was stopped before it had an answer"))
         ended = self._loop is None or self._loop.close(max(0.0, deadline - time.monotonic()))
         return finished and ended
 
-    def _enter(self, job: Job) -> None:
-        if job.lane is not None:
-            with self._changed:
-                job.lane.append(job)
-                if job.lane[0] is not job:
-                    return
-        self._launch(job)
+    def _take_unfinished(self) -> Job | None:
+        with self._changed:
+            return self._unfinished.pop() if self._unfinished else None
 
     def _launch(self, job: Job) -> None:
         if job.cancelled:
@@ -210,11 +203,9 @@ class Workers:
             self._finished(job, value, None)
 
     def _await(self, job: Job, result: Awaitable[object]) -> None:
-        self.expect_coroutines()
-        assert self._loop is not None
-        self._loop.start(job.drive(result, self._finished), job.may_interrupt)
+        self.background(job.drive(result, self._finished), job.may_interrupt)
 
-    def _finished(self, job: Job, value: object, error: Optional[BaseException]) -> None:
+    def _finished(self, job: Job, value: object, error: BaseException | None) -> None:
         job.settle(value, error)
         with self._changed:
             self._unfinished.discard(job)

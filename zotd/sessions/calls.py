@@ -71,7 +71,9 @@ class Calls:
     def cut(self, ids: Sequence[str]) -> None:
         """End these calls now; each still gets its outcome."""
         for key in ids:
-            self._tasks[key].cancel()
+            task = self._tasks.get(key)
+            if task is not None:  # else it has ended, and its outcome is on its way to the turn
+                task.cancel()
 
     def result(self, run: str, key: str, outcome: ToolOutcome) -> tuple[records.CallResult, events.ToolResultEvent]:
         """The record of a call's outcome, and the event that shows it."""

@@ -60,7 +60,7 @@ class Compacting:
         items = compaction_records(self.id, self._settings, summary)
         last = items[-1]
         items[-1] = Shown(last.record, [*last.shows, events.Done(run=self.id)])
-        await self._ledger.write(items, durable=True, usage=summary.tokens, context=0, state="idle")
+        await self._ledger.write(items, durable=True, usage=summary.tokens, context=0, state=self._ledger.rest)
         return "end_turn"
 
     async def _end(self, stop: str, failure: str | None = None) -> str:
@@ -68,5 +68,5 @@ class Compacting:
         if failure is not None:
             shown.insert(0, events.Error(failure))
         note = records.Note(time=rfc3339(), level="error" if failure else "info", text=failure or "compaction aborted")
-        await self._ledger.write([Shown(note, shown)], durable=False, state="idle")
+        await self._ledger.write([Shown(note, shown)], durable=False, state=self._ledger.rest)
         return stop

@@ -147,7 +147,7 @@ class Driver:
                 self._record_result(key, failure(NOT_STARTED))
             case turn.End():
                 self._record_end(action)
-                self._state = "idle"
+                self._state = self._ledger.rest
                 await self._flush(durable=True)
                 self._stop = action.stop
 

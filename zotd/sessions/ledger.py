@@ -23,6 +23,8 @@ from zotd.wire.content import Tokens
 MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResultEvent)
 """Events that are messages of the history people see."""
 
+DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged)
+"""Events that do not exist on stdio (`spec/rpc.md` 2)."""
 
 TITLE_CHARS = 60
 """Of the first prompt, as a session's name: one column of a list."""
@@ -110,6 +112,11 @@ class Ledger:
         """Name a session that has no name after its first prompt; stored with the next record."""
         if not self.row.name and text.strip():
             self.row = replace(self.row, name=text.strip().splitlines()[0][:TITLE_CHARS])
+
+    @property
+    def rest(self) -> str:
+        """`state` of the row when nothing runs; what waits makes a restart look into the session."""
+        return "held" if self.transcript.waiting else "idle"
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Everything shown after this call goes to `subscriber` too."""
@@ -212,7 +219,8 @@ class Ledger:
 
     def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[Entry, list[events.Event]]:
         first = self.row.seq + events_before + 1
-        stamped = [self._stamp(event, first + index) for index, event in enumerate(item.shows)]
+        shows = item.shows if self._addressed else [e for e in item.shows if not isinstance(e, DAEMON_EVENTS)]
+        stamped = [self._stamp(event, first + index) for index, event in enumerate(shows)]
         entry = Entry(
             number=self.row.records + records_before + 1,
             record=item.record,

@@ -188,7 +188,7 @@ class Manager:
     async def stop(self) -> None:
         """Abort every run and wait for them to end, at most `STOP_S`."""
         for session in self.loaded:
-            session.abort()
+            session.abort(for_good=True)
         try:
             async with asyncio.timeout(STOP_S):
                 for session in self.loaded:

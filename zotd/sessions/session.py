@@ -80,6 +80,7 @@ class Session:
         """An input came after the last abort: what waits goes on with it."""
         self._ending = False
         """A run has failed, and what waits is being held: there is nothing to abort."""
+        self._stopping = False
         self._stopped = asyncio.Event()
         self._stopped.set()
         self._loading = asyncio.Lock()
@@ -131,6 +132,7 @@ class Session:
         """Begin anew from what the journal holds, when it could not write; followers, environment and keys stay."""
         if self.ledger.failure is not None:
             self.ledger.reset(row)
+            self.queue = Queue()  # what waits is in the journal; it was put here before, when loading failed again
             if row.state != "idle":
                 await self.load()
 
@@ -185,8 +187,12 @@ class Session:
         self._planner.check(self.ledger.row.settings, self.environment)
         await self._enter(Job(accepted, instructions=instructions))
 
-    def abort(self) -> None:
-        """Cancel what runs now; nothing happens when nothing does."""
+    def abort(self, *, for_good: bool = False) -> None:
+        """Cancel what runs now; nothing happens when nothing does.
+
+        `for_good`: and start nothing more, because the process ends. What is stored waits for the next one.
+        """
+        self._stopping |= for_good
         self._asked_on = False
         if self._current is not None:
             self._current.abort()
@@ -243,6 +249,7 @@ class Session:
             [Shown(record), order],
             durable=True,
             accepted=lambda: job.accepted(Started(started=False, input=record.id, position=position)),
+            state="running",
         )
         self._wake()
         await future
@@ -264,7 +271,7 @@ class Session:
     async def _work(self) -> None:
         """Run what waits until nothing does."""
         try:
-            while (job := self.queue.take(held=self.ledger.transcript.held)) is not None:
+            while not self._stopping and (job := self.queue.take(held=self.ledger.transcript.held)) is not None:
                 stop = await self._run(job)
                 goes_on = stop == "end_turn" or (stop == "aborted" and self._asked_on)
                 if not goes_on and self.queue.items():
@@ -323,6 +330,8 @@ class Session:
             current.abort()
 
     def _refuse_when_blocked(self) -> None:
+        if self._stopping:
+            raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"nothing can be stored: {self.ledger.failure}")
 

@@ -1,0 +1,59 @@
+"""The programs of examples/embed, run as their readers would."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from zotd.client import blocking
+from zotd.testing.script import Call, Refusal, calls, text
+
+EXAMPLES = Path(__file__).parents[2] / "examples/embed"
+
+
+@pytest.fixture
+def run(place):
+    """`await run(program, server, *arguments)`: exit code, standard output, standard error."""
+
+    async def run(program, server, *arguments):
+        flags = ["--provider=openai", f"--base-url={server.openai_url}", "--api-key=sk-x"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(EXAMPLES / program), *flags, *arguments),
+            cwd=place.cwd,
+            env=place.env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+    return run
+
+
+async def test_async_runtime(run, model, place):
+    (place.cwd / "a").write_text("walrus")
+    server = await model(calls(Call("read", {"path": "a"})), text("It says ", "walrus."), Refusal(401, "no such key"))
+    code, out, err = await run("async_runtime.py", server, "what does a say?")
+    assert (code, out) == (0, "It says walrus.")
+    assert "[read {'path': 'a'}]" in err
+    assert "20 tokens read, 10 written" in err
+    code, out, err = await run("async_runtime.py", server, "again")
+    assert (code, out, "no such key" in err) == (1, "", True)
+
+
+async def test_blocking_runtime(run, model):
+    server = await model(text("first"), text("second"))
+    assert await run("blocking_runtime.py", server, "one", "two") == (0, "first\nsecond\n", "")
+    assert "first" in str(server.requests[1].messages)
+
+
+async def test_daemon_client(run, model, place):
+    code, out, err = await run("daemon_client.py", await model(text("hi")), "go")
+    assert (code, out, "zot --resume s_" in err) == (0, "hi", True)
+    with blocking.connect(place.socket) as connection:
+        assert len(connection.call("session.list")["sessions"]) == 1
+        connection.call("hello", role="admin")
+        connection.call("daemon.shutdown")
+        connection.wait_for_end(10)

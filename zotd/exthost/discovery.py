@@ -1,0 +1,94 @@
+"""Which extensions there are, in the order that decides every conflict (`spec/extension-protocol.md` 2).
+
+explicit paths > <cwd>/.zot/extensions/*/ > $ZOT_HOME/extensions/*/       inside each: by directory name
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
+
+RESERVED = frozenset({"tools", "channels"})
+"""Directories of Python modules, which are no extensions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shadowed:
+    """An extension that is not used because one of its name comes before it."""
+
+    manifest: Manifest
+    by: Path
+
+
+@dataclass(slots=True)
+class Discovered:
+    """What there is."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    """To be started, in load order."""
+    disabled: list[Manifest] = field(default_factory=list)
+    shadowed: list[Shadowed] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """A sentence for each extension that cannot be used."""
+    is_untrusted: bool = False
+    """The working directory has extensions that are not used because nobody trusts it."""
+
+
+def project_extensions(cwd: Path) -> Path:
+    """Where a project keeps its extensions."""
+    return cwd / ".zot" / "extensions"
+
+
+def discover(
+    *, explicit: Sequence[Path], cwd: Path | None, home: Path, is_trusted: Callable[[Path], bool]
+) -> Discovered:
+    """Read all manifests. `cwd` None: no project (extensions of scope `daemon`). Blocks for some file reads.
+
+    `is_trusted` is asked about `cwd`, and only when it has extensions of its own.
+    """
+    found = Discovered()
+    for path in explicit:
+        _take(found, path.parent if path.name == FILE else path)
+    for directory in _directories(found, cwd, home, is_trusted):
+        _take(found, directory)
+    return found
+
+
+def _directories(found: Discovered, cwd: Path | None, home: Path, is_trusted: Callable[[Path], bool]) -> Iterator[Path]:
+    ours = home / "extensions"
+    if cwd is not None and project_extensions(cwd).resolve() != ours.resolve():  # the home of all may be opened too
+        project = _in(found, project_extensions(cwd))
+        if project and not is_trusted(cwd):
+            found.is_untrusted = True
+        else:
+            yield from project
+    yield from _in(found, ours)
+
+
+def _in(found: Discovered, location: Path) -> list[Path]:
+    """Extension directories of one location, by name; a directory without a manifest is none."""
+    try:
+        entries = sorted(location.iterdir(), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        found.errors.append(f"{location} cannot be read: {(error.strerror or str(error)).lower()}")
+        return []
+    return [entry for entry in entries if entry.name not in RESERVED and (entry / FILE).is_file()]
+
+
+def _take(found: Discovered, directory: Path) -> None:
+    try:
+        manifest = read_manifest(directory.absolute())
+    except ManifestError as error:
+        found.errors.append(str(error))
+        return
+    earlier = next((one for one in (*found.manifests, *found.disabled) if one.name == manifest.name), None)
+    if earlier is not None:
+        if earlier.directory != manifest.directory:
+            found.shadowed.append(Shadowed(manifest, earlier.directory))
+    elif manifest.is_enabled:
+        found.manifests.append(manifest)
+    else:
+        found.disabled.append(manifest)

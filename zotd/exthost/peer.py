@@ -1,0 +1,181 @@
+"""One process of an extension, and the frames to and from it.
+
+    call ──> Calls ──> stdin ──> the process ──> stdout ──> Process ──> Calls ──> the caller's answer
+                                                               └──> `Owner.frame`, in the order they were sent
+
+It knows the protocol and nothing of why a process lives or dies: that it tells its owner, in the words of
+`core.life`, and is told.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from zotd.core import life
+from zotd.exthost.calls import Answer, Call, CallError, Calls
+from zotd.exthost.log import ExtensionLog
+from zotd.exthost.process import Listener, Process
+from zotd.wire import ext
+from zotd.wire.base import encode
+from zotd.wire.framing import SERVER_LIMIT
+
+COMPLAINTS = 100
+"""Kinds of bad lines that are written to the log; a program that errs in more ways is known well enough."""
+
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,80})"')
+
+
+class Owner(Protocol):
+    """Gets what a peer does, on the event loop."""
+
+    def frame(self, peer: "Peer", frame: ext.FromExtension) -> None:
+        """Every frame, in order; an answer just before its caller gets it."""
+        ...
+
+    def life(self, event: life.FromProcess) -> None:
+        """Something about the process that supervision has to know; `Exited` comes once, and nothing after it."""
+        ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """Lines that were skipped; shown by `doctor`."""
+
+    stray: int = 0
+    unknown: int = 0
+    bad: int = 0
+    too_long: int = 0
+
+
+class Peer:
+    """A process that speaks the protocol."""
+
+    def __init__(
+        self, number: int, label: str, *, owner: Owner, log: ExtensionLog, start: Callable[[Listener], Process]
+    ) -> None:
+        """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
+
+        `label` makes the ids of its calls unlike any other process's.
+        """
+        self.number = number
+        self.hello: ext.Hello | None = None
+        self.counts = Counts()
+        self.calls = Calls(label, idle=self._idle, given_up=self._given_up)
+        self._owner = owner
+        self._log = log
+        self._is_draining = False
+        self._complaints: set[str] = set()
+        self.process = start(self)
+
+    # --- to the process ---------------------------------------------------------------------------------------
+
+    def can(self, capability: str) -> bool:
+        """Whether it announced this in its `hello`."""
+        return self.hello is not None and capability in self.hello.capabilities
+
+    def send(self, frame: ext.ToExtension) -> None:
+        """Write a frame behind all earlier ones; never blocks.
+
+        Raises:
+            CallError: it is over 4 MiB, and nothing was written.
+        """
+        line = encode(frame)
+        if len(line) > SERVER_LIMIT:
+            raise CallError("cannot be sent more than 4 MiB at once")
+        self.process.write(line)
+
+    async def call(
+        self,
+        kind: type[Answer],
+        frame: Callable[[str], ext.ToExtension],
+        *,
+        limit_s: float | None,
+        session: str | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Answer:
+        """Send the frame made with a new id and wait: see `Calls.call`.
+
+        A tool call that is cancelled or timed out is followed by `tool_cancel`, if the extension knows it.
+        """
+        return await self.calls.call(
+            kind, lambda key: self.send(frame(key)), limit_s=limit_s, session=session, progress=progress
+        )
+
+    def drain(self) -> None:
+        """Tell `Drained` as soon as no call is open."""
+        self._is_draining = True
+        if not len(self.calls):
+            self._idle()
+
+    def shut_down(self) -> None:
+        """Ask it to leave."""
+        self.send(ext.Shutdown())
+        self.process.end_input()
+
+    # --- from the process (exthost.process.Listener) ----------------------------------------------------------
+
+    def line(self, line: bytes) -> bool:
+        """A line of its stdout; whether it was the answer to a call."""
+        frame = ext.read(line)
+        if isinstance(frame, ext.Skipped):
+            return self._skipped(frame)
+        if isinstance(frame, ext.Hello) and self.hello is None:
+            self.hello = frame
+        self._owner.frame(self, frame)
+        if isinstance(frame, ext.ToolProgress):
+            self.calls.progress(frame)
+        return isinstance(frame, Answer) and self.calls.answered(frame)
+
+    def too_long(self, head: bytes) -> None:
+        """A line over 4 MiB was skipped; whoever waits for it should not wait for its timeout."""
+        self.counts.too_long += 1
+        self._complain("too long", "a line over 4 MiB was skipped")
+        found = _ID.search(head)
+        key = found[1].decode(errors="replace") if found else ""
+        if not self.calls.reject(key, "answered with a result over 4 MiB"):
+            self.calls.reject_only("answered with a result over 4 MiB")
+
+    def closed(self, pipe: str) -> None:
+        """It has closed a pipe."""
+        self._owner.life(life.Closed(self.number, pipe))
+
+    def stalled(self, reason: str) -> None:
+        """It does not read."""
+        self._owner.life(life.Broke(self.number, reason))
+
+    def exited(self, reason: str) -> None:
+        """It has ended."""
+        self._owner.life(life.Exited(self.number, reason))
+
+    # --- details ----------------------------------------------------------------------------------------------
+
+    def _skipped(self, line: ext.Skipped) -> bool:
+        match line.fault:
+            case ext.Fault.STRAY:
+                self.counts.stray += 1
+                self._complain("stray", f"{line.sentence}; such lines are skipped")
+                return False
+            case ext.Fault.UNKNOWN:
+                self.counts.unknown += 1
+            case ext.Fault.BAD:
+                self.counts.bad += 1
+        self._complain(line.type, line.sentence)
+        if self.hello is None:
+            self._owner.life(life.Broke(self.number, f"did not begin with a hello: {line.sentence}"))
+        return line.id is not None and self.calls.reject(line.id, f"gave a bad answer: {line.sentence}")
+
+    def _complain(self, kind: str, sentence: str) -> None:
+        """Once for each kind."""
+        if kind not in self._complaints and len(self._complaints) < COMPLAINTS:
+            self._complaints.add(kind)
+            self._log.say(sentence)
+
+    def _given_up(self, key: str, call: Call) -> None:
+        if call.kind is ext.ToolResult and self.can("tool_cancel"):
+            self.send(ext.ToolCancel(key))
+
+    def _idle(self) -> None:
+        if self._is_draining:
+            self._is_draining = False
+            self._owner.life(life.Drained(self.number))

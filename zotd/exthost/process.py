@@ -1,0 +1,174 @@
+"""An extension's process as lines in and out: stdout is cut into lines, stderr goes to the log, neither can flood us."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from zotd.exthost.allowance import Allowance
+from zotd.exthost.log import ExtensionLog
+from zotd.process import Service, start_service
+from zotd.wire.framing import SERVER_LIMIT, Lines, TooLong
+
+LINES_PER_S = 2_000
+"""Lines that nobody asked for, in the long run; a KiB counts as much as a line. Thirty panels at 60 a second fit."""
+
+LINES_AT_ONCE = 4_000
+"""The same for a burst, such as a thousand registrations at the start."""
+
+ERRORS_PER_S = 1024 * 1024
+"""Bytes of stderr, in the long run."""
+
+ERRORS_AT_ONCE = 4 * 1024 * 1024
+
+LAST_WORDS_BYTES = 2_048
+"""How much of stderr is kept to tell why a process ended."""
+
+LAST_WORDS_CHARS = 200
+"""How much of it a sentence quotes."""
+
+
+class Listener(Protocol):
+    """Gets what a process does, on the event loop."""
+
+    def line(self, line: bytes) -> bool:
+        """A line of its stdout; whether it was asked for."""
+        ...
+
+    def too_long(self, head: bytes) -> None:
+        """A line over 4 MiB was skipped; its first 4 KiB."""
+        ...
+
+    def closed(self, pipe: str) -> None:
+        """It has closed its `stdin` or `stdout`."""
+        ...
+
+    def stalled(self, reason: str) -> None:
+        """It does not read; `reason` goes on from its name."""
+        ...
+
+    def exited(self, reason: str) -> None:
+        """It has ended, and every line was delivered; `reason` goes on from its name. Called last, once."""
+        ...
+
+
+@dataclass(slots=True)
+class _Throttle:
+    """Reads a pipe no more for a while when more came than is allowed."""
+
+    allowance: Allowance
+    pause: Callable[[], None]
+    resume: Callable[[], None]
+    until: asyncio.TimerHandle | None = None
+
+    def spend(self, amount: float) -> None:
+        loop = asyncio.get_running_loop()
+        wait = self.allowance.spend(amount, loop.time())
+        if wait and self.until is None:
+            self.pause()
+            self.until = loop.call_later(wait, self._go_on)
+
+    def cancel(self) -> None:
+        if self.until is not None:
+            self.until.cancel()
+
+    def _go_on(self) -> None:
+        self.until = None
+        self.resume()
+
+
+class Process:
+    """A running process of an extension."""
+
+    def __init__(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], listener: Listener, log: ExtensionLog
+    ) -> None:
+        """Start it in a group of its own; `OSError` and `ValueError` mean that nothing was started."""
+        self._listener = listener
+        self._log = log
+        self._lines = Lines(SERVER_LIMIT)
+        self._last_words = b""
+        now = asyncio.get_running_loop().time()
+        self._service: Service = start_service(argv, cwd=cwd, env=env, listener=self)
+        service = self._service
+        self._throttle = _Throttle(
+            Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=now), service.pause_output, service.resume_output
+        )
+        self._errors_throttle = _Throttle(
+            Allowance(per_s=ERRORS_PER_S, burst=ERRORS_AT_ONCE, now=now), service.pause_errors, service.resume_errors
+        )
+
+    @property
+    def pid(self) -> int:
+        """Its process id, and its group's."""
+        return self._service.pid
+
+    def write(self, line: bytes) -> None:
+        """Write a line (without its newline) behind all earlier ones; never blocks."""
+        self._service.write(line + b"\n")
+
+    def end_input(self) -> None:
+        """Close its stdin when all that waits is written."""
+        self._service.end_input()
+
+    def end(self, *, kill: bool) -> None:
+        """Send its group SIGKILL or SIGTERM."""
+        if kill:
+            self._service.kill()
+        else:
+            self._service.terminate()
+
+    # --- process.service.Listener -----------------------------------------------------------------------------
+
+    def output(self, data: bytes) -> None:
+        """Bytes of its stdout."""
+        for line in self._lines.feed(data):
+            if isinstance(line, TooLong):
+                self._listener.too_long(line.head)
+                self._throttle.spend(SERVER_LIMIT / 1024)
+            elif not self._listener.line(line):
+                self._throttle.spend(1 + len(line) / 1024)
+
+    def errors(self, data: bytes) -> None:
+        """Bytes of its stderr."""
+        self._log.append(data)
+        self._last_words = (self._last_words + data)[-LAST_WORDS_BYTES:]
+        self._errors_throttle.spend(len(data))
+
+    def closed(self, pipe: str) -> None:
+        """It has closed a pipe."""
+        self._listener.closed(pipe)
+
+    def stalled(self, reason: str) -> None:
+        """It does not read."""
+        self._listener.stalled(reason)
+
+    def exited(self, code: int) -> None:
+        """It has ended."""
+        self._throttle.cancel()
+        self._errors_throttle.cancel()
+        self._listener.exited(how_it_ended(code, self._last_words))
+
+
+def how_it_ended(code: int, last_words: bytes = b"") -> str:
+    """Exit code or signal and the last line of stderr; goes on from the extension's name."""
+    lines = last_words.decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    how = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+    return f"{how}: {last[:LAST_WORDS_CHARS]}" if last else how
+
+
+def why_not_started(error: OSError | ValueError, argv: Sequence[str]) -> str:
+    """Goes on from the extension's name."""
+    if isinstance(error, OSError) and error.errno:
+        return f"could not be started: {error.filename or argv[0]}: {os.strerror(error.errno).lower()}"
+    return "could not be started: there is a NUL in its arguments or in the environment"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

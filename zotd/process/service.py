@@ -1,0 +1,133 @@
+"""A long-lived child that is talked to over its stdin and stdout, and whose whole group ends with it.
+
+Unlike `Child` (a command, which may leave a server behind), a service owns its descendants: when it exits, what is
+left of its group is killed in the same moment, and a grandchild that holds a pipe delays nothing.
+
+The caller decides about the ladder: `end_input`, `terminate`, `kill`.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from zotd.process.exit import watch_exit
+from zotd.process.input import Input
+from zotd.process.output import Output
+
+
+class Listener(Protocol):
+    """Gets what a service does, on the event loop; must not block."""
+
+    def output(self, data: bytes) -> None:
+        """Bytes of its stdout."""
+        ...
+
+    def errors(self, data: bytes) -> None:
+        """Bytes of its stderr."""
+        ...
+
+    def closed(self, pipe: str) -> None:
+        """It has closed its `stdin` or `stdout`."""
+        ...
+
+    def stalled(self, reason: str) -> None:
+        """It does not read, and nothing more is written; `reason` goes on from its name."""
+        ...
+
+    def exited(self, code: int) -> None:
+        """It has ended, and all its output was delivered. Exit code, or minus a signal's number. Called last, once."""
+        ...
+
+
+class Service:
+    """A running service; made by `start_service`, used on one event loop."""
+
+    def __init__(self, pid: int, pipes: tuple[int, int, int], listener: Listener) -> None:
+        """Own the process `pid`, which leads its group, and our ends of its stdin, stdout and stderr."""
+        self.pid = pid
+        self.is_alive = True
+        stdin, stdout, stderr = pipes
+        self._listener = listener
+        self._stdin = Input(stdin, on_stall=listener.stalled, on_closed=lambda: listener.closed("stdin"))
+        self._stdout = Output(stdout, listener.output, on_end=lambda: listener.closed("stdout"))
+        self._stderr = Output(stderr, listener.errors)
+        self._watch = watch_exit(pid, self._exited)
+
+    def write(self, frame: bytes) -> None:
+        """Write to its stdin: see `Input.write`."""
+        self._stdin.write(frame)
+
+    def end_input(self) -> None:
+        """Close its stdin when all that waits is written."""
+        self._stdin.end()
+
+    def terminate(self) -> None:
+        """Ask the whole group to end."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the whole group."""
+        self._signal(signal.SIGKILL)
+
+    def pause_output(self) -> None:
+        """Read its stdout no more until `resume_output`; it then blocks when it writes."""
+        self._stdout.pause()
+
+    def resume_output(self) -> None:
+        """Read it again."""
+        self._stdout.resume()
+
+    def pause_errors(self) -> None:
+        """Read its stderr no more until `resume_errors`."""
+        self._stderr.pause()
+
+    def resume_errors(self) -> None:
+        """Read it again."""
+        self._stderr.resume()
+
+    def _signal(self, number: int) -> None:
+        if self.is_alive:
+            # macOS answers "not permitted" for a group that has only zombies left.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+    def _exited(self) -> None:
+        self.kill()  # while the leader is a zombie, its number is nobody else's group
+        self.is_alive = False
+        code = self._watch.reap()
+        for output in (self._stdout, self._stderr):
+            output.drain()
+            output.close()
+        self._stdin.close()
+        self._listener.exited(code)
+
+
+def start_service(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], listener: Listener) -> Service:
+    """Start a service in a session and process group of its own.
+
+    `argv[0]` is looked up on `env`'s PATH, and `env` is the whole environment. The caller owns the service until
+    `Listener.exited`. `OSError` and `ValueError` (a NUL in an argument) mean that nothing was started.
+    """
+    theirs: list[int] = []
+    ours: list[int] = []
+    try:
+        for is_input in (True, False, False):
+            readable, writable = os.pipe()
+            theirs.append(readable if is_input else writable)
+            ours.append(writable if is_input else readable)
+        stdin, stdout, stderr = theirs
+        process = subprocess.Popen(  # noqa: S603  (running what the user installed is the purpose)
+            argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+        )
+    except BaseException:
+        for fd in ours:
+            os.close(fd)
+        raise
+    finally:
+        for fd in theirs:
+            os.close(fd)
+    process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Service` waits for
+    return Service(process.pid, (ours[0], ours[1], ours[2]), listener)

@@ -1,0 +1,101 @@
+"""The module files of some directories: which are there, which have changed, and importing one."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..answers import message_of
+
+IMPORT_PATIENCE_S = 5.0
+"""How long one file's import may hold up the others: enough for the slowest libraries (1 to 2 s), under the 10 s that
+the host waits for all registrations."""
+
+
+class ContractError(Exception):
+    """A file does not define what a module of its kind must."""
+
+
+class Version(NamedTuple):
+    """One state of one file; differs from the next one even if that is saved within the clock's tick."""
+
+    path: Path
+    modified_ns: int
+    size: int
+    inode: int
+
+
+def versions(directories: Sequence[Path]) -> dict[str, Version]:
+    """The modules that are there now, by name; of a name in several directories, the first. `_helpers` are none."""
+    found: dict[str, Version] = {}
+    for directory in directories:
+        for path in sorted(directory.glob("*.py")):
+            if path.name.startswith("_") or path.stem in found:
+                continue
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # gone since
+            found[path.stem] = Version(path, status.st_mtime_ns, status.st_size, status.st_ino)
+    return found
+
+
+def import_file(path: Path) -> types.ModuleType:
+    """Import a file anew; whatever it raises is passed on, and an earlier import of it stays in place.
+
+    Not with importlib: its cache of bytecode goes by whole seconds and size, and would serve the old code for a file
+    that is saved twice within a second.
+    """
+    name = f"_zot_{path.parent.name}_{path.stem}"
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    _forget_helpers(path.parent)
+    earlier = sys.modules.get(name)
+    sys.modules[name] = module  # dataclasses and type hints look their module up
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102  its purpose
+    except BaseException:
+        if earlier is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = earlier
+        raise
+    return module
+
+
+def import_patiently(work: Callable[[], None]) -> bool:
+    """Run `work`, which imports a file, in a thread; False if it has not ended yet (it goes on)."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(IMPORT_PATIENCE_S)
+    return not thread.is_alive()
+
+
+def complaint(path: Path, error: BaseException) -> str:
+    """What is wrong with a file, in one line, with the line number if it has one."""
+    if isinstance(error, ContractError):
+        return str(error)
+    if isinstance(error, SyntaxError):
+        return f"SyntaxError: {error.msg} (line {error.lineno})"
+    lines = [line for filename, line in _frames(error) if filename == str(path)]
+    where = f" (line {lines[-1]})" if lines else ""
+    return f"{type(error).__name__}: {message_of(error)}{where}"
+
+
+def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        trace = trace.tb_next
+
+
+def _forget_helpers(directory: Path) -> None:
+    """Let `import _helper` read the helper's file again: it may have changed together with the module."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and name.startswith("_") and Path(file).parent == directory and not name.startswith("_zot_"):
+            del sys.modules[name]

@@ -1,0 +1,46 @@
+"""Serving `tools/*.py`: one file, one tool."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..peer import Peer
+from ..registry import Tool, make_tool
+from .files import ContractError, import_file
+from .reload import Reloader
+
+
+class Tools:
+    """Module files as tools."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    def load(self, path: Path) -> Tool:
+        """The tool that a file defines."""
+        run = getattr(import_file(path), "run", None)
+        if not callable(run):
+            raise ContractError(f"{path.name} defines no function run(): a tool is a file with `async def run(…)`")
+        try:
+            return make_tool(run, path.stem, options={}, offers_call=False)
+        except TypeError as error:
+            raise ContractError(f"{path.name}: {error}") from error
+
+    def adopt(self, name: str, module: Tool) -> None:
+        """Register it, also in place of its earlier version."""
+        self._peer.registry.tools[name] = module
+        self._peer.pipe.send(module.frame)
+
+    def drop(self, name: str) -> None:
+        """Take it back."""
+        if self._peer.registry.tools.pop(name, None) is not None:
+            self._peer.pipe.send({"type": "unregister", "kind": "tool", "name": name})
+
+
+def serve_tools(peer: Peer, directories: Sequence[Path]) -> None:
+    """Serve the tools of some directories until the host ends it."""
+    # At the end: a tool may be called `email` or `calendar`, and must not hide the library's module of that name.
+    sys.path.extend(map(str, directories))
+    peer.run(prepare=Reloader(peer.pipe, Tools(peer), directories).start)
