@@ -3,15 +3,12 @@
 import json
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from zotd.testing.live_daemon import DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
 from zotd.testing.wire_client import WireClient
-
-Json = dict[str, Any]
 
 LIVE = {"text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"}
 BESIDE = {"presence", "heartbeat", "replay_complete"}
@@ -25,7 +22,7 @@ class Talk:
         self.client = client
         self.id = session_id
         self.epoch = epoch
-        self.snapshot: Json = {}
+        self.snapshot: dict[str, object] = {}
         """As `attach` gave it."""
 
     def send(self, command, **fields):
@@ -39,7 +36,7 @@ class Talk:
 
     async def until(self, *kinds):
         """Events of the session up to the first of one of these kinds."""
-        found = []
+        found: list[dict[str, object]] = []
         while not found or found[-1]["type"] not in kinds:
             event = await self.client.event()
             if event["type"] not in BESIDE:
@@ -66,7 +63,7 @@ def words(content):
 
 def kinds(events):
     """The types of events, runs of the same live one as one."""
-    found = []
+    found: list[object] = []
     for event in events:
         if not found or event["type"] != found[-1] or event["type"] not in LIVE:
             found.append(event["type"])

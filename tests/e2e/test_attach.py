@@ -30,7 +30,8 @@ def committed(frames):
 
 async def come_and_go(house, talk, chance):
     """Follow a run to its end over connections that break; everything that came, in its order."""
-    found, times = [], 0
+    found: list[dict[str, object]] = []
+    times = 0
     while not (found and found[-1]["type"] == "done"):
         client = await house.connect()
         seq = found[-1]["seq"] if found else 0
@@ -168,7 +169,7 @@ async def test_after_detaching_nothing_more_comes(house, model):
 async def test_everybody_sees_who_is_there(house, model):
     talk = await house.create("openai", await model(), client=await house.connect(client={"name": "a", "kind": "tui"}))
     second = await house.follow(talk.id, await house.connect(client={"name": "b", "kind": "editor"}))
-    seen = []
+    seen: list[dict[str, object]] = []
     while [client["name"] for client in seen] != ["a", "b"]:
         seen = (await talk.client.until("presence"))[-1]["clients"]
     assert [client["kind"] for client in (await talk.ask("presence"))["clients"]] == ["tui", "editor"]

@@ -34,8 +34,8 @@ async def test_a_daemon_without_a_network_does_everything_but_a_prompt_and_reach
             await client.ask("hello", role="admin")
             env = {"PATH": daemon.place.env["PATH"], "ANTHROPIC_API_KEY": "sk-nobody", "OPENAI_API_KEY": "sk-nobody"}
             for vendor in ("anthropic", "openai"):
-                made = await client.ask("session.create", cwd=str(daemon.place.cwd), provider=vendor, env=env)
-                session = made["session"]["id"]
+                await client.ask("session.create", cwd=str(daemon.place.cwd), provider=vendor, env=env, name=vendor)
+                session = (await client.ask("session.get", session=vendor))["id"]
                 for command in ("attach", "get_state", "get_models", "session.export"):
                     await client.ask(command, session=session)
             await client.ask("get_models", all=True)

@@ -46,7 +46,7 @@ async def test_every_client_sees_the_same_queue_with_its_senders(house, model, l
     await late.ask("queue.move", input=waiting[2], position=1)
     await late.ask("queue.withdraw", input=waiting[0])
     for client in (talk, late):
-        seen = []
+        seen: list[dict[str, object]] = []
         while [item["text"] for item in seen] != ["c", "b"]:
             seen = (await client.until("queue_changed"))[-1]["items"]
     assert await talk.refused("queue.withdraw", input=waiting[0]) == "not_found"

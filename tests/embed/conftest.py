@@ -110,6 +110,8 @@ async def rpc(place):
     for process in started:
         if process.returncode is None:
             process.kill()
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.close()
         await process.stdout.read()
         await process.wait()

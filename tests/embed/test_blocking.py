@@ -32,6 +32,7 @@ def opened(place):
         command = [sys.executable, "-m", "zotd.testing.model_server", str(script)]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, env=place.env)
         started.append(server)
+        assert server.stdout is not None
         url = json.loads(server.stdout.readline())["openai_url"]
         options = {"cwd": str(place.cwd), "provider": "openai", "base_url": url, "api_key": "sk-x"}
         return {"options": options, "env": place.env}
@@ -39,8 +40,7 @@ def opened(place):
     yield opened
     for server in started:
         server.kill()
-        server.stdout.close()
-        server.wait()
+        server.communicate()
 
 
 def says(text):

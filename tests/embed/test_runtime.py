@@ -87,7 +87,7 @@ async def test_compaction_and_models(opened, model):
         await all_of(runtime.prompt("a"))
         found = await all_of(runtime.compact("keep it short"))
         assert [type(event) for event in found] == [events.CompactDone, events.Done]
-        assert runtime.messages[0].content[0].text.endswith("Summary.")
+        assert "Summary." in str(runtime.messages[0])
         assert "gpt-5" in [known.id for known in runtime.models]
         await runtime.set_model("gpt-5")
     assert "keep it short" in str(server.requests[1].messages)

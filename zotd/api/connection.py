@@ -101,6 +101,10 @@ class Connection:
             session.holders -= 1
             self.house.manager.settle(session)
 
+    def flush(self) -> None:
+        """Hand what was written to the transport, before it is closed."""
+        self._outbox.flush()
+
     def heartbeat(self) -> None:
         """Show a client that follows something that the daemon lives."""
         if self._followers:

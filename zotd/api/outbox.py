@@ -15,10 +15,15 @@ import msgspec
 from zotd.wire import events
 from zotd.wire.base import ENCODER
 
-HIGH_WATER_BYTES = 512 * 1024
-"""Bytes that the transport holds before it counts as stalled: a client that repaints for half a second is not slow."""
+FLUSH_BYTES = 64 * 1024
+"""Writes of one turn of the event loop go out together, and at once when they are this long: each `send` wakes the
+client, which costs more than the bytes."""
 
-LOW_WATER_BYTES = 128 * 1024
+HIGH_WATER_BYTES = 64 * 1024
+"""Bytes that the transport holds, besides the kernel's 200 KiB, before the client counts as stalled. From there on live
+events merge, which loses nothing."""
+
+LOW_WATER_BYTES = 16 * 1024
 
 MAX_FRAMES = 256
 """Committed frames that may wait (`docs/protocol.md`)."""
@@ -26,10 +31,10 @@ MAX_FRAMES = 256
 MAX_BYTES = 2 * 1024 * 1024
 """Bytes that may wait, besides what the transport holds."""
 
-STALL_S = 4.0
-"""How long a client may stay stalled; with `FAREWELL_S` it is cut within 5 s (`docs/durability.md`)."""
+STALL_S = 3.0
+"""How long a client may stay stalled; with the time that its buffers take to fill it is cut within 5 s."""
 
-FAREWELL_S = 1.0
+FAREWELL_S = 0.5
 """How long a client that is cut has to read what is on its way to it."""
 
 
@@ -100,6 +105,9 @@ class Outbox:
         self._transport = transport
         self._cut = cut
         self._stall_s = stall_s
+        self._ready: list[bytes] = []
+        """What this turn of the event loop has brought, for one `send`."""
+        self._ready_bytes = 0
         self._waiting: deque[_Piece] = deque()
         self._frames = 0
         self._bytes = 0
@@ -130,7 +138,7 @@ class Outbox:
         if self.closed:
             return
         if not self._paused and not self._waiting:
-            self._transport.write(data)
+            self._send(data)
             return
         last = self._waiting[-1].data if self._waiting else None
         if isinstance(last, LiveBatch):
@@ -169,8 +177,17 @@ class Outbox:
         if not self._waiting and not self._paused:
             self._room.set()
 
+    def flush(self) -> None:
+        """Hand over what is ready now; before the transport is closed."""
+        if self._ready and not self._transport.is_closing():
+            data = b"".join(self._ready)
+            self._ready.clear()
+            self._ready_bytes = 0
+            self._transport.write(data)
+
     def close(self) -> None:
         """Forget what waits and take nothing more."""
+        self.flush()
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
@@ -182,7 +199,15 @@ class Outbox:
     def _hand_over(self, piece: _Piece) -> None:
         if piece.session is not None:
             self.sent[piece.session] = piece.last_seq
-        self._transport.write(piece.encode())
+        self._send(piece.encode())
+
+    def _send(self, data: bytes) -> None:
+        if not self._ready:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._ready.append(data)
+        self._ready_bytes += len(data)
+        if self._ready_bytes >= FLUSH_BYTES:
+            self.flush()
 
     def _check(self) -> None:
         if self._cut is None:

@@ -84,8 +84,12 @@ class StdioDoor:
         """The pipe has room."""
         self._outbox.resume()
 
+    def flush(self) -> None:
+        """Hand what was written to the pipe, before it is closed."""
+        self._outbox.flush()
+
     async def drained(self) -> None:
-        """Wait until the parent has read, or at least been offered, everything."""
+        """Wait until the parent has read enough for the rest to fit into its pipe."""
         await self._outbox.room()
 
     # --- inside -------------------------------------------------------------------------------------------------

@@ -146,7 +146,8 @@ class Server:
         """Accept no more, and end every connection once what was written to it is sent."""
         if self._server is not None:
             self._server.close()
-        for transport in list(self._connections.values()):
+        for connection, transport in list(self._connections.items()):
+            connection.flush()
             transport.close()
 
     def accept(self, transport: asyncio.Transport) -> Connection | None:

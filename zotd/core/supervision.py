@@ -126,6 +126,10 @@ class Supervision:
             deadlines.append(self._restart_at)
         return min(deadlines, default=None)
 
+    def awaits_ready(self, process: int) -> bool:
+        """Whether frames of this process have to be told (`Heard`); after it is ready they change nothing."""
+        return process in self._processes and self._processes[process].phase in {Phase.GREETING, Phase.SETTLING}
+
     def receive(self, event: life.Input, *, now: float, random: float) -> list[life.Action]:
         """What follows from `event`, in order.
 

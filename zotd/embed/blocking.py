@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Self, TypeVar
@@ -45,11 +45,11 @@ class BlockingRuntime:
     ) -> None:
         self.close()
 
-    def prompt(self, text: str, images: Sequence[PromptImage] = ()) -> Iterator[events.Event]:
+    def prompt(self, text: str, images: Sequence[PromptImage] = ()) -> Generator[events.Event, None, None]:
         """As `Runtime.prompt`."""
         return self._iterate(self._runtime.prompt(text, images))
 
-    def compact(self, instructions: str = "") -> Iterator[events.Event]:
+    def compact(self, instructions: str = "") -> Generator[events.Event, None, None]:
         """As `Runtime.compact`."""
         return self._iterate(self._runtime.compact(instructions))
 
@@ -109,7 +109,7 @@ class BlockingRuntime:
 
         return self._call(look())
 
-    def _iterate(self, source: AsyncGenerator[events.Event, None]) -> Iterator[events.Event]:
+    def _iterate(self, source: AsyncGenerator[events.Event, None]) -> Generator[events.Event, None, None]:
         coming = self._next(source)
         try:
             while (event := coming.result()) is not None:

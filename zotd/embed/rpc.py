@@ -23,6 +23,9 @@ TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)
 
 FAILED = 1
 
+FLUSH_S = 5.0
+"""How long a process that was told to end waits for its parent to read what is left."""
+
 
 def main(argv: Sequence[str]) -> int:
     """Run `zot rpc` with these arguments (without `rpc`); the result is the exit code."""
@@ -60,7 +63,10 @@ async def _serve(options: Mapping[str, object]) -> int:
         if signals:
             runtime.session.abort(for_good=True)
         await runtime.session.stopped()
-        await output.close()
+        if not signals:
+            await door.drained()  # as any filter does, for as long as the parent takes to read
+        door.flush()
+        await output.close(FLUSH_S if signals or door.refused else None)
         if signals:
             return 128 + signals[0]
         return FAILED if door.refused else 0

@@ -10,9 +10,6 @@ from typing import Protocol
 
 READ_BYTES = 256 * 1024
 
-FLUSH_S = 5.0
-"""How long `Output.close` waits for a parent to read what is left; it may have stopped reading for good."""
-
 
 class Flow(Protocol):
     """Told when a pipe is full and when it has room again."""
@@ -85,13 +82,13 @@ class Output(asyncio.Protocol):
         del error  # the parent has closed its end; the process ends by its standard input
         self._lost.set()
 
-    async def close(self) -> None:
-        """Write what is left, at most `FLUSH_S`."""
+    async def close(self, within_s: float | None) -> None:
+        """Write what is left; give up after `within_s` (None: never)."""
         if isinstance(self.transport, _Straight):
             return
         self.transport.close()
         try:
-            async with asyncio.timeout(FLUSH_S):
+            async with asyncio.timeout(within_s):
                 await self._lost.wait()
         except TimeoutError:
             self.transport.abort()
@@ -119,6 +116,9 @@ class _Straight(asyncio.WriteTransport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         del high, low  # nothing is kept
+
+    def is_closing(self) -> bool:
+        return False
 
     def close(self) -> None:
         pass

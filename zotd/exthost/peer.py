@@ -33,7 +33,7 @@ class Owner(Protocol):
         """Every frame, in order; an answer just before its caller gets it."""
         ...
 
-    def life(self, event: life.FromProcess) -> None:
+    def happened(self, event: life.FromProcess) -> None:
         """Something about the process that supervision has to know; `Exited` comes once, and nothing after it."""
         ...
 
@@ -138,15 +138,15 @@ class Peer:
 
     def closed(self, pipe: str) -> None:
         """It has closed a pipe."""
-        self._owner.life(life.Closed(self.number, pipe))
+        self._owner.happened(life.Closed(self.number, pipe))
 
     def stalled(self, reason: str) -> None:
         """It does not read."""
-        self._owner.life(life.Broke(self.number, reason))
+        self._owner.happened(life.Broke(self.number, reason))
 
     def exited(self, reason: str) -> None:
         """It has ended."""
-        self._owner.life(life.Exited(self.number, reason))
+        self._owner.happened(life.Exited(self.number, reason))
 
     # --- details ----------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Peer:
                 self.counts.bad += 1
         self._complain(line.type, line.sentence)
         if self.hello is None:
-            self._owner.life(life.Broke(self.number, f"did not begin with a hello: {line.sentence}"))
+            self._owner.happened(life.Broke(self.number, f"did not begin with a hello: {line.sentence}"))
         return line.id is not None and self.calls.reject(line.id, f"gave a bad answer: {line.sentence}")
 
     def _complain(self, kind: str, sentence: str) -> None:
@@ -178,4 +178,4 @@ class Peer:
     def _idle(self) -> None:
         if self._is_draining:
             self._is_draining = False
-            self._owner.life(life.Drained(self.number))
+            self._owner.happened(life.Drained(self.number))

@@ -191,9 +191,9 @@ class Peer:
         def settled(value: object, error: BaseException | None) -> None:
             if error is not None:
                 log_error(error)
-            self.pipe.send(command_response(call_id, value, error))
             if isinstance(value, OpenPanel):
-                self.show(value.panel)
+                self.show(value.panel)  # first: its keys may come at once
+            self.pipe.send(command_response(call_id, value, error))
 
         run = command.bind(text(frame, "args"), call)
         self.workers.start(Job(run, settled, about=Origin(call.session_id)))

@@ -71,6 +71,8 @@ class Writer:
         # A daemon thread: a disk that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self.counts = Counts()
+        self._syncs: bool | None = None
+        """What `PRAGMA synchronous` was last set to; None: not yet."""
 
     async def open(self) -> None:
         """Start the thread; raises what `connect` raises."""
@@ -168,7 +170,9 @@ class Writer:
 
     def _transact(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
         durable = any(write.durable for write in group)
-        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        if durable is not self._syncs:  # a statement costs more than a small commit's own work
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._syncs = durable
         with transaction(connection):
             outcomes = [_apply(connection, write) for write in group]
         before = self.counts

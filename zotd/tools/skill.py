@@ -10,10 +10,12 @@ Instructions, which may name files beside this one.
 
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -82,23 +84,31 @@ def find_skills(dirs: Sequence[str], report: Callable[[str], None] = log.warning
     return sorted((skill for skill in found.values() if skill), key=lambda skill: skill.name)
 
 
-def _candidates(dirs: Sequence[str]) -> Iterator[Path]:
-    for folder in map(Path, dirs):
-        yield folder / "SKILL.md"
+def _candidates(dirs: Sequence[str]) -> Iterator[str]:
+    for folder in dirs:
+        yield f"{folder}/SKILL.md"
         with suppress(OSError):  # most of the usual places do not exist
-            yield from (path / "SKILL.md" for path in sorted(folder.iterdir()))
+            yield from (f"{folder}/{name}/SKILL.md" for name in sorted(os.listdir(folder)))  # noqa: PTH208  (before each run)
 
 
-def _load(path: Path) -> tuple[str, Skill | None]:
+def _load(path: str) -> tuple[str, Skill | None]:
     """Name and skill; None in its place when it is only for people."""
-    fields, _ = _parse(path)
-    name = fields.get("name") or path.parent.name
+    found = os.stat(path)  # noqa: PTH116  (before each run, for each skill)
+    return _parsed(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: str, mtime_ns: int, size: int) -> tuple[str, Skill | None]:
+    """The same, read once for each state of the file: skills are looked for before every run."""
+    del mtime_ns, size  # part of the key
+    fields, _ = _parse(Path(path))
+    name = fields.get("name") or Path(path).parent.name
     description = " ".join(fields.get("description", "").split())
     if not description:
         raise ToolError(f"{path} has no description; add one between its --- lines")
     if fields.get("disable-model-invocation", "").lower() == "true":
         return name, None
-    return name, Skill(name, description, str(path))
+    return name, Skill(name, description, path)
 
 
 def _instructions(name: str, dirs: Sequence[str]) -> str:

@@ -1,0 +1,177 @@
+"""One session with its neighbours in memory: what it tells the journal at the moments at which a crash may come."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from zotd.core.ports import Row
+from zotd.core.records import Settings
+from zotd.core.reply import Opened
+from zotd.core.retry import Failure, ModelError
+from zotd.core.transcript import Transcript
+from zotd.sessions.driver import Plan
+from zotd.sessions.environment import Environment
+from zotd.sessions.ledger import Ledger
+from zotd.sessions.session import Session
+from zotd.store.memory import Memory
+from zotd.testing.script_model import ScriptModel, says
+from zotd.wire import events
+from zotd.wire.errors import CommandError
+
+TIME = "2026-11-21T20:11:18.919Z"
+
+
+class Recorder(Memory):
+    """A journal that remembers the row of every commit."""
+
+    def __init__(self):
+        super().__init__()
+        self.states = []
+
+    def commit(self, row, entries, *, durable, done):
+        self.states.append(row.state)
+        super().commit(row, entries, durable=durable, done=done)
+
+
+@dataclass
+class Desk:
+    """A planner that waits for `ready`."""
+
+    model: ScriptModel
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def check(self, settings, environment):
+        pass
+
+    async def plan(self, session):
+        await self.ready.wait()
+        return Plan(
+            model=self.model,
+            settings=session.ledger.row.settings,
+            tools={},
+            system="",
+            compact_at=0.85,
+            tool_context=lambda *_: pytest.fail("no tools"),
+        )
+
+
+class Watcher:
+    """Everything that a session shows."""
+
+    def __init__(self):
+        self.events = asyncio.Queue()
+
+    def committed(self, shown, data, last_seq):
+        for event in shown:
+            self.events.put_nowait(event)
+
+    def live(self, shown, data):
+        self.committed(shown, data, 0)
+
+    async def until(self, kind):
+        found = [await self.events.get()]
+        while not isinstance(found[-1], kind):
+            found.append(await self.events.get())
+        return found
+
+
+@pytest.fixture
+async def make():
+    """`make(model)`: a session, its planner, its journal, and what it shows."""
+    async with asyncio.TaskGroup() as tasks:
+
+        def make(*replies):
+            row = Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
+            journal, desk, watcher = Recorder(), Desk(ScriptModel(*replies)), Watcher()
+            ledger = Ledger(row, journal, Transcript(), addressed=True)
+            session = Session(
+                ledger,
+                Environment({}),
+                desk,
+                spawn=lambda name, work: tasks.create_task(work, name=name),
+                changed=lambda _: None,
+                stored_queue=True,
+            )
+            ledger.subscribe(watcher)
+            return session, desk, journal, watcher
+
+        yield make
+
+
+async def prompt(session, text):
+    """Resolves when the sender would have its answer."""
+    await session.prompt(text, [], sender="", when_busy="queue", accepted=lambda _: None)
+
+
+async def test_the_row_says_that_something_waits_from_the_moment_it_is_accepted(make):
+    """A restart looks only into sessions that are not idle."""
+    session, desk, journal, watcher = make(says("one"), says("two"))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(prompt(session, "a"))
+        await asyncio.sleep(0)
+        await prompt(session, "b")  # accepted while the first one is still being prepared
+        assert journal.states == ["running"]
+        desk.ready.set()
+    for _ in range(2):
+        await watcher.until(events.Done)
+    await session.stopped()
+    assert journal.states.index("idle") == len(journal.states) - 1
+
+
+async def test_a_run_whose_surroundings_cannot_be_read_fails_its_sender_only(make):
+    session, desk, _, watcher = make(says("one"))
+    plan = desk.plan
+
+    async def broken(_):
+        desk.plan = plan
+        raise CommandError("bad_request", "no such thing")
+
+    desk.plan = broken
+    desk.ready.set()
+    with pytest.raises(BaseException):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(prompt(session, "a"))
+    await session.stopped()
+    assert session.state == "idle"
+
+
+async def test_an_abort_while_the_run_is_being_prepared_ends_it_at_once(make):
+    session, desk, _, watcher = make([[Opened()], asyncio.Event()], says("two"))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(prompt(session, "a"))
+        await asyncio.sleep(0)
+        session.abort()
+        desk.ready.set()
+    seen = await watcher.until(events.Done)
+    assert [event.stop for event in seen if isinstance(event, events.TurnEnd)] == ["aborted"]
+    await prompt(session, "b")
+    seen = await watcher.until(events.Done)
+    assert [event.stop for event in seen if isinstance(event, events.TurnEnd)] == ["end_turn"]
+    await session.stopped()
+
+
+async def test_nothing_starts_when_the_process_ends_and_those_who_wait_are_told(make):
+    session, desk, journal, watcher = make([[Opened()], asyncio.Event()])
+    desk.ready.set()
+    await prompt(session, "a")
+    await prompt(session, "b")
+    await watcher.until(events.AssistantStart)
+    session.abort(for_good=True)
+    await session.stopped()
+    assert len(desk.model.requests) == 1
+    assert journal.states[-1] == "held"
+    with pytest.raises(CommandError) as refused:
+        await prompt(session, "c")
+    assert refused.value.code == "shutting_down"
+
+
+async def test_a_failed_run_holds_what_waits(make):
+    gate = asyncio.Event()
+    session, desk, journal, watcher = make([gate, ModelError(Failure.REFUSED, "no")], says("two"))
+    desk.ready.set()
+    await prompt(session, "a")
+    await prompt(session, "b")
+    gate.set()
+    await session.stopped()
+    assert (session.state, journal.states[-1]) == ("held", "held")

@@ -1,0 +1,323 @@
+"""One extension: carries out what `core.supervision` decides about its processes.
+
+It has no task of its own. Whatever happens (a line, an exit, a timer) is a call-back on the event loop; callers wait
+with `until`.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from zotd.core import life
+from zotd.core.life import State
+from zotd.core.supervision import DRAIN_S, HELLO_S, LEAVE_S, TERM_S, Supervision
+from zotd.exthost.calls import CallError
+from zotd.exthost.contributions import Registration, Registrations
+from zotd.exthost.log import ExtensionLog
+from zotd.exthost.manifest import DataPlace, Manifest, ReloadBy, Scope
+from zotd.exthost.peer import Peer
+from zotd.exthost.process import Process, why_not_started
+from zotd.paths import make_private_dir
+from zotd.wire import ext
+
+log = logging.getLogger(__name__)
+
+SWAP_S = DRAIN_S + LEAVE_S + TERM_S + HELLO_S
+"""Longest that a call waits for the process that follows by `replace`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where extensions live, and what they are told about it."""
+
+    cwd: str
+    home: Path
+    """`$ZOT_HOME`: logs and separate data."""
+    env: Mapping[str, str]
+    """Their environment, without what is withheld."""
+    withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables that only those get whose manifest names them."""
+    version: str = ""
+    provider: str = ""
+    model: str = ""
+    features: tuple[str, ...] = ()
+
+
+class Owner(Protocol):
+    """Gets what an extension does, on the event loop."""
+
+    def offers_changed(self) -> None:
+        """Something is registered that was not, or the other way round."""
+        ...
+
+    def state_changed(self, extension: "Extension") -> None:
+        """Its state or the reason for it has changed."""
+        ...
+
+    def frame(self, extension: "Extension", peer: Peer, frame: ext.FromExtension) -> None:
+        """A frame that is neither a registration nor an answer."""
+        ...
+
+
+class Extension:
+    """One extension, from its first start to its stop."""
+
+    def __init__(self, manifest: Manifest, surroundings: Surroundings, owner: Owner) -> None:
+        self.manifest = manifest
+        self.reason = ""
+        """Goes on from the name."""
+        self.serving: Peer | None = None
+        """Where new calls go."""
+        self.offered: Registrations | None = None
+        """What it contributes; None: nothing."""
+        self.warning = ""
+        self.last_session: str | None = None
+        """Of the newest command or tool call; where a `submit` without a session goes."""
+        self.log = ExtensionLog(surroundings.home / "logs" / f"ext-{manifest.name}.log")
+        self._surroundings = surroundings
+        self._owner = owner
+        self._machine = Supervision()
+        self._peers: dict[int, Peer] = {}
+        self._registrations: dict[int, Registrations] = {}
+        self._inbox: deque[life.Input] = deque()
+        self._is_busy = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._watchers: list[asyncio.Future[None]] = []
+        self._reloads: list[asyncio.Future[str | None]] = []
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def name(self) -> str:
+        """The manifest's."""
+        return self.manifest.name
+
+    @property
+    def state(self) -> State:
+        """What people see."""
+        return self._machine.state
+
+    @property
+    def condition(self) -> str:
+        """A sentence about its state."""
+        return f"{self.name} {self.reason}" if self.reason else f"{self.name} is {self.state}"
+
+    # --- for the host -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start its process; returns at once."""
+        self._tell(life.Start())
+
+    def begin_stop(self) -> None:
+        """Begin to end all of its processes, which takes up to 3.3 s; wait for State.STOPPED."""
+        self._tell(life.Stop())
+
+    def begin_reload(self, manifest: Manifest) -> asyncio.Future[str | None]:
+        """Let a new process take over. The future gets None, or a sentence about why nothing has changed."""
+        self.manifest = manifest
+        done: asyncio.Future[str | None] = self._loop.create_future()
+        self._reloads.append(done)
+        self._tell(life.Reload(replace=manifest.reload is ReloadBy.REPLACE))
+        return done
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until this holds; it is asked after each change of the state and of what serves. Safe to cancel."""
+        while not holds():
+            change: asyncio.Future[None] = self._loop.create_future()
+            self._watchers.append(change)
+            await change
+
+    async def available(self, within_s: float = SWAP_S) -> Peer | None:
+        """The peer for a new call, if there is one; waits for a process that is just being replaced."""
+        if self.serving is None and self.offered is not None:
+            try:
+                async with asyncio.timeout(within_s):
+                    await self.until(lambda: self.serving is not None or self.offered is None)
+            except TimeoutError:
+                return None
+        return self.serving
+
+    # --- exthost.peer.Owner -----------------------------------------------------------------------------------
+
+    def happened(self, event: life.FromProcess) -> None:
+        """Something happened to a process."""
+        self._tell(event)
+
+    def frame(self, peer: Peer, frame: ext.FromExtension) -> None:
+        """A process sent something."""
+        if self._machine.awaits_ready(peer.number):
+            self._heard(peer, frame)
+        if peer.number not in self._peers:
+            return
+        match frame:
+            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister():
+                self._register(peer, frame)
+            case ext.Hello() | ext.Ready() | ext.ShutdownAck() | ext.ToolProgress():
+                return
+            case ext.ToolResult() | ext.CommandResponse() | ext.EventInterceptResponse():
+                return
+            case _:
+                self._owner.frame(self, peer, frame)
+
+    def _heard(self, peer: Peer, frame: ext.FromExtension) -> None:
+        if not isinstance(frame, ext.Hello):
+            self._tell(life.Heard(peer.number, str(frame.__struct_config__.tag)))
+            return
+        self._tell(life.Greeted(peer.number, frame.name))
+        if frame.name != self.name:
+            self.warning = f'it calls itself "{frame.name[:80]}" in its hello; the manifest\'s name counts'
+            self.log.say(self.warning)
+
+    def _register(self, peer: Peer, frame: Registration) -> None:
+        registrations = self._registrations[peer.number]
+        fault = registrations.take(frame)
+        if fault is not None:
+            self.log.say(fault)
+        if registrations is self.offered:
+            self._owner.offers_changed()
+
+    # --- carrying out -----------------------------------------------------------------------------------------
+
+    def _tell(self, event: life.Input) -> None:
+        """Hand an event to the machine. What is carried out may itself be an event, which then waits its turn."""
+        self._inbox.append(event)
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            while self._inbox:
+                now, chance = self._loop.time(), random.random()  # noqa: S311  (spreads restarts; no secret)
+                for action in self._machine.receive(self._inbox.popleft(), now=now, random=chance):
+                    self._carry_out(action)
+        finally:
+            self._is_busy = False
+        self._arm()
+
+    def _carry_out(self, action: life.Action) -> None:
+        match action:
+            case life.Spawn(number):
+                self._spawn(number)
+            case life.Serve(number):
+                self.serving, self.offered = self._peers[number], self._registrations[number]
+                self._changed()
+            case life.Withdraw():
+                self.serving = self.offered = None
+                self._changed()
+            case life.Show(state, reason):
+                self.reason = reason
+                log.info("extension %s is %s%s", self.name, state, f": it {reason}" if reason else "")
+                self._owner.state_changed(self)
+                self._changed()
+            case life.Reloaded(error):
+                self._end_reloads(None if error is None else f"{self.name} {error}")
+            case _:
+                peer = self._peers.get(action.process)
+                if peer is not None:  # it may have failed to start
+                    self._command(peer, action)
+
+    def _command(
+        self, peer: Peer, action: life.Greet | life.Fail | life.Drain | life.Shutdown | life.Signal | life.Forget
+    ) -> None:
+        match action:
+            case life.Greet():
+                self._greet(peer)
+            case life.Fail(_, reason):
+                peer.calls.fail_all(reason)
+            case life.Drain():
+                if self.serving is peer:
+                    self.serving = None
+                peer.drain()
+            case life.Shutdown():
+                peer.shut_down()
+            case life.Signal(_, kill):
+                peer.process.end(kill=kill)
+            case life.Forget(number):
+                del self._peers[number], self._registrations[number]
+                if not self._peers:
+                    self.log.close()
+
+    def _spawn(self, number: int) -> None:
+        manifest, surroundings = self.manifest, self._surroundings
+        named = {name: surroundings.withheld[name] for name in manifest.env if name in surroundings.withheld}
+        env = {**surroundings.env, **named}
+        try:
+            peer = Peer(
+                number,
+                secrets.token_hex(4),
+                owner=self,
+                log=self.log,
+                start=lambda listener: Process(
+                    manifest.argv, cwd=str(manifest.directory), env=env, listener=listener, log=self.log
+                ),
+            )
+        except (OSError, ValueError) as error:
+            reason = why_not_started(error, manifest.argv)
+            self.log.say(reason)
+            self._tell(life.Exited(number, reason))
+        else:
+            self._peers[number] = peer
+            self._registrations[number] = Registrations()
+
+    def _greet(self, peer: Peer) -> None:
+        where = self._surroundings
+        directory = str(self.manifest.directory)
+        ack = ext.HelloAck(
+            protocol_version=ext.PROTOCOL_VERSION,
+            zot_version=where.version,
+            provider=where.provider,
+            model=where.model,
+            cwd=_text(where.cwd),
+            extension_dir=_text(directory),
+            data_dir=_text(self._data_dir()),
+            capabilities=(),
+            features=where.features,
+        )
+        try:
+            peer.send(ack)
+        except CallError:
+            log.exception("hello_ack for %s was not sent", self.name)
+
+    def _data_dir(self) -> str:
+        if self.manifest.data is DataPlace.BESIDE:
+            return str(self.manifest.directory)
+        path = str(self._surroundings.home / "data" / self.name)
+        try:
+            make_private_dir(path)
+        except OSError as error:
+            self.log.say(f"the directory {path} could not be made: {error.strerror}")
+        return path
+
+    def _changed(self) -> None:
+        self._owner.offers_changed()
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            if not watcher.done():
+                watcher.set_result(None)
+
+    def _end_reloads(self, error: str | None) -> None:
+        reloads, self._reloads = self._reloads, []
+        for done in reloads:
+            if not done.done():
+                done.set_result(error)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._machine.wake_at
+        self._timer = None if due is None else self._loop.call_at(due, self._tell, life.Tick())
+
+    @property
+    def is_for_all(self) -> bool:
+        """One process serves all working directories, so frames say which one is meant."""
+        return self.manifest.scope is Scope.DAEMON
+
+
+def _text(path: str) -> str:
+    """A path as JSON can carry it; a file name need not be UTF-8."""
+    return os.fsencode(path).decode(errors="replace")

@@ -1,0 +1,67 @@
+"""A tool of an extension, as sessions use any tool (`core.ports.Tool`)."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
+from zotd.core.registry import exposure_of, full_schema, replay_of
+from zotd.exthost.calls import CallError
+from zotd.exthost.content import outcome_of
+from zotd.exthost.extension import Extension
+from zotd.wire import ext
+from zotd.wire.content import Text
+
+
+class ExtensionTool:
+    """A tool of an extension; satisfies `core.ports.Tool`.
+
+    It stays valid over crashes and reloads: a call goes to whatever process serves by then.
+    """
+
+    def __init__(
+        self,
+        extension: Extension,
+        tool: ext.RegisterTool,
+        *,
+        limit_s: float,
+        activate: Callable[[str, Sequence[str]], None],
+    ) -> None:
+        """`limit_s`: longest a call may take, unless the tool is interactive.
+
+        `activate` is told a session and the names of deferred tools that a result wants to be shown there.
+        """
+        self.spec = ToolSpec(tool.name, tool.description, full_schema(tool.schema))
+        self.parallel = tool.parallel
+        self.replay: Replay = replay_of(tool)
+        self.exposure = exposure_of(tool)
+        """`direct`, `deferred` (not shown until activated) or `model-only`."""
+        self.is_interactive = tool.interactive
+        self.extension = extension.name
+        self._extension = extension
+        self._limit_s = None if tool.interactive else limit_s
+        self._activate = activate
+
+    async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:
+        """Call the extension; a cancelled call is told to it, if it knows `tool_cancel`."""
+        peer = await self._extension.available()
+        if peer is None:
+            return _failed(f"{self._extension.condition}; {self.spec.name} cannot be called now")
+        self._extension.last_session = context.session
+
+        def call(key: str) -> ext.ToolCall:
+            cwd = context.cwd if self._extension.is_for_all else None
+            return ext.ToolCall(key, self.spec.name, dict(args), session_id=context.session, cwd=cwd)
+
+        try:
+            answer = await peer.call(
+                ext.ToolResult, call, limit_s=self._limit_s, session=context.session, progress=context.progress
+            )
+        except CallError as error:
+            return _failed(f"{self.spec.name} failed: {self.extension} {error}")
+        assert isinstance(answer, ext.ToolResult)
+        if answer.activate_tools:
+            self._activate(context.session, answer.activate_tools)
+        return outcome_of(answer, self.extension)
+
+
+def _failed(text: str) -> ToolOutcome:
+    return ToolOutcome([Text(text)], is_error=True)
