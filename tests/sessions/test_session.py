@@ -15,9 +15,10 @@ from zotd.sessions.environment import Environment
 from zotd.sessions.ledger import Ledger
 from zotd.sessions.session import Session
 from zotd.store.memory import Memory
+from zotd.tasks import contained
 from zotd.testing.script_model import ScriptModel, says
 from zotd.wire import events
-from zotd.wire.errors import CommandError
+from zotd.wire.errors import Code, CommandError
 
 TIME = "2026-11-21T20:11:18.919Z"
 
@@ -60,9 +61,10 @@ class Watcher:
     """Everything that a session shows."""
 
     def __init__(self):
-        self.events = asyncio.Queue()
+        self.events: asyncio.Queue[events.Event] = asyncio.Queue()
 
     def committed(self, shown, data, last_seq):
+        del data, last_seq
         for event in shown:
             self.events.put_nowait(event)
 
@@ -79,6 +81,7 @@ class Watcher:
 @pytest.fixture
 async def make():
     """`make(model)`: a session, its planner, its journal, and what it shows."""
+    running = []
     async with asyncio.TaskGroup() as tasks:
 
         def make(*replies):
@@ -89,7 +92,7 @@ async def make():
                 ledger,
                 Environment({}),
                 desk,
-                spawn=lambda name, work: tasks.create_task(work, name=name),
+                spawn=lambda name, work: running.append(contained(tasks, name, work)),
                 changed=lambda _: None,
                 stored_queue=True,
             )
@@ -97,6 +100,8 @@ async def make():
             return session, desk, journal, watcher
 
         yield make
+        for task in running:
+            task.cancel()
 
 
 async def prompt(session, text):
@@ -125,19 +130,21 @@ async def test_a_run_whose_surroundings_cannot_be_read_fails_its_sender_only(mak
 
     async def broken(_):
         desk.plan = plan
-        raise CommandError("bad_request", "no such thing")
+        raise CommandError(Code.BAD_REQUEST, "no such thing")
 
     desk.plan = broken
     desk.ready.set()
-    with pytest.raises(BaseException):
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(prompt(session, "a"))
+    with pytest.raises(CommandError, match="no such thing"):
+        await prompt(session, "a")
     await session.stopped()
     assert session.state == "idle"
+    await prompt(session, "b")
+    await watcher.until(events.Done)
+    await session.stopped()
 
 
 async def test_an_abort_while_the_run_is_being_prepared_ends_it_at_once(make):
-    session, desk, _, watcher = make([[Opened()], asyncio.Event()], says("two"))
+    session, desk, _, watcher = make(says("one"), says("two"))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(prompt(session, "a"))
         await asyncio.sleep(0)
@@ -168,7 +175,7 @@ async def test_nothing_starts_when_the_process_ends_and_those_who_wait_are_told(
 
 async def test_a_failed_run_holds_what_waits(make):
     gate = asyncio.Event()
-    session, desk, journal, watcher = make([gate, ModelError(Failure.REFUSED, "no")], says("two"))
+    session, desk, journal, _ = make([gate, ModelError(Failure.REFUSED, "no")], says("two"))
     desk.ready.set()
     await prompt(session, "a")
     await prompt(session, "b")

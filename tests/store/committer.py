@@ -3,8 +3,9 @@
 import asyncio
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from zotd.core.ports import Entry, Row
 from zotd.core.records import Note, Settings
@@ -33,7 +34,7 @@ async def write(journal, session):
                 last_seq=row.seq + 2,
                 events=b"".join(b'{"type":"turn_start","seq":%d}\n' % (row.seq + n) for n in (1, 2)),
             )
-            row = replace(row, records=entry.number, seq=entry.last_seq)
+            row = msgspec.structs.replace(row, records=entry.number, seq=entry.last_seq)
             ends.append(send(journal, row, entry, durable=durable))
         for end in ends:
             await end

@@ -1,7 +1,6 @@
 """Sessions that write to a journal the way `zotd.sessions` does."""
 
 import asyncio
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -53,13 +52,13 @@ class Author:
             events=ENCODER.encode_lines(stamped),
             messages=sum(isinstance(event, MESSAGES) for event in stamped),
         )
-        self.row = replace(self.row, records=entry.number, seq=self.row.seq + len(stamped))
+        self.row = msgspec.structs.replace(self.row, records=entry.number, seq=self.row.seq + len(stamped))
         return entry
 
     def commit(self, *items, durable=False, done=None, **changes):
         """`items` are (record, events). The future ends as the commit does."""
         entries = [self.seal(*item) for item in items]
-        self.row = replace(self.row, **changes)
+        self.row = msgspec.structs.replace(self.row, **changes)
         self.entries += entries
         return self.send(self.row, entries, durable=durable, done=done)
 

@@ -7,6 +7,7 @@ feed it bytes.
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from weakref import WeakSet
 
 from zotd import ids
 from zotd.api.dispatch import Dispatcher
@@ -59,7 +60,7 @@ class Connection:
         self._lines = Lines(CLIENT_LIMIT)
         self._outbox = Outbox(transport, cut=self._evict)
         self._followers: dict[str, Follower] = {}
-        self._made: set[Session] = set()
+        self._made: WeakSet[Session] = WeakSet()  # those that were closed meanwhile are gone
         self._topics: tuple[type[events.Event], ...] = ()
         self._unlisten = house.manager.listen(self._topic_event)
         self._in_flight = 0
@@ -97,7 +98,7 @@ class Connection:
         self._unlisten()
         for session_id in list(self._followers):
             self.unfollow(session_id)
-        for session in self._made:
+        for session in list(self._made):
             session.holders -= 1
             self.house.manager.settle(session)
 
@@ -118,11 +119,17 @@ class Connection:
         if not self._lost:
             self._outbox.write(data)
 
+    async def room(self) -> None:
+        """Wait until the client has read what it was sent: a long answer behind another must not be what cuts it."""
+        await self._outbox.room()
+
     def made(self, session: Session) -> None:
         """The client created an ephemeral session: it ends with the client, also if it never attaches."""
-        if not self._lost:
-            session.holders += 1
-            self._made.add(session)
+        if self._lost:  # it left while its command was under way
+            self.house.manager.settle(session)
+            return
+        session.holders += 1
+        self._made.add(session)
 
     def follow(self, session: Session) -> Follower:
         """Attach; a second attach starts over. `catch_up` of the result has to follow."""
@@ -174,4 +181,8 @@ class Connection:
         outbox.close()
         self._transport.write(b"".join(encode(event) + b"\n" for event in farewell))
         self._transport.close()
-        asyncio.get_running_loop().call_later(FAREWELL_S, self._transport.abort)
+        asyncio.get_running_loop().call_later(FAREWELL_S, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if not self._lost:  # a transport that is gone cannot be aborted
+            self._transport.abort()

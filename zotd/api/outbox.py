@@ -153,7 +153,8 @@ class Outbox:
 
     async def room(self) -> None:
         """Wait until the client has read what it was sent, or is gone; for replay, which must not fill the queue."""
-        await self._room.wait()
+        while not self._room.is_set():  # whoever waited too and came first may have filled it again
+            await self._room.wait()
 
     def pause(self) -> None:
         """The transport holds more than it should."""

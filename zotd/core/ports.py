@@ -4,9 +4,11 @@ Models (`zotd.providers`), tools (`zotd.tools`, later extensions), the journal (
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 from zotd.core.records import AnyRecord, Settings
 from zotd.core.reply import Part
@@ -127,8 +129,7 @@ class Tool(Protocol):
 # --- journal --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A session as the journal's index has it; written with every commit."""
 
     id: str
@@ -143,15 +144,14 @@ class Row:
     records: int = 0
     """Number of records; the next one has this number plus 1."""
     messages: int = 0
-    usage: Tokens = field(default_factory=Tokens)
+    usage: Tokens = Tokens()
     context: int = 0
     """Tokens that the last model call read; tells when to compact."""
     base: int = 1
     """Number of the first record that is needed to know what the model sees and what waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A record with the events that it showed."""
 
     number: int

@@ -95,23 +95,23 @@ def resolve(claims: Iterable[Claim[T]], reserved: Collection[str], *, fold: Call
 
 
 def tool_fault(tool: RegisterTool) -> str | None:
-    """Why this tool is refused, as a sentence; None when it is fine.
+    """Why this tool is refused; None when it is fine.
 
     One tool that a vendor refuses would cost every request of the session.
     """
     if not _TOOL_NAME.fullmatch(tool.name):
-        return f'the tool "{tool.name}" is refused: a name has 1 to 64 letters, digits, _ and -'
+        return "a name has 1 to 64 letters, digits, _ and -"
     if tool.exposure not in EXPOSURES:
-        return f'the tool "{tool.name}" is refused: unknown exposure "{tool.exposure}"'
+        return f'unknown exposure "{tool.exposure}"'
     wrong = _schema_fault(tool.schema) if tool.schema is not None else None
-    return wrong and f'the tool "{tool.name}" is refused: its schema {wrong}'
+    return wrong and f"its schema {wrong}"
 
 
 def command_fault(command: RegisterCommand) -> str | None:
-    """Why this command is refused, as a sentence; None when it is fine."""
+    """Why this command is refused; None when it is fine."""
     if _COMMAND_NAME.fullmatch(command.name):
         return None
-    return f'the command "{command.name}" is refused: a name is one word of up to 64 characters, without a slash'
+    return "a name is one word of up to 64 characters, without a slash"
 
 
 def full_schema(schema: Mapping[str, object] | None) -> dict[str, object]:

@@ -56,7 +56,7 @@ async def _serve(options: Mapping[str, object]) -> int:
             signals.append(number)
             door.finished.set()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop, number)
         read_input(door.received, door.ended)
         await door.finished.wait()

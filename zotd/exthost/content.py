@@ -39,7 +39,7 @@ def _block(raw: object, extension: str) -> tuple[Text | Image | None, bool]:
 
 def _image(block: Mapping[object, object], extension: str) -> tuple[Text | Image, bool]:
     mime_type, data = block.get("mime_type"), block.get("data")
-    if mime_type not in IMAGES or not isinstance(mime_type, str):
+    if not isinstance(mime_type, str) or mime_type not in IMAGES:
         return Text(f'[image of unknown type "{mime_type}" from extension {extension}]'), True
     try:
         size = len(binascii.a2b_base64(data if isinstance(data, str) else "!", strict_mode=True))

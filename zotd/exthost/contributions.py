@@ -33,42 +33,49 @@ class Registrations:
         """Add or remove; a sentence when something of it is refused, and nothing else is."""
         match frame:
             case ext.RegisterTool(name):
-                return self._add(frame, f"tool {name}", tool_fault(frame), is_full=len(self.tools) >= MAX_REGISTRATIONS)
+                fault = tool_fault(frame) or _too_many(self.tools, name)
+                if fault is None:
+                    self.tools[name] = frame
+                return self._judged(f'tool "{name}"', fault)
             case ext.RegisterCommand(name):
-                is_full = len(self.commands) >= MAX_REGISTRATIONS
-                return self._add(frame, f"command {name}", command_fault(frame), is_full=is_full)
-            case ext.Unregister("tool", name):
-                self.tools.pop(name, None)
-                self.refused.pop(f"tool {name}", None)
-            case ext.Unregister("command", name):
-                self.commands.pop(name, None)
-                self.refused.pop(f"command {name}", None)
+                fault = command_fault(frame) or _too_many(self.commands, name)
+                if fault is None:
+                    self.commands[name] = frame
+                return self._judged(f'command "{name}"', fault)
             case ext.Unregister():
-                pass  # channels are their owner's
-            case ext.Subscribe(events, intercepts):
-                if len(self.events) < MAX_REGISTRATIONS:
-                    self.events.update(events)
-                self.intercepts.update(event for event in intercepts if event in INTERCEPTS)
-                unknown = sorted(set(intercepts) - set(INTERCEPTS))
-                if unknown:
-                    return f"there is nothing to intercept in {', '.join(unknown)[:200]}"
-        return None
+                self._take_back(frame)
+                return None
+            case ext.Subscribe():
+                return self._subscribe(frame)
 
-    def _add(
-        self, frame: ext.RegisterTool | ext.RegisterCommand, what: str, fault: str | None, *, is_full: bool
-    ) -> str | None:
-        if fault is None and is_full:
-            fault = f"the {what} is refused: there are {MAX_REGISTRATIONS} already"
-        if fault is not None:
-            if len(self.refused) < MAX_REGISTRATIONS:
-                self.refused[what[:100]] = fault
-            return fault
-        self.refused.pop(what, None)
-        if isinstance(frame, ext.RegisterTool):
-            self.tools[frame.name] = frame
-        else:
-            self.commands[frame.name] = frame
+    def _take_back(self, frame: ext.Unregister) -> None:
+        """Channels are their owner's business."""
+        if frame.kind == "tool":
+            self.tools.pop(frame.name, None)
+        elif frame.kind == "command":
+            self.commands.pop(frame.name, None)
+        self.refused.pop(f'{frame.kind} "{frame.name}"', None)
+
+    def _subscribe(self, frame: ext.Subscribe) -> str | None:
+        if len(self.events) < MAX_REGISTRATIONS:
+            self.events.update(frame.events)
+        self.intercepts.update(event for event in frame.intercept if event in INTERCEPTS)
+        unknown = sorted(set(frame.intercept) - set(INTERCEPTS))
+        return f"there is nothing to intercept in {', '.join(unknown)[:200]}" if unknown else None
+
+    def _judged(self, what: str, fault: str | None) -> str | None:
+        """Remember that `what` is refused, or is not any more."""
+        if fault is None:
+            self.refused.pop(what, None)
+        elif len(self.refused) < MAX_REGISTRATIONS:
+            self.refused[what[:100]] = f"the {what[:100]} is refused: {fault}"
+        return fault and f"the {what[:100]} is refused: {fault}"
+
+
+def _too_many(registered: Collection[str], name: str) -> str | None:
+    if name in registered or len(registered) < MAX_REGISTRATIONS:
         return None
+    return f"there are {MAX_REGISTRATIONS} already"
 
 
 class Contributions:

@@ -29,8 +29,8 @@ class Discovered:
     """To be started, in load order."""
     disabled: list[Manifest] = field(default_factory=list)
     shadowed: list[Shadowed] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    """A sentence for each extension that cannot be used."""
+    errors: dict[Path, str] = field(default_factory=dict)
+    """A sentence for each directory that cannot be used."""
     is_untrusted: bool = False
     """The working directory has extensions that are not used because nobody trusts it."""
 
@@ -73,16 +73,17 @@ def _in(found: Discovered, location: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        found.errors.append(f"{location} cannot be read: {(error.strerror or str(error)).lower()}")
+        found.errors[location] = f"{location} cannot be read: {(error.strerror or str(error)).lower()}"
         return []
     return [entry for entry in entries if entry.name not in RESERVED and (entry / FILE).is_file()]
 
 
 def _take(found: Discovered, directory: Path) -> None:
+    directory = directory.absolute()
     try:
-        manifest = read_manifest(directory.absolute())
+        manifest = read_manifest(directory)
     except ManifestError as error:
-        found.errors.append(str(error))
+        found.errors[directory] = str(error)
         return
     earlier = next((one for one in (*found.manifests, *found.disabled) if one.name == manifest.name), None)
     if earlier is not None:

@@ -50,6 +50,14 @@ class Surroundings:
     features: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a frame to an extension is about."""
+
+    session: str
+    cwd: str
+
+
 class Owner(Protocol):
     """Gets what an extension does, on the event loop."""
 
@@ -59,6 +67,10 @@ class Owner(Protocol):
 
     def state_changed(self, extension: "Extension") -> None:
         """Its state or the reason for it has changed."""
+        ...
+
+    def complained(self, extension: "Extension", sentence: str) -> None:
+        """Something is wrong with it that its author should know; goes on from its name, or is a sentence."""
         ...
 
     def frame(self, extension: "Extension", peer: Peer, frame: ext.FromExtension) -> None:
@@ -108,6 +120,10 @@ class Extension:
         """A sentence about its state."""
         return f"{self.name} {self.reason}" if self.reason else f"{self.name} is {self.state}"
 
+    def cwd_for(self, about: About) -> str | None:
+        """The working directory as its frames carry it: only where one process serves many."""
+        return about.cwd if self.manifest.scope is Scope.DAEMON else None
+
     # --- for the host -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -149,6 +165,11 @@ class Extension:
         """Something happened to a process."""
         self._tell(event)
 
+    def complained(self, sentence: str) -> None:
+        """Something is wrong with what a process sends."""
+        self.log.say(sentence)
+        self._owner.complained(self, sentence)
+
     def frame(self, peer: Peer, frame: ext.FromExtension) -> None:
         """A process sent something."""
         if self._machine.awaits_ready(peer.number):
@@ -172,13 +193,13 @@ class Extension:
         self._tell(life.Greeted(peer.number, frame.name))
         if frame.name != self.name:
             self.warning = f'it calls itself "{frame.name[:80]}" in its hello; the manifest\'s name counts'
-            self.log.say(self.warning)
+            self.complained(self.warning)
 
     def _register(self, peer: Peer, frame: Registration) -> None:
         registrations = self._registrations[peer.number]
         fault = registrations.take(frame)
         if fault is not None:
-            self.log.say(fault)
+            peer.complain(fault[:100], fault)
         if registrations is self.offered:
             self._owner.offers_changed()
 
@@ -251,7 +272,6 @@ class Extension:
                 number,
                 secrets.token_hex(4),
                 owner=self,
-                log=self.log,
                 start=lambda listener: Process(
                     manifest.argv, cwd=str(manifest.directory), env=env, listener=listener, log=self.log
                 ),
@@ -311,11 +331,6 @@ class Extension:
             self._timer.cancel()
         due = self._machine.wake_at
         self._timer = None if due is None else self._loop.call_at(due, self._tell, life.Tick())
-
-    @property
-    def is_for_all(self) -> bool:
-        """One process serves all working directories, so frames say which one is meant."""
-        return self.manifest.scope is Scope.DAEMON
 
 
 def _text(path: str) -> str:

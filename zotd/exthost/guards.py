@@ -5,13 +5,15 @@ sees. One that does not answer costs its 5 s three times; from then on it is ski
 until it answers or is replaced.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from msgspec.structs import replace
+
 from zotd.core.life import State
 from zotd.exthost.calls import CallError, CallTimeoutError
-from zotd.exthost.extension import Extension
+from zotd.exthost.extension import About, Extension
 from zotd.wire import ext
 
 TIMEOUTS = 3
@@ -55,9 +57,9 @@ class Question(Generic[T]):
     """One thing that guards are asked."""
 
     event: str
-    session: str
-    frame: Callable[[str, T], ext.EventIntercept]
-    """From an id and the value as it is by now."""
+    about: About
+    frame: Callable[[ext.EventIntercept, T], ext.EventIntercept]
+    """Fills in the value as it is by now."""
     rewrite: Callable[[ext.EventInterceptResponse, T], T] = lambda _, value: value
     may_block: bool = True
 
@@ -99,13 +101,14 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
         if question.event in guard.manifest.closed:
             verdict.block(guard.name, f"the guard {guard.name} is not responding, and refuses while it is not")
         return
+    about = question.about
+
+    def frame(key: str) -> ext.EventIntercept:
+        blank = ext.EventIntercept(id=key, event=question.event, session_id=about.session, cwd=guard.cwd_for(about))
+        return question.frame(blank, verdict.value)
+
     try:
-        answer = await peer.call(
-            ext.EventInterceptResponse,
-            lambda key: question.frame(key, verdict.value),
-            limit_s=limit_s,
-            session=question.session,
-        )
+        answer = await peer.call(ext.EventInterceptResponse, frame, limit_s=limit_s, session=about.session)
     except CallError as error:
         last = isinstance(error, CallTimeoutError) and not is_responding(guard)
         more = "; it is not responding, and is not asked again until it answers or is restarted" if last else ""
@@ -125,57 +128,64 @@ def _unanswered(guard: Extension, event: str, verdict: Verdict[T], what: str) ->
     verdict.notes.append(Note(guard.name, event, what))
 
 
-# --- the four questions ---------------------------------------------------------------------------------------
+class Guards:
+    """The four questions, put to all guards of a workspace."""
+
+    def __init__(self, extensions: Callable[[], Sequence[Extension]], limit_s: float) -> None:
+        """`extensions`: those there are at the moment, in load order; `limit_s`: longest for each of them."""
+        self._extensions = extensions
+        self._limit_s = limit_s
+
+    def of(self, event: str) -> list[str]:
+        """Who would be asked; text deltas are held while somebody is in `assistant_message`."""
+        return [guard.name for guard in self._extensions() if concerns(guard, event)]
+
+    async def tool_call(
+        self, about: About, tool_id: str, tool: str, args: Mapping[str, object]
+    ) -> Verdict[dict[str, object]]:
+        """May this tool run, and with which arguments? Approval by a person comes afterwards.
+
+        A rewrite is for the execution only: the transcript keeps the model's own arguments.
+        """
+
+        def frame(blank: ext.EventIntercept, args: dict[str, object]) -> ext.EventIntercept:
+            return replace(blank, tool_id=tool_id, tool_name=tool, tool_args=args)
+
+        def rewrite(answer: ext.EventInterceptResponse, args: dict[str, object]) -> dict[str, object]:
+            return answer.modified_args if isinstance(answer.modified_args, dict) else args
+
+        return await self._ask(Question("tool_call", about, frame, rewrite), dict(args))
+
+    async def turn_start(self, about: About, step: int) -> Verdict[int]:
+        """May this step call the model?"""
+        question: Question[int] = Question("turn_start", about, lambda blank, step: replace(blank, step=step))
+        return await self._ask(question, step)
+
+    async def assistant_message(self, about: About, text: str) -> Verdict[str]:
+        """May the user see this text, and how? Blocked: it is hidden. The transcript keeps the original."""
+        question: Question[str] = Question(
+            "assistant_message",
+            about,
+            lambda blank, text: replace(blank, text=text),
+            lambda answer, text: answer.replace_text or text,
+        )
+        return await self._ask(question, text)
+
+    async def before_agent_start(self, about: About, system_prompt: str) -> Verdict[str]:
+        """With which system prompt does the agent start? Only a guard that fails closed can block it."""
+        question: Question[str] = Question(
+            "before_agent_start",
+            about,
+            lambda blank, prompt: replace(blank, system_prompt=prompt),
+            _new_prompt,
+            may_block=False,
+        )
+        return await self._ask(question, system_prompt)
+
+    async def _ask(self, question: Question[T], value: T) -> Verdict[T]:
+        return await ask(self._extensions(), question, value, limit_s=self._limit_s)
 
 
-def before_tool_call(session: str, tool_id: str, tool: str) -> Question[dict[str, object]]:
-    """May this tool run with these arguments? A rewrite is for the execution only."""
-
-    def rewrite(answer: ext.EventInterceptResponse, args: dict[str, object]) -> dict[str, object]:
-        return answer.modified_args if isinstance(answer.modified_args, dict) else args
-
-    return Question(
-        "tool_call",
-        session,
-        lambda key, args: ext.EventIntercept(
-            id=key, event="tool_call", session_id=session, tool_id=tool_id, tool_name=tool, tool_args=args
-        ),
-        rewrite,
-    )
-
-
-def before_turn(session: str) -> Question[int]:
-    """May this step call the model?"""
-    return Question(
-        "turn_start",
-        session,
-        lambda key, step: ext.EventIntercept(id=key, event="turn_start", session_id=session, step=step),
-    )
-
-
-def before_message(session: str) -> Question[str]:
-    """May the user see this text? A rewrite is for the user's eyes only."""
-    return Question(
-        "assistant_message",
-        session,
-        lambda key, text: ext.EventIntercept(id=key, event="assistant_message", session_id=session, text=text),
-        lambda answer, text: answer.replace_text or text,
-    )
-
-
-def before_agent(session: str) -> Question[str]:
-    """Which system prompt? It cannot be blocked, but by a guard that fails closed."""
-
-    def rewrite(answer: ext.EventInterceptResponse, prompt: str) -> str:
-        new = answer.system_prompt
-        return prompt if new is None or len(new.encode()) > PROMPT_BYTES else new
-
-    return Question(
-        "before_agent_start",
-        session,
-        lambda key, prompt: ext.EventIntercept(
-            id=key, event="before_agent_start", session_id=session, system_prompt=prompt
-        ),
-        rewrite,
-        may_block=False,
-    )
+def _new_prompt(answer: ext.EventInterceptResponse, prompt: str) -> str:
+    new = answer.system_prompt
+    return prompt if new is None or len(new.encode()) > PROMPT_BYTES else new

@@ -14,14 +14,13 @@ from typing import Protocol
 
 from zotd.core import life
 from zotd.exthost.calls import Answer, Call, CallError, Calls
-from zotd.exthost.log import ExtensionLog
 from zotd.exthost.process import Listener, Process
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.framing import SERVER_LIMIT
 
 COMPLAINTS = 100
-"""Kinds of bad lines that are written to the log; a program that errs in more ways is known well enough."""
+"""Kinds of faults that people are told about; a program that errs in more ways is known well enough."""
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,80})"')
 
@@ -31,6 +30,10 @@ class Owner(Protocol):
 
     def frame(self, peer: "Peer", frame: ext.FromExtension) -> None:
         """Every frame, in order; an answer just before its caller gets it."""
+        ...
+
+    def complained(self, sentence: str) -> None:
+        """Something is wrong with what it sends; goes on from its name, or is a sentence."""
         ...
 
     def happened(self, event: life.FromProcess) -> None:
@@ -51,9 +54,7 @@ class Counts:
 class Peer:
     """A process that speaks the protocol."""
 
-    def __init__(
-        self, number: int, label: str, *, owner: Owner, log: ExtensionLog, start: Callable[[Listener], Process]
-    ) -> None:
+    def __init__(self, number: int, label: str, *, owner: Owner, start: Callable[[Listener], Process]) -> None:
         """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
 
         `label` makes the ids of its calls unlike any other process's.
@@ -63,7 +64,6 @@ class Peer:
         self.counts = Counts()
         self.calls = Calls(label, idle=self._idle, given_up=self._given_up)
         self._owner = owner
-        self._log = log
         self._is_draining = False
         self._complaints: set[str] = set()
         self.process = start(self)
@@ -108,6 +108,12 @@ class Peer:
         if not len(self.calls):
             self._idle()
 
+    def complain(self, kind: str, sentence: str) -> None:
+        """Tell the extension's author about a fault, once for each kind."""
+        if kind not in self._complaints and len(self._complaints) < COMPLAINTS:
+            self._complaints.add(kind)
+            self._owner.complained(sentence)
+
     def shut_down(self) -> None:
         """Ask it to leave."""
         self.send(ext.Shutdown())
@@ -130,7 +136,7 @@ class Peer:
     def too_long(self, head: bytes) -> None:
         """A line over 4 MiB was skipped; whoever waits for it should not wait for its timeout."""
         self.counts.too_long += 1
-        self._complain("too long", "a line over 4 MiB was skipped")
+        self.complain("too long", "wrote a line over 4 MiB, which was skipped")
         found = _ID.search(head)
         key = found[1].decode(errors="replace") if found else ""
         if not self.calls.reject(key, "answered with a result over 4 MiB"):
@@ -154,22 +160,16 @@ class Peer:
         match line.fault:
             case ext.Fault.STRAY:
                 self.counts.stray += 1
-                self._complain("stray", f"{line.sentence}; such lines are skipped")
+                self.complain("stray", f"wrote a line that is no frame, and such lines are skipped: {line.sentence}")
                 return False
             case ext.Fault.UNKNOWN:
                 self.counts.unknown += 1
             case ext.Fault.BAD:
                 self.counts.bad += 1
-        self._complain(line.type, line.sentence)
+        self.complain(f"frame {line.type}", f"sent a frame that is not used: {line.sentence}")
         if self.hello is None:
             self._owner.happened(life.Broke(self.number, f"did not begin with a hello: {line.sentence}"))
         return line.id is not None and self.calls.reject(line.id, f"gave a bad answer: {line.sentence}")
-
-    def _complain(self, kind: str, sentence: str) -> None:
-        """Once for each kind."""
-        if kind not in self._complaints and len(self._complaints) < COMPLAINTS:
-            self._complaints.add(kind)
-            self._log.say(sentence)
 
     def _given_up(self, key: str, call: Call) -> None:
         if call.kind is ext.ToolResult and self.can("tool_cancel"):

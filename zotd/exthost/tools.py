@@ -6,7 +6,7 @@ from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import exposure_of, full_schema, replay_of
 from zotd.exthost.calls import CallError
 from zotd.exthost.content import outcome_of
-from zotd.exthost.extension import Extension
+from zotd.exthost.extension import About, Extension
 from zotd.wire import ext
 from zotd.wire.content import Text
 
@@ -48,7 +48,7 @@ class ExtensionTool:
         self._extension.last_session = context.session
 
         def call(key: str) -> ext.ToolCall:
-            cwd = context.cwd if self._extension.is_for_all else None
+            cwd = self._extension.cwd_for(About(context.session, context.cwd))
             return ext.ToolCall(key, self.spec.name, dict(args), session_id=context.session, cwd=cwd)
 
         try:

@@ -40,6 +40,9 @@ class Input:
         self._stalled: asyncio.TimerHandle | None = None
         self._is_ending = False
         self._loop = asyncio.get_running_loop()
+        # The write end of a pipe is "readable" when nobody can read the other end any more; asyncio's own transport
+        # watches for that too. Without it only the next write would tell, and this one would wait for its answer.
+        self._loop.add_reader(fd, self._lost)
 
     def write(self, frame: bytes) -> None:
         """Write it now, or as soon as the child reads; nothing happens once the pipe is ending or closed."""
@@ -65,8 +68,14 @@ class Input:
         self._rest()
         self._waiting.clear()
         if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
+
+    def _lost(self) -> None:
+        """The child has closed its end."""
+        self.close()
+        self._on_closed()
 
     def _flush(self) -> None:
         """Write as much as the pipe takes."""
@@ -83,9 +92,8 @@ class Input:
                     self._waiting.popleft()
         except BlockingIOError:
             self._wait(progress=progress)
-        except OSError:  # EPIPE: the child has closed its end
-            self.close()
-            self._on_closed()
+        except OSError:  # EPIPE
+            self._lost()
         else:
             self._rest()
             if self._is_ending:

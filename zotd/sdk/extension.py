@@ -9,7 +9,7 @@ from .calls import HostCall
 from .hints import description, parameter_names
 from .panel import Panel
 from .peer import Peer
-from .pipe import log
+from .pipe import log, print_to_log
 from .registry import TOOL_OPTIONS, Command, make_tool
 from .shapes import Function, Schema
 from .values import HelloAck
@@ -28,6 +28,8 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
     """
 
     def __init__(self, name: str, version: str = "0.0.0") -> None:
+        """From here on, `print` writes to stderr, which is the extension's log."""
+        print_to_log()
         self._peer = Peer(name, version)
 
     @property
@@ -156,7 +158,7 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
     def run(self) -> None:
         """Serve until the host says `shutdown` or closes stdin; handlers then have 1.5 s to finish.
 
-        From here on stdin and stdout belong to the protocol: `print` goes to stderr, which is the extension's log.
+        From here on stdin and stdout belong to the protocol: other programs that are started here get neither.
         """
         self._peer.run()
 

@@ -48,6 +48,11 @@ def log_error(error: BaseException) -> None:
     sys.__excepthook__(type(error), error, error.__traceback__)
 
 
+def print_to_log() -> None:
+    """Let `print` write to stderr, even before `HostPipe.open` has moved stdout."""
+    sys.stdout = sys.stderr
+
+
 class HostPipe:
     """Frames from and to the host. `send` may be called by any thread at any time, `frames` by one."""
 
@@ -62,9 +67,8 @@ class HostPipe:
         with open(os.devnull, "r+b", buffering=0) as nothing:
             os.dup2(nothing.fileno(), 0)
             os.dup2(2 if sys.stderr is not None else nothing.fileno(), 1)
-        # What the author has printed so far still sits in the buffer: it now goes where it belongs.
-        sys.stdout.flush()
-        sys.stdout = sys.stderr
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()  # what was printed before `print_to_log`, and was buffered, now goes to the log too
         with self._lock:
             self._write(b"".join([encode(hello), *self._backlog]))
 

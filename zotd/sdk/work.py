@@ -21,6 +21,10 @@ Settled = Callable[[object, Optional[BaseException]], None]
 """Gets what a function returned, or what it raised."""
 
 
+LAST_WORDS_S = 0.2
+"""For the `finally` of coroutines that had to be cancelled at the end; with the grace before, under the host's 2 s."""
+
+
 class Cancelled(Exception):  # noqa: N818  an outcome, not a fault
     """The answer is not wanted any more, or cannot be had: the extension ends."""
 
@@ -98,7 +102,8 @@ class Job:
         try:
             value = await result
         except BaseException as error:  # noqa: BLE001  whatever ends it, the host gets its one answer
-            finished(self, None, error)
+            interrupted = self.cancelled and not isinstance(error, Exception)
+            finished(self, None, Cancelled("cancelled") if interrupted else error)
         else:
             finished(self, value, None)
 
@@ -155,10 +160,11 @@ class Workers:
 
     def expect_coroutines(self) -> None:
         """Import asyncio and start the loop now rather than at the first call."""
-        if self._loop is None:
-            from .loop import Loop  # noqa: PLC0415  asyncio doubles the start-up time of those who don't need it
+        with self._changed:
+            if self._loop is None:
+                from .loop import Loop  # noqa: PLC0415  asyncio doubles the start-up time of those who don't need it
 
-            self._loop = Loop()
+                self._loop = Loop()
 
     def background(
         self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]
@@ -175,7 +181,7 @@ class Workers:
             finished = self._changed.wait_for(lambda: not self._unfinished, patience_s)
         while (job := self._take_unfinished()) is not None:  # settling one may start another
             job.settle(None, Cancelled("the extension was stopped before it had an answer"))
-        ended = self._loop is None or self._loop.close(max(0.0, deadline - time.monotonic()))
+        ended = self._loop is None or self._loop.close(max(LAST_WORDS_S, deadline - time.monotonic()))
         return finished and ended
 
     def _take_unfinished(self) -> Job | None:

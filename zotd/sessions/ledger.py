@@ -7,7 +7,7 @@ in the same order (`docs/protocol.md`, Order).
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -111,7 +111,7 @@ class Ledger:
     def title(self, text: str) -> None:
         """Name a session that has no name after its first prompt; stored with the next record."""
         if not self.row.name and text.strip():
-            self.row = replace(self.row, name=text.strip().splitlines()[0][:TITLE_CHARS])
+            self.row = msgspec.structs.replace(self.row, name=text.strip().splitlines()[0][:TITLE_CHARS])
 
     @property
     def rest(self) -> str:
@@ -162,7 +162,7 @@ class Ledger:
             shown.extend(stamped)
             if self._loaded:
                 self._fold(entry.number, item.record)
-        self.row = replace(
+        self.row = msgspec.structs.replace(
             self.row,
             seq=self.row.seq + len(shown),
             records=self.row.records + len(entries),
@@ -171,7 +171,7 @@ class Ledger:
             context=self.row.context if context is None else context,
             base=self._base() if self._loaded else self.row.base,
             updated=items[-1].record.time if items else self.row.updated,
-            **changes,  # type: ignore[arg-type]  # names and types are those of Row
+            **changes,
         )
         data = b"".join(entry.events for entry in entries)
         last = self.row.seq

@@ -28,6 +28,10 @@ from zotd.wire.errors import Code, CommandError
 STOP_S = 5.0
 """How long a stop waits for runs to end after they were aborted; ending a tool's processes takes under a second."""
 
+MIN_STAY_S = 60.0
+"""Shortest time in memory after a command: while the command reads the journal (30 s at most), a second copy of the
+session would be loaded beside this one, and both would write."""
+
 MODES = ("yolo",)
 """Approval modes that this version carries out."""
 
@@ -87,6 +91,7 @@ class Manager:
         """
         found = self._sessions.get(session_id)
         if found is not None and found.ledger.failure is None:
+            self._stay(found)
             return found
         if found is not None:
             await found.stopped()
@@ -101,6 +106,7 @@ class Manager:
         session = self._open(row, self._journal, environment, ephemeral=False)
         if row.state != "idle":
             await session.load()  # a crash cut something off, or inputs wait: say so before anybody looks
+        self._stay(session)
         return session
 
     async def page(
@@ -145,6 +151,7 @@ class Manager:
             self._forget(session)
             raise
         self._tell(_added(session))
+        self._stay(session)
         await self._remember(settings)
         return session
 
@@ -164,23 +171,26 @@ class Manager:
             self._forget(session)
             self._tell(_removed(session))
         else:
-            later = asyncio.get_running_loop().call_later(self._terms.unload_s, self._unload, session)
+            delay_s = max(self._terms.unload_s, MIN_STAY_S)
+            later = asyncio.get_running_loop().call_later(delay_s, self._unload, session)
             self._unloads[session.id] = later
 
     async def close(self, session: Session) -> None:
-        """End what runs, and let the session go; an ephemeral one is gone for good."""
+        """End what runs, and let the session go when nobody follows it; an ephemeral one is gone for good."""
         session.abort()
         try:
             async with asyncio.timeout(STOP_S):
                 await session.stopped()
         except TimeoutError as error:
             raise CommandError(Code.TIMEOUT, f"what runs in {session.id} does not end; try again") from error
-        self._forget(session)
+        if session.ephemeral or not session.ledger.followers:  # else the followers would hear of nothing any more
+            self._forget(session)
         self._tell(_removed(session) if session.ephemeral else _updated(session))
 
     async def delete(self, session: Session) -> None:
         """Remove the session and everything that it recorded."""
         await self.close(session)
+        self._forget(session)
         if self._journal is not None and not session.ephemeral:
             await self._journal.delete(session.id)
             self._tell(_removed(session))
@@ -204,6 +214,7 @@ class Manager:
         provider, model = self.models.choose(params.provider, params.model, environment)
         mode = params.mode or self._terms.mode
         check_mode(mode)
+        check_steps(params.max_steps)
         settings = Settings(
             provider=provider,
             model=model,
@@ -250,6 +261,11 @@ class Manager:
     def _is_needed(self, session: Session) -> bool:
         return bool(session.ledger.followers or session.holders or session.state == "running")
 
+    def _stay(self, session: Session) -> None:
+        """Begin the time anew after which a stored session leaves memory: a command is about it."""
+        if not session.ephemeral:
+            self.settle(session)
+
     def _unload(self, session: Session) -> None:
         if not self._is_needed(session):
             self._forget(session)
@@ -290,8 +306,18 @@ def check_mode(mode: str) -> None:
         )
 
 
+def check_steps(max_steps: int | None) -> None:
+    """Raise CommandError for a step limit with which no run could begin."""
+    if max_steps is not None and max_steps < 1:
+        raise CommandError(Code.BAD_REQUEST, f"max_steps must be at least 1, {max_steps} is not")
+
+
 def _check_directory(path: str) -> None:
     if not path.startswith("/"):
         raise CommandError(Code.BAD_REQUEST, f'cwd must be an absolute path, "{path}" is not')
-    if not Path(path).is_dir():
+    try:
+        exists = Path(path).is_dir()
+    except OSError as error:  # a name that is too long, a directory that may not be entered
+        raise CommandError(Code.BAD_REQUEST, f"the directory cannot be looked at: {error.strerror}") from error
+    if not exists:
         raise CommandError(Code.BAD_REQUEST, f"{path} is not a directory; make it, or name another with cwd")

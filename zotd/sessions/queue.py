@@ -35,6 +35,11 @@ class Job:
     answered: asyncio.Future[None] | None = None
     """Done when the job has started; fails when it could not."""
 
+    @property
+    def told(self) -> bool:
+        """The sender knows that it was taken, and waits for its events."""
+        return self.stored or (self.answered is not None and self.answered.done())
+
     def answer(self, started: Started) -> None:
         """Tell the sender that it starts."""
         self.accepted(started)
@@ -56,11 +61,19 @@ class Queue:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def add(self, job: Job) -> None:
-        """Put it last."""
-        if len(self._jobs) >= MAX_WAITING:
+    def add(self, job: Job, *, held: bool = False) -> None:
+        """Put it last. A full queue that is `held` takes one more: that one lets them go on."""
+        if len(self._jobs) >= MAX_WAITING + held:
             raise CommandError(Code.QUEUE_FULL, f"{MAX_WAITING} inputs wait already; withdraw one or wait")
         self._jobs.append(job)
+
+    def restore(self, job: Job) -> None:
+        """Put last what was accepted before a restart; there may be one more than fits: the one that was starting."""
+        self._jobs.append(job)
+
+    def put_back(self, job: Job) -> None:
+        """Put first what was taken and could not start."""
+        self._jobs.appendleft(job)
 
     def take(self, *, held: bool) -> Job | None:
         """The first job, which waits no longer; while inputs are `held` the first compaction. None: there is none."""

@@ -9,6 +9,7 @@ an order take effect in it.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol
 
@@ -26,6 +27,10 @@ from zotd.wire import events
 from zotd.wire.api import PromptImage, RunInfo, SessionInfo, Started
 from zotd.wire.content import Message, Tokens, visible
 from zotd.wire.errors import Code, CommandError
+
+log = logging.getLogger(__name__)
+
+BROKEN = "the run failed inside zot; the log says more"
 
 INTERRUPTED = "the daemon stopped in the middle of this run; what was under way may or may not have happened"
 
@@ -139,16 +144,13 @@ class Session:
     async def _repair(self) -> None:
         transcript = self.ledger.transcript
         now = rfc3339()
-        items = [
-            Shown(result, [events.ToolResultEvent(result.call_id, True, result.content, name=result.name)])
-            for result in transcript.repairs(now)
-        ]
+        items = _results(transcript.repairs(now))
         if transcript.run_open:
             record = records.Interrupted(time=now, what="run", text=INTERRUPTED)
             shown = [events.Interrupted("run", INTERRUPTED), events.Done(run=transcript.run)]
             items.append(Shown(record, shown))
         for item in transcript.waiting.values():
-            self.queue.add(Job(_told_before, item, stored=True))
+            self.queue.restore(Job(_told_before, item, stored=True))
         held = len(self.queue) > 0
         if held and not transcript.held:
             items.append(self.queue.record(held=True))
@@ -240,7 +242,7 @@ class Session:
 
     async def _enqueue(self, job: Job, record: records.Input) -> None:
         """Store an input behind those that wait, and answer its sender."""
-        self.queue.add(job)
+        self.queue.add(job, held=self.ledger.transcript.held)
         self._asked_on = True
         job.stored = True
         position = len(self.queue.items())
@@ -300,12 +302,31 @@ class Session:
             if job.input is None:
                 return await self._run_compaction(job, plan)
             return await self._run_input(job, job.input, plan)
-        except BaseException as error:
+        except Exception as error:
+            told = job.told
             job.fail(self.ledger.failure or error)
+            if self.ledger.failure is not None:
+                raise
+            if told:
+                log.exception("run %s of session %s failed", job.run, self.id)
+                await self._end_broken(job)
+            return "error"
+        except BaseException as error:
+            job.fail(error)
             raise
         finally:
             self._current = None
             self._abort_next = False
+
+    async def _end_broken(self, job: Job) -> None:
+        """End a run that a fault of ours has cut, so that nobody waits for `done` and the history stays legal."""
+        transcript = self.ledger.transcript
+        if job.input is not None and job.input.id in transcript.waiting:
+            self.queue.put_back(job)
+        now = rfc3339()
+        note = records.Note(time=now, level="error", text=BROKEN)
+        items = [*_results(transcript.repairs(now)), Shown(note, [events.Error(BROKEN), events.Done(run=job.run)])]
+        await self.ledger.write(items, durable=False, state=self.ledger.rest)
 
     async def _run_input(self, job: Job, first: records.Input, plan: Plan) -> str:
         driver = Driver(job.run, self.ledger, plan)
@@ -354,6 +375,14 @@ def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False) -> 
         clients=clients,
         ephemeral=ephemeral,
     )
+
+
+def _results(found: Sequence[records.CallResult]) -> list[Shown]:
+    """The results of calls that were cut, with the events that show them."""
+    return [
+        Shown(result, [events.ToolResultEvent(result.call_id, True, result.content, name=result.name)])
+        for result in found
+    ]
 
 
 def _told_before(_: Started) -> None:

@@ -26,6 +26,15 @@ ANSWER_TIMEOUT_S = 10.0
 END_TIMEOUT_S = 3.0
 """From `shutdown` to the end of the process; the daemon waits 2 s."""
 
+REGISTRATIONS = {
+    "register_command",
+    "register_tool",
+    "register_channel",
+    "subscribe",
+    "unregister",
+    "module_error",
+}
+
 
 class ExtensionDriver:  # noqa: PLR0904  one method for each turn of the conversation
     """One extension process. Not for use by several threads."""
@@ -46,7 +55,8 @@ class ExtensionDriver:  # noqa: PLR0904  one method for each turn of the convers
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._unread: list[Frame] = []
         self._ids = 0
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -55,6 +65,9 @@ class ExtensionDriver:  # noqa: PLR0904  one method for each turn of the convers
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself, with all its children
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(END_TIMEOUT_S)
+        with contextlib.suppress(BrokenPipeError):  # what it had not read yet
+            self.close_stdin()
+        self._reader.join(END_TIMEOUT_S)
         self._log.close()
 
     @property
@@ -92,11 +105,12 @@ class ExtensionDriver:  # noqa: PLR0904  one method for each turn of the convers
         return frame
 
     def greet(self, **hello_ack: object) -> list[Frame]:
-        """Shake hands; what the extension sent between `hello` and `ready`."""
+        """Shake hands; what the extension has registered, and complained about, before `ready`."""
         self.expect("hello")
         self.send("hello_ack", **{"protocol_version": 1, "zot_version": "test", "cwd": "/", **hello_ack})
         self.expect("ready")
-        registrations, self._unread = self._unread, []
+        registrations = [frame for frame in self._unread if frame["type"] in REGISTRATIONS]
+        self._unread = [frame for frame in self._unread if frame["type"] not in REGISTRATIONS]
         return registrations
 
     def request(self, kind: str, **fields: object) -> str:
@@ -105,7 +119,7 @@ class ExtensionDriver:  # noqa: PLR0904  one method for each turn of the convers
         self.send(kind, id=str(self._ids), **fields)
         return str(self._ids)
 
-    def call_tool(self, name: str, **args: object) -> Frame:
+    def call_tool(self, name: str, /, **args: object) -> Frame:
         """Call a tool; its `tool_result`."""
         return self.expect("tool_result", id=self.request("tool_call", name=name, args=args))
 

@@ -302,6 +302,8 @@ class CommandInvoked(Outbound, tag="command_invoked", frozen=True):
     args: str
     session_id: str | None = None
     client_id: str | None = None
+    cwd: str | None = None
+    """For extensions of scope `daemon`, which serve many directories; so in the next frames."""
 
 
 class ToolCall(Outbound, tag="tool_call", frozen=True):
@@ -314,7 +316,6 @@ class ToolCall(Outbound, tag="tool_call", frozen=True):
     operation_key: str | None = None
     reconcile: bool = False
     cwd: str | None = None
-    """For extensions of scope `daemon`, which serve many directories."""
 
 
 class ToolCancel(Outbound, tag="tool_cancel", frozen=True):

@@ -3,10 +3,10 @@
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import check_reasoning, connection_of, named, session_of
+from zotd.api.methods.shared import check_reasoning, connection_of, named, session_of, wait_for_room
 from zotd.core import markdown
 from zotd.core.records import Settings
-from zotd.sessions.manager import check_mode
+from zotd.sessions.manager import check_mode, check_steps
 from zotd.sessions.planner import chosen
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -37,6 +37,7 @@ async def listing(call: Call, params: api.SessionList) -> api.Sessions:
     """A page of sessions, newest first."""
     limit = max(1, min(params.limit, MAX_PAGE))
     infos, cursor = await call.manager.page(cwd=params.cwd, state=params.state, before=params.cursor, limit=limit)
+    await wait_for_room(call)
     return api.Sessions(infos, cursor)
 
 
@@ -54,12 +55,16 @@ async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
 async def history(call: Call, params: api.History) -> api.HistoryPage:
     """Messages that people saw, a page before `before`."""
     session = await session_of(call, params.session)
-    messages, has_more = await _page(session, params.before, params.limit)
+    before = None if params.before is None else max(params.before, 0)
+    messages, has_more = await _page(session, before, params.limit)
+    await wait_for_room(call)
     return api.HistoryPage(messages, has_more)
 
 
 async def attach(call: Call, params: api.Attach) -> None:
     """A snapshot or the word that the cursor holds; then what was missed, then live events."""
+    if params.after is not None and params.after.seq < 0:
+        raise CommandError(Code.BAD_REQUEST, f"no event has the seq {params.after.seq}; 0 stands before the first")
     session = await session_of(call, params.session)
     connection = connection_of(call)
     if params.env is not None and call.door.role >= api.Role.SUBMIT:  # a reader does not choose what tools run in
@@ -74,6 +79,7 @@ async def attach(call: Call, params: api.Attach) -> None:
     else:
         cursor = follower.last_seq
         messages, has_more = await _page(session, cursor + 1, params.limit)
+        await wait_for_room(call)
         call.respond(msgspec.structs.replace(answer, messages=messages, has_more=has_more, reason=reason))
     await follower.catch_up(cursor)
 
@@ -114,13 +120,14 @@ async def export(call: Call, params: api.Export) -> api.Exported:
         known = " and ".join(EXPORTS)
         raise CommandError(Code.BAD_REQUEST, f'there is no format "{params.format}"; there are {known}')
     session = await session_of(call, params.session)
-    shown = session.ledger.shown_seq
-    if params.after >= shown:
+    shown, after = session.ledger.shown_seq, max(params.after, 0)
+    if after >= shown:
         return api.Exported("")
-    last, data = await session.ledger.journal.events_after(session.id, params.after, EXPORT_BYTES)
+    last, data = await session.ledger.journal.events_after(session.id, after, EXPORT_BYTES)
     text = data.decode()
     if params.format == "markdown":
         text = markdown.render(events.DECODER.decode(line) for line in data.splitlines())
+    await wait_for_room(call)
     return api.Exported(text, last if last < shown else None)
 
 
@@ -147,6 +154,7 @@ def _settings(call: Call, session: Session, params: api.SessionConfigure) -> Set
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
+    check_steps(params.max_steps)
     old = session.ledger.row.settings
     models = call.manager.models
     provider, model = old.provider, old.model

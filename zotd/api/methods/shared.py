@@ -35,6 +35,12 @@ def connection_of(call: Call) -> Connection:
     return call.door
 
 
+async def wait_for_room(call: Call) -> None:
+    """Wait until the client has room for a long answer; on stdio, where nobody is cut, not at all."""
+    if isinstance(call.door, Connection):
+        await call.door.room()
+
+
 def check_reasoning(level: str) -> None:
     """Raise CommandError for a level that does not exist."""
     if level not in REASONING:

@@ -3,7 +3,7 @@
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import check_reasoning, loaded, session_of
+from zotd.api.methods.shared import check_reasoning, loaded, session_of, wait_for_room
 from zotd.core.records import Settings
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -79,6 +79,7 @@ async def get_state(call: Call, params: api.OfSession) -> api.State:
 async def get_messages(call: Call, params: api.GetMessages) -> api.Messages:
     """The transcript as the model sees it, as much of its end as fits into a frame."""
     session = await loaded(call, params.session)
+    await wait_for_room(call)
     messages = session.messages(full=params.full)
     kept: list[Message] = []
     room = SERVER_LIMIT - 1024  # for the frame around them

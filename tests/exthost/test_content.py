@@ -1,0 +1,60 @@
+import base64
+
+import pytest
+
+from zotd.exthost.content import outcome_of
+from zotd.wire.content import Image, Text
+from zotd.wire.ext import ToolResult
+
+PNG = base64.b64encode(b"not really").decode()
+
+
+def read(*blocks, is_error=False):
+    outcome = outcome_of(ToolResult("1", blocks, is_error), "x")
+    return outcome.is_error, outcome.content
+
+
+def test_texts_and_images_are_kept_in_order():
+    blocks = [
+        {"type": "text", "text": "a", "format": "markdown"},
+        {"type": "image", "mime_type": "image/png", "data": PNG},
+    ]
+    assert read(*blocks) == (False, [Text("a"), Image("image/png", 10, PNG)])
+    assert read(*blocks, is_error=True)[0]
+
+
+@pytest.mark.parametrize("blocks", [[], [{"type": "text", "text": ""}]])
+def test_nothing_is_said_to_be_nothing(blocks):
+    assert read(*blocks) == (False, [Text("(no content)")])
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "video"}, '[unknown block type "video" from extension x]'),
+        ({"type": "text"}, "[a block that is none from extension x]"),
+        ({"type": "text", "text": 7}, "[a block that is none from extension x]"),
+        ({}, "[a block that is none from extension x]"),
+        ("text", "[a block that is none from extension x]"),
+        (None, "[a block that is none from extension x]"),
+    ],
+)
+def test_an_unknown_block_becomes_a_text_that_names_it(block, text):
+    assert read(block) == (False, [Text(text)])
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"mime_type": "image/png", "data": "?"}, "[image from extension x that is not base64]"),
+        ({"mime_type": "image/png", "data": PNG[:-1]}, "[image from extension x that is not base64]"),
+        ({"mime_type": "image/png", "data": "\u00e9"}, "[image from extension x that is not base64]"),
+        ({"mime_type": "image/png"}, "[image from extension x that is not base64]"),
+        ({"mime_type": "image/png", "data": ""}, "[empty image from extension x]"),
+        ({"mime_type": "image/tiff", "data": PNG}, '[image of unknown type "image/tiff" from extension x]'),
+        ({"data": PNG}, '[image of unknown type "None" from extension x]'),
+        ({"mime_type": ["image/png"], "data": PNG}, "[image of unknown type \"['image/png']\" from extension x]"),
+    ],
+)
+def test_an_image_that_no_vendor_would_take_is_an_error(fields, text):
+    assert read({"type": "image", **fields}) == (True, [Text(text)])

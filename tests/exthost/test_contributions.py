@@ -1,0 +1,45 @@
+from zotd.exthost.contributions import MAX_REGISTRATIONS, Registrations
+from zotd.wire import ext
+
+
+def test_a_registration_replaces_an_earlier_one_of_its_name():
+    registrations = Registrations()
+    assert registrations.take(ext.RegisterTool("t", "old")) is None
+    assert registrations.take(ext.RegisterTool("t", "new")) is None
+    assert registrations.tools["t"].description == "new"
+
+
+def test_a_tool_that_is_mended_is_not_complained_about_any_more():
+    registrations = Registrations()
+    assert "unknown exposure" in (registrations.take(ext.RegisterTool("t", exposure="?")) or "")
+    assert list(registrations.refused) == ['tool "t"']
+    assert registrations.take(ext.RegisterTool("t")) is None
+    assert registrations.refused == {}
+
+
+def test_subscriptions_add_up():
+    registrations = Registrations()
+    registrations.take(ext.Subscribe(("a",), ("tool_call",)))
+    assert registrations.take(ext.Subscribe(("b",), ("turn_start",))) is None
+    assert registrations.events == {"a", "b"}
+    assert registrations.intercepts == {"tool_call", "turn_start"}
+    assert registrations.take(ext.Subscribe((), ("rain", "tool_call"))) == "there is nothing to intercept in rain"
+
+
+def test_what_is_taken_back_is_gone_and_channels_are_not_known_here():
+    registrations = Registrations()
+    registrations.take(ext.RegisterTool("t"))
+    registrations.take(ext.RegisterCommand("c"))
+    for kind, name in (("tool", "t"), ("command", "c"), ("tool", "t"), ("channel", "x"), ("planet", "x")):
+        assert registrations.take(ext.Unregister(kind, name)) is None
+    assert (registrations.tools, registrations.commands) == ({}, {})
+
+
+def test_there_is_an_end_to_everything():
+    registrations = Registrations()
+    for number in range(MAX_REGISTRATIONS + 2):
+        registrations.take(ext.RegisterTool(f"t{number}"))
+        registrations.take(ext.RegisterCommand(f"c{number}"))
+        registrations.take(ext.Subscribe((f"e{number}",)))
+    assert len(registrations.tools) == len(registrations.commands) == len(registrations.events) == MAX_REGISTRATIONS
+    assert registrations.take(ext.RegisterTool("t0", "new")) is None

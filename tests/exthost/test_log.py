@@ -1,0 +1,46 @@
+import os
+import stat
+
+from zotd.exthost.log import FILE_BYTES, ExtensionLog
+
+
+def test_it_keeps_three_private_files(tmp_path):
+    path = tmp_path / "logs/ext-x.log"
+    log = ExtensionLog(path)
+    assert not path.exists()
+    for letter in b"abcd":
+        log.append(bytes([letter]) * FILE_BYTES)
+    log.close()
+    assert {file.name: file.read_bytes()[:1] for file in path.parent.iterdir()} == {
+        "ext-x.log": b"d",
+        "ext-x.log.1": b"c",
+        "ext-x.log.2": b"b",
+    }
+    assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+
+
+def test_it_goes_on_where_the_last_one_ended_and_closes_what_others_could_read(tmp_path):
+    path = tmp_path / "x.log"
+    path.write_bytes(b"x" * (FILE_BYTES - 4))
+    path.chmod(0o644)
+    log = ExtensionLog(path)
+    log.append(b"123\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    log.append(b"next\n")
+    log.close()
+    assert path.read_bytes() == b"next\n"
+
+
+def test_our_lines_cannot_be_faked(tmp_path):
+    log = ExtensionLog(tmp_path / "x.log")
+    log.say("bad frame: \n[zot] all is well\x1b[2J \udc00")
+    log.close()
+    assert (tmp_path / "x.log").read_bytes() == b"[zot] bad frame: \\n[zot] all is well\\x1b[2J \\udc00\n"
+
+
+def test_a_file_that_cannot_be_written_stops_nobody(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    log = ExtensionLog(tmp_path / "link")
+    log.append(b"x\n")
+    log.close()
+    assert not os.path.lexists(tmp_path / "elsewhere")

@@ -1,0 +1,220 @@
+"""A child that is talked to, and whose family ends with it."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from zotd.process import start_service
+from zotd.process.input import MAX_FRAMES, Input
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+class Told:
+    """A service's listener; keeps what happened, and waits for some of it."""
+
+    def __init__(self):
+        self.out = b""
+        self.err = b""
+        self.closes: list[str] = []
+        self.stalls: list[str] = []
+        self.code: int | None = None
+        self._changed = asyncio.Event()
+
+    def output(self, data):
+        self.out += data
+        self._changed.set()
+
+    def errors(self, data):
+        self.err += data
+        self._changed.set()
+
+    def closed(self, pipe):
+        self.closes.append(pipe)
+        self._changed.set()
+
+    def stalled(self, reason):
+        self.stalls.append(reason)
+        self._changed.set()
+
+    def exited(self, code):
+        assert self.code is None
+        self.code = code
+        self._changed.set()
+
+    async def until(self, holds):
+        async with asyncio.timeout(5):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def exit(self) -> int:
+        await self.until(lambda: self.code is not None)
+        assert self.code is not None
+        return self.code
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+@pytest.fixture
+def shell(tmp_path, told):
+    """Starts a shell command as a service."""
+
+    def start(command: str):
+        return start_service(["sh", "-c", command], cwd=str(tmp_path), env=ENV, listener=told)
+
+    return start
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_it_answers_over_its_pipes_and_leaves_when_its_input_ends(shell, told):
+    service = shell("while read -r line; do echo got $line; done; echo bye >&2")
+    service.write(b"one\n")
+    await told.until(lambda: told.out == b"got one\n")
+    service.write(b"two\n")
+    service.end_input()
+    service.write(b"three\n")
+    assert await told.exit() == 0
+    assert (told.out, told.err) == (b"got one\ngot two\n", b"bye\n")
+    assert not service.is_alive
+
+
+async def test_all_output_comes_before_the_exit_even_of_a_paused_one(shell, told):
+    service = shell("echo out; echo err >&2; exit 3")
+    service.pause_output()
+    service.pause_errors()
+    assert await told.exit() == 3
+    assert (told.out, told.err) == (b"out\n", b"err\n")
+
+
+async def test_a_paused_one_is_read_when_it_goes_on(shell, told):
+    service = shell("echo out; echo err >&2; cat")
+    service.pause_output()
+    service.pause_errors()
+    service.resume_output()
+    service.resume_errors()
+    await told.until(lambda: told.out and told.err)
+    service.end_input()
+    await told.exit()
+
+
+async def test_its_family_ends_with_it_although_it_holds_the_pipes(shell, told, ended):
+    shell("trap '' TERM; sleep 100 & echo $!; exit 4")
+    assert await told.exit() == 4
+    await ended(int(told.out))
+
+
+async def test_a_closed_pipe_is_told(shell, told):
+    service = shell("exec >&-; read line; exec <&-; sleep 100")
+    await told.until(lambda: told.closes == ["stdout"])
+    service.write(b"go\n")
+    await told.until(lambda: told.closes == ["stdout", "stdin"])
+    service.write(b"more\n")
+    service.kill()
+    assert await told.exit() == -signal.SIGKILL
+    assert told.stalls == []
+
+
+async def test_terminate_asks_the_whole_group(shell, told):
+    service = shell("trap 'exit 5' TERM; echo ready; sleep 100 & wait")
+    await told.until(lambda: told.out)
+    service.terminate()
+    assert await told.exit() == 5
+    service.terminate()  # nothing is left to be asked
+    service.kill()
+
+
+async def test_one_that_does_not_read_is_given_up_when_too_much_waits(shell, told):
+    service = shell("sleep 100")
+    for _ in range(MAX_FRAMES + 10):
+        service.write(b"x" * 2_000)
+    assert told.stalls == []  # the pipe itself holds the first 64 KiB
+    for _ in range(40):
+        service.write(b"x" * 2_000)
+    assert told.stalls == ["did not read its input: more than 256 frames waited"]
+    service.write(b"more\n")
+    service.end_input()
+    service.kill()
+    await told.exit()
+
+
+async def test_what_waits_is_bounded_in_bytes_too(shell, told):
+    service = shell("sleep 100")
+    for _ in range(5):
+        service.write(b"x" * 4_000_000)
+    assert told.stalls == ["did not read its input: more than 16 MiB waited"]
+    service.kill()
+    await told.exit()
+
+
+async def test_a_slow_reader_gets_everything_in_order(shell, told):
+    service = shell("sleep 0.05; wc -c")
+    for _ in range(3):
+        service.write(b"x" * 1_000_000)
+    service.end_input()
+    assert await told.exit() == 0
+    assert told.out.strip() == b"3000000"
+    assert told.stalls == []
+
+
+async def test_what_cannot_start_raises_and_leaves_nothing_open(tmp_path, told):
+    before = open_files()
+    with pytest.raises(FileNotFoundError):
+        start_service(["no-such-program"], cwd=str(tmp_path), env=ENV, listener=told)
+    with pytest.raises(ValueError, match="null byte"):
+        start_service(["sh", "\0"], cwd=str(tmp_path), env=ENV, listener=told)
+    assert open_files() == before
+
+
+async def test_services_leave_no_descriptor(shell, told):
+    shell("true")
+    await told.exit()
+    before = open_files()
+    told.code = None
+    shell("true")
+    await told.exit()
+    assert open_files() == before
+
+
+# --- the input alone ------------------------------------------------------------------------------------------
+
+
+async def test_no_progress_for_a_while_is_a_stall(pipe_ends):
+    _, writable = pipe_ends
+    stalled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    target = Input(writable, on_stall=stalled.set_result, on_closed=pytest.fail, stall_s=0.05)
+    target.write(b"x" * 1_000_000)
+    async with asyncio.timeout(5):
+        assert await stalled == "did not read its input for 0.05 s"
+    target.write(b"more")
+    target.close()
+
+
+async def test_what_is_read_starts_the_clock_anew(pipe_ends):
+    readable, writable = pipe_ends
+    target = Input(writable, on_stall=pytest.fail, on_closed=pytest.fail)
+    target.write(b"x" * 1_000_000)
+    clock = target._stalled
+    async with asyncio.timeout(5):
+        while target._stalled is clock:
+            os.read(readable, 50_000)
+            await asyncio.sleep(0)
+    assert clock is not None
+    assert clock.cancelled()
+    target.close()
+
+
+@pytest.fixture
+def pipe_ends():
+    readable, writable = os.pipe()
+    yield readable, writable  # the writing end is closed by its `Input`
+    os.close(readable)

@@ -1,0 +1,115 @@
+"""What sessions can use of the extensions of their workspace: tools and slash commands."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from zotd.exthost.calls import CallError
+from zotd.exthost.contributions import Contributions
+from zotd.exthost.extension import About, Extension
+from zotd.exthost.tools import ExtensionTool
+from zotd.wire import ext
+
+ACTIONS = ("", "prompt", "insert", "display", "noop", "open_panel", "tool_prompt")
+"""What a command may want done; empty means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command of an extension."""
+
+    name: str
+    """As it is typed, without the slash; `extension:name` for one whose name another one has."""
+    description: str
+    extension: str
+
+
+class UnknownCommandError(Exception):
+    """No extension has this command."""
+
+
+class Offers:
+    """Looks names up among what serves at the moment; what registers late is there at the next call."""
+
+    def __init__(
+        self,
+        extensions: Callable[[], Sequence[Extension]],
+        *,
+        reserved_commands: Collection[str],
+        tool_s: float,
+        command_s: float,
+        activate: Callable[[str, Sequence[str]], None],
+    ) -> None:
+        """`extensions`: those there are, in load order; `tool_s`, `command_s`: longest that a call may take.
+
+        `activate`: see `ExtensionTool`.
+        """
+        self._extensions = extensions
+        self._reserved_commands = reserved_commands
+        self._tool_s = tool_s
+        self._command_s = command_s
+        self._activate = activate
+        self._contributions: Contributions | None = None
+        self._tools: tuple[ExtensionTool, ...] = ()
+
+    def forget(self) -> None:
+        """Look everything up anew: something has changed."""
+        self._contributions = None
+
+    def conflicts(self) -> list[tuple[str, str]]:
+        """Extensions that did not get a name that they wanted, and a sentence for each."""
+        return self._resolve().conflicts()
+
+    def tools(self) -> Sequence[ExtensionTool]:
+        """The tools that can be called now, in load order; those with `exposure` `deferred` are shown when activated."""
+        self._resolve()
+        return self._tools
+
+    def commands(self) -> list[Command]:
+        """The slash commands that can be invoked now, in load order."""
+        names = self._resolve().commands
+        return [Command(claim.name, claim.value.description, claim.owner) for claim in names.winners.values()] + [
+            Command(f"{claim.owner}:{claim.name}", claim.value.description, claim.owner)
+            for claim in names.qualified.values()
+            if names.winners.get(names.fold(claim.name)) is not claim
+        ]
+
+    async def invoke(
+        self, name: str, args: str, *, about: About, client: str | None
+    ) -> tuple[str, ext.CommandResponse]:
+        """Run a slash command; its extension and what it wants done. A failure is a response with `error`.
+
+        Raises:
+            UnknownCommandError: nobody has this command.
+        """
+        claim = self._resolve().commands.find(name)
+        if claim is None:
+            raise UnknownCommandError(f"no extension has the command /{name}")
+        extension = next(one for one in self._extensions() if one.name == claim.owner)
+        peer = await extension.available()
+        if peer is None:
+            return extension.name, ext.CommandResponse("", error=f"{extension.condition}; try /{name} again later")
+        extension.last_session = about.session
+
+        def frame(key: str) -> ext.CommandInvoked:
+            return ext.CommandInvoked(key, claim.name, args.strip(), about.session, client, extension.cwd_for(about))
+
+        try:
+            answer = await peer.call(ext.CommandResponse, frame, limit_s=self._command_s, session=about.session)
+        except CallError as error:
+            return extension.name, ext.CommandResponse("", error=f"/{name} failed: {extension.name} {error}")
+        assert isinstance(answer, ext.CommandResponse)
+        if not answer.error and answer.action not in ACTIONS:
+            unknown = f'/{name} failed: {extension.name} wants the unknown action "{answer.action[:80]}"'
+            return extension.name, ext.CommandResponse(answer.id, error=unknown)
+        return extension.name, answer
+
+    def _resolve(self) -> Contributions:
+        if self._contributions is None:
+            serving = {one.name: one for one in self._extensions() if one.offered is not None}
+            offers = [(name, one.offered) for name, one in serving.items() if one.offered is not None]
+            self._contributions = Contributions(offers, self._reserved_commands)
+            self._tools = tuple(
+                ExtensionTool(serving[claim.owner], claim.value, limit_s=self._tool_s, activate=self._activate)
+                for claim in self._contributions.tools.winners.values()
+            )
+        return self._contributions

@@ -1,0 +1,67 @@
+"""What people are told about the extensions of a workspace: `ext list` and `ext doctor`."""
+
+from dataclasses import dataclass
+
+from zotd.core.life import State
+from zotd.exthost.discovery import Discovered
+from zotd.exthost.extension import Extension
+from zotd.exthost.guards import is_responding
+from zotd.exthost.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An extension, as `ext list` shows it."""
+
+    manifest: Manifest
+    state: State
+    reason: str
+    pid: int | None
+    tools: tuple[str, ...]
+    commands: tuple[str, ...]
+    log: str
+    is_responding: bool
+
+
+def status(extension: Extension) -> Status:
+    """How it is at the moment."""
+    offered = extension.offered
+    return Status(
+        manifest=extension.manifest,
+        state=extension.state,
+        reason=extension.reason,
+        pid=extension.serving.process.pid if extension.serving else None,
+        tools=tuple(offered.tools) if offered else (),
+        commands=tuple(offered.commands) if offered else (),
+        log=str(extension.log.path),
+        is_responding=is_responding(extension),
+    )
+
+
+def complaints(extension: Extension) -> list[str]:
+    """What its author should know about it; phrases that go on from its name, or sentences."""
+    found = [extension.reason] if extension.reason else []
+    found += [extension.warning] if extension.warning else []
+    found += list(extension.offered.refused.values()) if extension.offered else []
+    if not is_responding(extension):
+        found.append("is not responding when it is asked")
+    peer = extension.serving
+    if peer is not None:
+        counts, dropped = peer.counts, peer.calls.dropped
+        told = {
+            "lines that are no JSON": counts.stray,
+            "unknown frames": counts.unknown,
+            "bad frames": counts.bad,
+            "lines over 4 MiB": counts.too_long,
+            "late answers": dropped.late,
+            "answers to nothing": dropped.unknown,
+        }
+        found += [f"{number} {what} were dropped" for what, number in told.items() if number]
+    return found
+
+
+def findings(discovered: Discovered) -> list[tuple[str, str]]:
+    """What is not used: an extension's name (empty: unknown) and a sentence about it."""
+    found = [("", error) for error in discovered.errors.values()]
+    found += [(one.manifest.name, f"{one.manifest.directory} is hidden by {one.by}") for one in discovered.shadowed]
+    return found + [(one.name, f"{one.directory} is disabled") for one in discovered.disabled]
