@@ -248,3 +248,11 @@ def test_a_reply_cut_anywhere_has_no_call_that_nobody_saw_complete(shape, data):
     calls = [block for block in cut.message() if isinstance(block, ToolCall)]
     assert all(block in whole.message() and block.id not in cut.broken_calls() for block in calls)
     assert whole.text().startswith(cut.text())
+
+
+def test_arguments_that_are_nested_too_deeply_count_as_broken():
+    deep = '{"a":' + "[" * 100 + "]" * 100 + "}"
+    assembler = reply.Assembler(None, lambda: "c_1")
+    assembler.feed([reply.CallStart(0, "read"), reply.CallArgs(0, deep), reply.CallEnd(0), reply.Stopped("tool_use")])
+    assert assembler.broken_calls() == {"c_1"}
+    assert assembler.message()[0].args == {}

@@ -1,10 +1,8 @@
 """One extension's life, as a dialogue between what happened and what has to be done."""
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from tests.core.conftest import Life
 from zotd.core.life import (
     Broke,
     Closed,
@@ -26,35 +24,11 @@ from zotd.core.life import (
     Start,
     State,
     Stop,
-    Tick,
     Withdraw,
 )
-from zotd.core.supervision import BACKOFF_CAP_S, CRASHES, DRAIN_S, KILL_S, LEAVE_S, STABLE_S, TERM_S, Supervision
+from zotd.core.supervision import BACKOFF_CAP_S, CRASHES, DRAIN_S, KILL_S, STABLE_S
 
 TERM, KILL = False, True
-STOP_S = LEAVE_S + TERM_S + KILL_S
-
-
-class Life:
-    """A machine and its clock."""
-
-    def __init__(self):
-        self.machine = Supervision()
-        self.now = 1000.0
-
-    def tell(self, event, *, random=0.5):
-        return self.machine.receive(event, now=self.now, random=random)
-
-    def tick(self, seconds):
-        """Let time pass, all at once."""
-        self.now += seconds
-        return self.tell(Tick())
-
-    def dialogue(self, *lines):
-        """Pairs of what happens (a number: seconds that pass) and what follows."""
-        for number, (event, actions) in enumerate(lines):
-            found = self.tick(event) if isinstance(event, float | int) else self.tell(event)
-            assert found == actions, f"line {number}: {event}"
 
 
 @pytest.fixture
@@ -316,6 +290,18 @@ def test_an_old_process_that_dies_during_a_reload_hands_over_at_once(running):
     )
 
 
+def test_a_new_process_takes_over_from_one_that_is_being_killed(running):
+    reason = "did not read"
+    running.tell(Reload())
+    running.tell(Greeted(2, "x"))
+    running.dialogue(
+        (Broke(1, reason), [Withdraw(reason), Fail(1, reason), Signal(1, KILL)]),
+        (Heard(2, "ready"), [Serve(2), Reloaded()]),
+        (Exited(1, "was killed"), [Fail(1, reason), Forget(1)]),
+    )
+    assert running.machine.state is State.READY
+
+
 def test_an_old_process_that_dies_before_the_new_one_said_hello(running):
     running.tell(Reload())
     running.dialogue(
@@ -386,224 +372,3 @@ def test_a_stop_ends_a_reload_by_replace(running):
         (Greeted(2, "x"), [Greet(2), Serve(2)]),
         (Reload(), [Spawn(3)]),
     )
-
-
-# --- any order ------------------------------------------------------------------------------------------------
-
-reasons = st.sampled_from(["exited with code 1", "broke"])
-randoms = st.floats(0, 1, exclude_max=True)
-
-
-class AnyOrder(RuleBasedStateMachine):
-    """Keeps, from the actions alone, what a caller would know."""
-
-    def __init__(self):
-        super().__init__()
-        self.life = Life()
-        self.alive = {}
-        """Processes that are not forgotten, each with the last order that it got."""
-        self.gone = [0, 99_999]
-        self.greeted = set()
-        self.serving = None
-        self.offering = False
-        self.state = State.STOPPED
-        self.asked = 0
-        """Reloads without an answer."""
-        self.spawned = []
-
-    def tell(self, event, random=0.5):
-        for action in self.life.tell(event, random=random):
-            self.carry_out(action)
-
-    def carry_out(self, action):
-        match action:
-            case Withdraw(reason):
-                assert reason
-                assert self.offering
-                self.serving, self.offering = None, False
-            case Show(state):
-                self.state = state
-            case Reloaded():
-                assert self.asked
-                self.asked = 0
-            case Spawn(key):
-                assert key not in self.spawned
-                assert self.state not in {State.STOPPED, State.STOPPING, State.PARKED}
-                self.spawned.append(key)
-                self.alive[key] = None
-            case _:
-                assert action.process in self.alive
-                self.order(action)
-
-    def order(self, action):
-        """Something about a process."""
-        key = action.process
-        match action:
-            case Greet():
-                assert key not in self.greeted
-                self.greeted.add(key)
-            case Serve():
-                assert key in self.greeted
-                assert self.alive[key] is None
-                self.serving, self.offering = key, True
-            case Drain():
-                assert self.alive[key] is None
-                self.alive[key] = "drain"
-                self.serving = None if self.serving == key else self.serving
-            case Shutdown() | Signal():
-                assert key != self.serving
-                self.end_process(action)
-            case Fail(_, reason):
-                assert reason
-            case Forget():
-                assert key != self.serving
-                del self.alive[key]
-                self.gone.append(key)
-            case _:
-                raise AssertionError(action)
-
-    def end_process(self, action):
-        before = self.alive[action.process]
-        match action:
-            case Shutdown(key):
-                assert before in {None, "drain"}
-                self.alive[key] = "shutdown"
-            case Signal(key, False):
-                assert before == "shutdown"
-                self.alive[key] = "term"
-            case Signal(key, True):
-                assert before != "kill"
-                self.alive[key] = "kill"
-            case _:
-                raise AssertionError(action)
-
-    def expect_nothing(self, event):
-        assert self.life.tell(event) == []
-
-    def pick(self, index, keys=None):
-        keys = sorted(self.alive if keys is None else keys)
-        return keys[index % len(keys)]
-
-    def told_to_go(self):
-        return [key for key, order in self.alive.items() if order in {"shutdown", "term", "kill"}]
-
-    @rule()
-    def start(self):
-        self.tell(Start())
-
-    @rule()
-    def stop(self):
-        self.tell(Stop())
-
-    @rule(replace=st.booleans())
-    def reload(self, replace):
-        self.asked += 1
-        self.tell(Reload(replace))
-
-    @precondition(lambda self: bool(self.alive))
-    @rule(index=st.integers(0, 9), name=st.sampled_from(["x", "x", "x", ""]))
-    def hello(self, index, name):
-        self.tell(Greeted(self.pick(index), name))
-
-    @precondition(lambda self: bool(self.alive))
-    @rule(index=st.integers(0, 9), kind=st.sampled_from(["ready", "ready", "notify"]))
-    def frame(self, index, kind):
-        self.tell(Heard(self.pick(index), kind))
-
-    @precondition(lambda self: bool(self.alive))
-    @rule(index=st.integers(0, 9), kind=st.sampled_from([Broke, Exited]), reason=reasons, random=randoms)
-    def end(self, index, kind, reason, random):
-        self.tell(kind(self.pick(index), reason), random)
-
-    @precondition(lambda self: bool(self.alive))
-    @rule(index=st.integers(0, 9))
-    def output_ends(self, index):
-        self.tell(Closed(self.pick(index)))
-
-    @precondition(lambda self: "drain" in self.alive.values())
-    @rule(index=st.integers(0, 9))
-    def calls_end(self, index):
-        self.tell(Drained(self.pick(index, [key for key, order in self.alive.items() if order == "drain"])))
-
-    @precondition(lambda self: self.life.machine.wake_at is not None)
-    @rule(late=st.sampled_from([0, 0.1, 40]), random=randoms)
-    def time_passes(self, late, random):
-        self.life.now = max(self.life.now, self.life.machine.wake_at or 0) + late
-        self.tell(Tick(), random)
-
-    # --- what comes late, twice or out of order ---
-
-    @rule(part=st.floats(0, 0.99))
-    def a_tick_comes_early(self, part):
-        due = self.life.machine.wake_at
-        if due is None or due > self.life.now:
-            self.life.now += 0 if due is None else (due - self.life.now) * part
-            self.expect_nothing(Tick())
-
-    @rule(index=st.integers(0, 30), reason=reasons)
-    def a_process_that_is_gone_speaks(self, index, reason):
-        key = self.gone[index % len(self.gone)]
-        for event in (
-            *[Greeted(key, "x"), Heard(key, "ready"), Closed(key)],
-            *[Broke(key, reason), Exited(key, reason), Drained(key)],
-        ):
-            self.expect_nothing(event)
-
-    @precondition(lambda self: bool(self.told_to_go()))
-    @rule(index=st.integers(0, 9), reason=reasons)
-    def a_process_that_was_told_to_go_speaks(self, index, reason):
-        key = self.pick(index, self.told_to_go())
-        for event in (Greeted(key, "x"), Heard(key, "ready"), Closed(key), Broke(key, reason), Drained(key)):
-            self.expect_nothing(event)
-
-    @precondition(lambda self: any(order != "drain" for order in self.alive.values()))
-    @rule(index=st.integers(0, 9))
-    def a_process_is_drained_that_does_not_drain(self, index):
-        self.expect_nothing(Drained(self.pick(index, [key for key, order in self.alive.items() if order != "drain"])))
-
-    # --- what holds at all times ---
-
-    @invariant()
-    def it_shows_its_state(self):
-        assert self.life.machine.state is self.state
-
-    @invariant()
-    def who_serves_is_alive_and_was_not_told_to_go(self):
-        assert self.serving is None or self.alive[self.serving] is None
-
-    @invariant()
-    def ready_means_served(self):
-        """Unless the one that serves broke a moment ago, and has not ended yet."""
-        if self.state is State.READY and self.serving is None:
-            assert self.alive
-
-    @invariant()
-    def it_rests_when_it_should(self):
-        if self.state in {State.STOPPED, State.PARKED}:
-            assert self.serving is None
-            assert not self.offering
-        if self.state is State.STOPPED:
-            assert not self.alive
-            assert self.life.machine.wake_at is None
-
-    @invariant()
-    def it_never_just_hangs(self):
-        """In every state that is no rest, something alive or a clock moves it on."""
-        if self.state in {State.STARTING, State.RESTARTING, State.STOPPING}:
-            assert self.life.machine.wake_at is not None
-
-    def teardown(self):
-        """Whatever came before: a stop is done after three seconds and the wait for SIGKILL, answered or not."""
-        self.stop()
-        assert not self.asked, "a reload was never answered"
-        end = self.life.now + STOP_S
-        while self.life.machine.wake_at is not None:
-            self.time_passes(0, 0.5)
-        assert self.life.now <= end + 1e-6
-        assert self.state is State.STOPPED
-        assert not self.alive
-
-
-def test_no_order_of_events_breaks_a_life():
-    thorough = settings(max_examples=120, stateful_step_count=50, deadline=None, report_multiple_bugs=False)
-    run_state_machine_as_test(AnyOrder, settings=thorough)

@@ -118,3 +118,12 @@ def test_without_a_project_only_the_home_counts(place, tmp_path):
     place(f"{GLOBAL}/b")
     found = discover(explicit=(), cwd=None, home=tmp_path / "home", is_trusted=lambda _: True)
     assert names(found.manifests) == ["b"]
+
+
+def test_a_location_that_leads_nowhere_is_told(find, place, tmp_path):
+    place(f"{GLOBAL}/b")
+    (tmp_path / "project/.zot").mkdir(parents=True)
+    (tmp_path / LOCAL).symlink_to("extensions")
+    found = find()
+    assert names(found.manifests) == ["b"]
+    assert list(found.errors.values()) == [f"{tmp_path}/{LOCAL} cannot be read: too many levels of symbolic links"]

@@ -13,7 +13,7 @@ from tests.exthost.conftest import ABOUT, ENV, context, run
 from zotd.core.life import State
 from zotd.core.ports import Replay
 from zotd.exthost.host import Limits
-from zotd.exthost.offers import Command, UnknownCommandError
+from zotd.exthost.offers import Command
 from zotd.testing.misbehaviours import PROGRAM
 from zotd.wire import ext
 
@@ -114,6 +114,14 @@ async def test_the_log_is_private_and_keeps_what_is_said_and_what_is_wrong(works
     text = path.read_text()
     assert "hi\n" in text
     assert "[zot] wrote a line that is no frame" in text
+
+
+async def test_a_data_directory_that_cannot_be_made_stops_nobody(workshop):
+    workshop.acting("x", "good", "x", data="separate")
+    (workshop.home / "data").write_text("in the way")
+    async with workshop.host() as host:
+        assert await run(host, "x") == (False, "{}")
+    assert "could not be made: Not a directory" in (workshop.home / "logs/ext-x.log").read_text()
 
 
 # --- tools ----------------------------------------------------------------------------------------------------
@@ -268,128 +276,6 @@ for frame in frames():
         await workshop.heard.until(lambda: tool_names(host) == ["late"])
         await workshop.heard.until(lambda: host.offers.commands() == [])
         assert workshop.heard.changes > before
-
-
-# --- names ----------------------------------------------------------------------------------------------------
-
-
-async def test_conflicts_are_settled_by_the_load_order_and_told(workshop):
-    for name in ("b", "a"):
-        workshop.acting(name, "good", "same")
-    workshop.acting("c", "good", "help")
-    workshop.acting("d", "good", "read")
-    async with workshop.host() as host:
-        assert [(tool.spec.name, tool.extension) for tool in host.offers.tools()] == [("same", "a"), ("help", "c")]
-        assert [command.name for command in host.offers.commands()] == ["same", "read", "b:same", "c:help"]
-        for name, extension in (("same", "a"), ("B:Same", "b"), ("c:help", "c")):
-            assert (await host.offers.invoke(name, " x ", about=ABOUT, client=None))[0] == extension
-        with pytest.raises(UnknownCommandError, match="no extension has the command /help"):
-            await host.offers.invoke("help", "", about=ABOUT, client=None)
-        told = host.doctor()
-    assert [one for one in told if "hidden" in one[1]] == [
-        ("b", "its tool same is hidden by that of a"),
-        ("d", "its tool read is hidden by that of zot"),
-        ("b", "its command /same is hidden by that of a; use /b:same"),
-        ("c", "its command /help is hidden by that of zot; use /c:help"),
-    ]
-
-
-async def test_a_command_gets_the_line_behind_its_name_and_who_typed_it(workshop):
-    source = """
-greet()
-for frame in frames():
-    say({"type": "command_response", "id": frame["id"], "action": "display", "display": json.dumps(frame)})
-"""
-    workshop.script("x", source)
-    async with workshop.host() as host:
-        _, response = await host.offers.invoke("x", "  a b ", about=ABOUT, client="k_1")
-    sent = json.loads(response.display)
-    assert {name: sent[name] for name in ("name", "args", "session_id", "client_id")} == {
-        "name": "x",
-        "args": "a b",
-        "session_id": "s_1",
-        "client_id": "k_1",
-    }
-
-
-async def test_a_command_that_is_not_answered_says_so(workshop):
-    workshop.acting("deaf", "answers nothing", "deaf")
-    async with workshop.host(limits=Limits(command_s=0.05)) as host:
-        _, response = await host.offers.invoke("deaf", "", about=ABOUT, client=None)
-    assert response.error == "/deaf failed: deaf did not answer within 0.05 s"
-
-
-# --- events and wishes ----------------------------------------------------------------------------------------
-
-
-async def test_events_come_in_order_and_only_to_those_who_asked(workshop):
-    source = """
-greet()
-for frame in frames():
-    say({"type": "notify", "message": str(frame.get("step"))})
-"""
-    workshop.script("x", source)
-    async with workshop.host() as host:
-        for step in range(100):
-            host.emit(ext.Event(event="turn_start", step=step))
-            host.emit(ext.Event(event="turn_end", stop="end"))
-        await workshop.heard.until(lambda: len(workshop.heard.wishes) == 100)
-    assert [wish.message for _, _, wish in workshop.heard.wishes] == [str(step) for step in range(100)]
-
-
-async def test_an_event_that_is_too_long_costs_only_itself(workshop):
-    workshop.acting("good")
-    async with workshop.host() as host:
-        assert not host.send("good", ext.Event(event="turn_start", text="x" * 5_000_000))
-        assert host.send("good", ext.PanelClosed("p"))
-        assert not host.send("nobody", ext.PanelClosed("p"))
-        assert await run(host, "good") == (False, "{}")
-
-
-async def test_a_wish_is_about_the_session_whose_call_is_answered(workshop):
-    source = """
-hello()
-say({"type": "submit", "text": "too early"})
-say({"type": "notify", "message": "early"})
-say({"type": "ready"})
-def work(frame):
-    say({"type": "notify", "message": "during"})
-    say({"type": "set_status", "key": "k", "text": "v", "session_id": "s_2"})
-    answer(frame)
-    say({"type": "submit", "text": "go"})
-    say({"type": "open_panel", "panel": {"id": "p"}})
-    say({"type": "clear_notes"})
-    say({"type": "module_error", "file": "x.py", "error": "?"})
-serve(work)
-"""
-    workshop.script("x", source)
-    async with workshop.host() as host:
-        await run(host, "x")
-        await workshop.heard.until(lambda: workshop.heard.others)
-    assert workshop.heard.wishes == [
-        ("x", None, ext.Notify("early")),
-        ("x", "s_1", ext.Notify("during")),
-        ("x", "s_2", ext.SetStatus("k", "v", "s_2")),
-        ("x", "s_1", ext.Submit("go")),
-        ("x", "s_1", ext.OpenPanel(ext.Panel("p"))),
-        ("x", None, ext.ClearNotes()),
-    ]
-    assert workshop.heard.others == [("x", ext.ModuleError("x.py", "?"))]
-    assert "a submit was dropped: it is about no session" in (workshop.home / "logs/ext-x.log").read_text()
-
-
-async def test_one_process_for_all_directories_is_told_which_one_is_meant(workshop):
-    source = """
-greet()
-for frame in frames():
-    if frame["type"] == "tool_call":
-        say(result(frame, content=[{"type": "text", "text": str(frame.get("cwd"))}]))
-"""
-    workshop.script("one", source, scope="daemon")
-    workshop.script("two", source)
-    async with workshop.host() as host:
-        assert await run(host, "one") == (False, "/project")
-        assert await run(host, "two") == (False, "None")
 
 
 # --- stop -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
 import json
+import os
+from contextlib import suppress
 
 import pytest
 
@@ -117,6 +119,19 @@ def test_a_link_out_of_the_directory_is_an_escape(read, tmp_path):
     (tmp_path / "skills").symlink_to("/")
     with pytest.raises(ManifestError, match="outside"):
         read(skills=["skills"])
+
+
+@pytest.mark.parametrize("skill", ["loop", "a\0b"])
+def test_what_leads_nowhere_breaks_nothing(read, tmp_path, skill):
+    (tmp_path / "loop").symlink_to("loop")
+    with suppress(ManifestError):
+        read(skills=[skill])
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "extension.json")
+    with pytest.raises(ManifestError, match="it is no file"):
+        read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '"x"', "{}" + " " * 1024 * 1024])

@@ -20,6 +20,9 @@ from zotd.wire.framing import TooLong
 
 log = logging.getLogger(__name__)
 
+MAX_ECHOED = 4096
+"""Characters of a type or an id: both come back in the response, which must fit into a frame."""
+
 
 class Door(Protocol):
     """The connection that a command came through, as handlers of every carrier see it."""
@@ -156,4 +159,6 @@ def _envelope(line: bytes) -> Envelope:
     envelope = decode(line, Envelope)
     if isinstance(envelope.id, int) and abs(envelope.id) > MAX_ID:
         raise BadFrameError("a numeric id must lie within 2^53; send it as a string")
+    if len(envelope.type) > MAX_ECHOED or len(str(envelope.id)) > MAX_ECHOED:
+        raise BadFrameError(f"a type or an id is longer than {MAX_ECHOED} characters")
     return envelope

@@ -202,6 +202,9 @@ async def _owned_tasks() -> AsyncIterator[Callable[[str, Coroutine[object, objec
 def _create(options: Mapping[str, object]) -> SessionCreate:
     fields = {"cwd": str(Path.cwd()), **{name: value for name, value in options.items() if value is not None}}
     key = fields.pop("api_key", None)
+    unknown = fields.keys() - set(SessionCreate.__struct_fields__)
+    if unknown:
+        raise CommandError(Code.BAD_REQUEST, f'there is no option "{min(unknown)}"; see wire.api.SessionCreate')
     params = convert(fields, SessionCreate)
     cwd = str(Path(params.cwd).resolve())
     return msgspec.structs.replace(params, cwd=cwd, secrets=Secrets(str(key)) if key else None)

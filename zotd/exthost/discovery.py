@@ -3,6 +3,7 @@
 explicit paths > <cwd>/.zot/extensions/*/ > $ZOT_HOME/extensions/*/       inside each: by directory name
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,8 @@ def discover(
 
 def _directories(found: Discovered, cwd: Path | None, home: Path, is_trusted: Callable[[Path], bool]) -> Iterator[Path]:
     ours = home / "extensions"
-    if cwd is not None and project_extensions(cwd).resolve() != ours.resolve():  # the home of all may be opened too
+    # The home of all may be opened as a project, too.
+    if cwd is not None and os.path.realpath(project_extensions(cwd)) != os.path.realpath(ours):
         project = _in(found, project_extensions(cwd))
         if project and not is_trusted(cwd):
             found.is_untrusted = True
@@ -75,7 +77,11 @@ def _in(found: Discovered, location: Path) -> list[Path]:
     except OSError as error:
         found.errors[location] = f"{location} cannot be read: {(error.strerror or str(error)).lower()}"
         return []
-    return [entry for entry in entries if entry.name not in RESERVED and (entry / FILE).is_file()]
+    return [entry for entry in entries if entry.name not in RESERVED and _has_manifest(entry)]
+
+
+def _has_manifest(directory: Path) -> bool:
+    return os.path.isfile(directory / FILE)  # noqa: PTH113  (Path.is_file raises where we may not look)
 
 
 def _take(found: Discovered, directory: Path) -> None:

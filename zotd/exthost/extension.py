@@ -18,7 +18,6 @@ from typing import Protocol
 from zotd.core import life
 from zotd.core.life import State
 from zotd.core.supervision import DRAIN_S, HELLO_S, LEAVE_S, TERM_S, Supervision
-from zotd.exthost.calls import CallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import DataPlace, Manifest, ReloadBy, Scope
@@ -298,10 +297,7 @@ class Extension:
             capabilities=(),
             features=where.features,
         )
-        try:
-            peer.send(ack)
-        except CallError:
-            log.exception("hello_ack for %s was not sent", self.name)
+        peer.send(ack)
 
     def _data_dir(self) -> str:
         if self.manifest.data is DataPlace.BESIDE:

@@ -1,6 +1,8 @@
 """`extension.json`, read and judged (`spec/extension-protocol.md` 2)."""
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -109,6 +111,8 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def _decoded(path: Path) -> _File:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is no file")  # opening a pipe would wait for a writer
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -152,7 +156,7 @@ def _program(directory: Path, exec_: str) -> str:
 
 
 def _inside(directory: Path, skill: str) -> Path:
-    path = directory / skill
-    if not path.resolve().is_relative_to(directory.resolve()):
+    # os.path.realpath, for Path.resolve raises on a loop of links, and on a NUL.
+    if not Path(os.path.realpath(directory / skill)).is_relative_to(os.path.realpath(directory)):
         raise ValueError(f'the skill "{skill}" is outside of the extension\'s directory')
-    return path
+    return directory / skill

@@ -4,7 +4,7 @@ Key variables never reach a tool: they are taken out and held apart, in memory o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from zotd import logs
 
@@ -19,6 +19,10 @@ class Environment:
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     api_key: str | None = field(default=None, repr=False)
     """From `--api-key`."""
+
+    def without_own_key(self) -> "Environment":
+        """For another vendor: a key that was given for one must not reach the next."""
+        return replace(self, api_key=None)
 
     @property
     def trusts_workspace(self) -> bool:

@@ -5,7 +5,7 @@ A session is in memory while somebody follows it or something of it runs, and fo
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zotd import ids
@@ -157,8 +157,9 @@ class Manager:
 
     def environment(self, env: Mapping[str, str] | None, api_key: str | None) -> Environment:
         """A client's environment, with its keys held apart; this process's own when it sent none."""
-        variables = self._terms.environment if env is None else env
-        return split(variables, self.models.catalog.key_variables(), api_key)
+        found = split(self._terms.environment if env is None else env, self.models.catalog.key_variables(), api_key)
+        # This process's own keys come last, after those of `auth.json`; `sessions.models` looks for them there.
+        return replace(found, keys={}) if env is None else found
 
     def settle(self, session: Session) -> None:
         """Look whether the session is still needed; call it when somebody has left it."""

@@ -475,20 +475,28 @@ def read(line: bytes) -> FromExtension | Skipped:
 def _read_again(line: bytes) -> FromExtension | Skipped:
     """The slow way, for a line that is not quite a frame."""
     try:
-        frame = _object(line)
+        fields = _object(line)
     except (ValueError, RecursionError) as error:
         return Skipped(Fault.STRAY, f"not a JSON object: {_shortened(line)} ({error})")
-    if not isinstance(frame, dict):
+    if not isinstance(fields, dict):
         return Skipped(Fault.STRAY, f"not a JSON object: {_shortened(line)}")
-    name, key = frame.get("type"), frame.get("id")
+    return _frame(fields)
+
+
+def _frame(fields: dict[str, object]) -> FromExtension | Skipped:
+    name = fields.get("type")
     if not isinstance(name, str):
         return Skipped(Fault.BAD, "a frame without `type`")
     if name not in KINDS:
         return Skipped(Fault.UNKNOWN, f'unknown frame type "{name[:80]}"', name[:80])
     try:
-        return convert(_without_nulls(frame), KINDS[name])
+        return convert(_without_nulls(fields), KINDS[name])
     except BadFrameError as error:
-        return Skipped(Fault.BAD, f"bad frame `{name}`: {error}", name, key if isinstance(key, str) else None)
+        return _bad(name, fields.get("id"), error)
+
+
+def _bad(name: str, key: object, error: BadFrameError) -> Skipped:
+    return Skipped(Fault.BAD, f"bad frame `{name}`: {error}", name, key if isinstance(key, str) else None)
 
 
 def _object(line: bytes) -> object:

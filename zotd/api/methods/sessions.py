@@ -3,9 +3,18 @@
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import check_reasoning, connection_of, named, session_of, wait_for_room
+from zotd.api.methods.shared import (
+    check_reasoning,
+    checked_name,
+    connection_of,
+    named,
+    session_of,
+    switched,
+    wait_for_room,
+)
 from zotd.core import markdown
 from zotd.core.records import Settings
+from zotd.sessions.environment import Environment
 from zotd.sessions.manager import check_mode, check_steps
 from zotd.sessions.planner import chosen
 from zotd.sessions.session import Session
@@ -27,6 +36,8 @@ async def create(call: Call, params: api.SessionCreate) -> api.Created:
     """A new session."""
     if params.reasoning is not None:
         check_reasoning(params.reasoning)
+    if params.name is not None:
+        params = msgspec.structs.replace(params, name=checked_name(params.name))
     session = await call.manager.create(params)
     if session.ephemeral:
         connection_of(call).made(session)
@@ -98,20 +109,20 @@ async def presence(call: Call, params: api.OfSession) -> api.PresenceList:
 async def rename(call: Call, params: api.Rename) -> None:
     """Name a session."""
     session = await session_of(call, params.session)
-    name = params.name.strip()
-    if not name:
-        raise CommandError(Code.BAD_REQUEST, "the name is empty")
-    await _configure(call, session, session.ledger.row.settings, name)
+    await _configure(call, session, session.ledger.row.settings, checked_name(params.name))
 
 
 async def configure(call: Call, params: api.SessionConfigure) -> None:
     """Change what is given; keep the rest."""
     session = await session_of(call, params.session)
+    environment = session.environment
     if params.env is not None or params.secrets is not None:
-        key = params.secrets.api_key if params.secrets else session.environment.api_key
-        env = params.env if params.env is not None else session.environment.variables
-        session.environment = call.manager.environment(env, key)
-    await _configure(call, session, _settings(call, session, params), params.name or session.ledger.row.name)
+        key = params.secrets.api_key if params.secrets else environment.api_key
+        env = params.env if params.env is not None else {**environment.variables, **environment.keys}
+        environment = call.manager.environment(env, key)
+    settings, environment = _settings(call, session, params, environment)
+    await _configure(call, session, settings, checked_name(params.name) if params.name else session.ledger.row.name)
+    session.environment = environment
 
 
 async def export(call: Call, params: api.Export) -> api.Exported:
@@ -144,27 +155,32 @@ async def delete(call: Call, params: api.Mutation) -> None:
     await call.manager.delete(session)
 
 
-def _settings(call: Call, session: Session, params: api.SessionConfigure) -> Settings:
-    changes = {
-        field: value
-        for field in Settings.__struct_fields__
-        if field not in {"provider", "model", "own_key"} and (value := getattr(params, field)) is not None
-    }
+def _settings(
+    call: Call, session: Session, params: api.SessionConfigure, environment: Environment
+) -> tuple[Settings, Environment]:
+    """The settings after the change, and the environment that goes with them."""
     if params.reasoning is not None:
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
     check_steps(params.max_steps)
-    old = session.ledger.row.settings
+    settings = session.ledger.row.settings
     models = call.manager.models
-    provider, model = old.provider, old.model
     if params.provider is not None or params.model is not None:
-        provider, model = models.choose(params.provider or old.provider, params.model, session.environment)
-    own_key = session.environment.api_key is not None or old.own_key
-    settings = msgspec.structs.replace(old, provider=provider, model=model, own_key=own_key, **changes)
-    models.check(settings, session.environment)
+        provider, model = models.choose(params.provider or settings.provider, params.model, environment)
+        if provider != settings.provider and params.secrets is None:
+            environment = environment.without_own_key()
+        settings, _ = switched(session, provider, model)
+    changes = {
+        field: value
+        for field in Settings.__struct_fields__
+        if field not in {"provider", "model", "own_key"} and (value := getattr(params, field)) is not None
+    }
+    own_key = environment.api_key is not None or settings.own_key
+    settings = msgspec.structs.replace(settings, own_key=own_key, **changes)
+    models.check(settings, environment)
     chosen(settings)
-    return settings
+    return settings, environment
 
 
 async def _configure(call: Call, session: Session, settings: Settings, name: str) -> None:

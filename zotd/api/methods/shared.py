@@ -1,9 +1,15 @@
 """What handlers of several nouns need."""
 
+import msgspec
+
 from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
+from zotd.core.records import Settings
+from zotd.sessions.environment import Environment
 from zotd.sessions.session import Session
 from zotd.wire.errors import Code, CommandError
+
+NAME_CHARS = 200
 
 REASONING = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
@@ -13,6 +19,14 @@ async def session_of(call: Call, session_id: str) -> Session:
     if call.door.stdio:
         return call.manager.loaded[0]
     return await call.manager.get(named(session_id))
+
+
+def checked_name(name: str) -> str:
+    """A session's name as it is kept; raises CommandError for one that no list could show."""
+    kept = name.strip()
+    if not kept or len(kept) > NAME_CHARS:
+        raise CommandError(Code.BAD_REQUEST, f"a name has 1 to {NAME_CHARS} characters")
+    return kept
 
 
 def named(session_id: str) -> str:
@@ -45,3 +59,12 @@ def check_reasoning(level: str) -> None:
     """Raise CommandError for a level that does not exist."""
     if level not in REASONING:
         raise CommandError(Code.BAD_REQUEST, f'unknown reasoning "{level}"; there are {" ".join(REASONING)}')
+
+
+def switched(session: Session, provider: str, model: str) -> tuple[Settings, Environment]:
+    """Settings and environment with another model; another vendor gets neither the URL nor the key of the old one."""
+    old, environment = session.ledger.row.settings, session.environment
+    if provider == old.provider:
+        return msgspec.structs.replace(old, model=model), environment
+    settings = msgspec.structs.replace(old, provider=provider, model=model, base_url=None, own_key=False)
+    return settings, environment.without_own_key()

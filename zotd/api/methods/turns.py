@@ -3,7 +3,7 @@
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import check_reasoning, loaded, session_of, wait_for_room
+from zotd.api.methods.shared import check_reasoning, loaded, session_of, switched, wait_for_room
 from zotd.core.records import Settings
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -100,10 +100,11 @@ async def set_model(call: Call, params: api.SetModel) -> api.ModelName | None:
     provider, model = models.choose(provider, params.model, session.environment)
     if not models.known(provider, model) and old.base_url is None:
         raise CommandError(Code.NOT_FOUND, f'unknown model "{model}" (provider {provider}); get_models lists them')
-    settings = msgspec.structs.replace(old, provider=provider, model=model)
-    models.check(settings, session.environment)
+    settings, environment = switched(session, provider, model)
+    models.check(settings, environment)
     answer = api.ModelName(model, None if call.door.stdio else provider)
     await _configure(call, session, settings, answer)
+    session.environment = environment
     return None
 
 
