@@ -99,38 +99,18 @@ def good() -> None:
     serve()
 
 
+BEGINNINGS: dict[str, Frame] = {
+    "registers first": {"type": "register_tool", "name": "x", "schema": {}},
+    "nameless": {"type": "hello", "name": ""},
+    "no name": {"type": "hello", "version": "1"},
+    "name is a number": {"type": "hello", "name": 7},
+    "unknown first": {"type": "teleport"},
+}
+"""Behaviours that are a bad first frame and then silence."""
+
+
 def silent() -> None:
     """Says nothing."""
-    hang()
-
-
-def registers_first() -> None:
-    """Does not begin with hello."""
-    say({"type": "register_tool", "name": "x", "schema": {}})
-    hang()
-
-
-def nameless() -> None:
-    """Says hello with an empty name."""
-    say({"type": "hello", "name": ""})
-    hang()
-
-
-def no_name() -> None:
-    """Says hello without a name."""
-    say({"type": "hello", "version": "1"})
-    hang()
-
-
-def name_is_a_number() -> None:
-    """Says hello with a name that is no string."""
-    say({"type": "hello", "name": 7})
-    hang()
-
-
-def unknown_first() -> None:
-    """Begins with a frame that nobody knows."""
-    say({"type": "teleport"})
     hang()
 
 
@@ -284,22 +264,23 @@ def registers_without_end() -> None:
 # --- bad answers ----------------------------------------------------------------------------------------------
 
 
+ANSWERS: dict[str, Callable[[Frame], Frame]] = {
+    "answers too much": lambda frame: result(frame, content=[{"type": "text", "text": "x" * 5_000_000}]),
+    "answers too much id last": lambda frame: {"type": "tool_result", "content": ["x" * 5_000_000], "id": frame["id"]},
+    "answers somebody else": lambda frame: result(frame, id="somebody"),
+    "answers with another type": lambda frame: {"type": "command_response", "id": frame["id"], "action": "noop"},
+    "answers badly": lambda frame: result(frame, is_error="no"),
+    "answers garbage": lambda frame: result(frame, content=[{"type": "hologram"}, 7, {"type": "text"}]),
+    "answers nothing in particular": lambda frame: result(frame, content=None),
+    "unknown action": lambda frame: {"type": "command_response", "id": frame["id"], "action": "explode"},
+}
+"""Behaviours that are a bad answer to every call."""
+
+
 def answers_nothing() -> None:
     """Reads, but never answers."""
     greet()
     serve(lambda _: None)
-
-
-def answers_too_much() -> None:
-    """Answers with more than 4 MiB."""
-    greet()
-    serve(lambda frame: say(result(frame, content=[{"type": "text", "text": "x" * 5_000_000}])))
-
-
-def answers_too_much_id_last() -> None:
-    """Answers with more than 4 MiB, and with the id behind it."""
-    greet()
-    serve(lambda frame: say({"type": "tool_result", "content": ["x" * 5_000_000], "id": frame["id"]}))
 
 
 def answers_twice() -> None:
@@ -314,37 +295,6 @@ def answers_twice() -> None:
     serve(twice)
 
 
-def answers_somebody_else() -> None:
-    """Answers with another id."""
-    greet()
-    serve(lambda frame: say(result(frame, id="somebody")))
-
-
-def answers_with_another_type() -> None:
-    """Answers a tool call as if it were a command."""
-    greet()
-    serve(lambda frame: say({"type": "command_response", "id": frame["id"], "action": "noop"}))
-
-
-def answers_badly() -> None:
-    """Answers with a field of the wrong type."""
-    greet()
-    serve(lambda frame: say(result(frame, is_error="no")))
-
-
-def answers_garbage() -> None:
-    """Answers with blocks that are none."""
-    greet()
-    blocks = [{"type": "hologram"}, 7, {"type": "text"}, {"type": "image", "mime_type": "image/png", "data": "?"}]
-    serve(lambda frame: say(result(frame, content=blocks)))
-
-
-def answers_nothing_in_particular() -> None:
-    """Answers without content."""
-    greet()
-    serve(lambda frame: say(result(frame, content=None)))
-
-
 def not_unicode() -> None:
     """Answers with bytes that are no UTF-8 and with half a surrogate pair."""
     greet()
@@ -354,12 +304,6 @@ def not_unicode() -> None:
         write(line.replace(b"#", b"\xe9") + b"\n")
 
     serve(mojibake)
-
-
-def unknown_action() -> None:
-    """Answers a command with an action that nobody knows."""
-    greet()
-    serve(lambda frame: say({"type": "command_response", "id": frame["id"], "action": "explode"}))
 
 
 def bad_frames() -> None:
@@ -432,5 +376,17 @@ def guard_that_dies() -> None:
     serve(lambda _: os._exit(9))
 
 
+def behave(how: str) -> None:
+    """Be the extension of this id in the table."""
+    if how in BEGINNINGS:
+        say(BEGINNINGS[how])
+        hang()
+    elif how in ANSWERS:
+        greet()
+        serve(lambda frame: say(ANSWERS[how](frame)))
+    else:
+        globals()[how.replace(" ", "_")]()
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1].replace(" ", "_")]()
+    behave(sys.argv[1])
