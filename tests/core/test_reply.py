@@ -251,8 +251,8 @@ def test_a_reply_cut_anywhere_has_no_call_that_nobody_saw_complete(shape, data):
 
 
 def test_arguments_that_are_nested_too_deeply_count_as_broken():
+    made = assembler()
     deep = '{"a":' + "[" * 100 + "]" * 100 + "}"
-    assembler = reply.Assembler(None, lambda: "c_1")
-    assembler.feed([reply.CallStart(0, "read"), reply.CallArgs(0, deep), reply.CallEnd(0), reply.Stopped("tool_use")])
-    assert assembler.broken_calls() == {"c_1"}
-    assert assembler.message()[0].args == {}
+    made.feed([CallStart(0, "read"), CallArgs(0, deep), CallEnd(0), Stopped("tool_use")])
+    assert made.broken_calls() == {"c_1"}
+    assert made.message() == [ToolCall("c_1", "read", {})]
