@@ -39,13 +39,13 @@ def call(index, name, args, *, pieces=1):
 
 def test_text_is_shown_as_it_comes_and_is_one_block_in_the_end():
     made = assembler("s_1")
-    assert made.feed([Opened(), text("Hel")]) == [events.TextDelta("Hel", session="s_1")]
-    assert made.feed([text("lo"), text("!")]) == [
-        events.TextDelta("lo", session="s_1"),
+    assert made.feed([Opened(), text("Wal")]) == [events.TextDelta("Wal", session="s_1")]
+    assert made.feed([text("rus"), text("!")]) == [
+        events.TextDelta("rus", session="s_1"),
         events.TextDelta("!", session="s_1"),
     ]
-    assert made.message() == [content.Text("Hello!")]
-    assert made.text() == "Hello!"
+    assert made.message() == [content.Text("Walrus!")]
+    assert made.text() == "Walrus!"
 
 
 def test_blocks_stand_in_the_order_in_which_they_began():
