@@ -173,6 +173,19 @@ async def test_every_prompt_that_was_answered_survives_a_kill_the_next_moment(pr
         assert said + [item["text"] for item in late.snapshot["queue"]] == ["first", "second"]
 
 
+async def test_a_prompt_that_is_sent_again_after_a_kill_does_not_run_again(process, model):
+    server = await model(text("once"), text("twice"))
+    talk = await process.create("anthropic", server)
+    first = await talk.ask("prompt", message="go", request_id="q-1")
+    await talk.until("done")
+    process.restart(signal.SIGKILL)
+    late = await process.follow(talk.id)
+    assert (await late.ask("prompt", message="go", request_id="q-1"))["input"] == first["input"]
+    assert len(server.requests) == 1
+    refused = await late.client.refused("prompt", session=talk.id, message="other", request_id="q-1")
+    assert refused == "duplicate_key"
+
+
 async def test_a_full_disk_costs_only_what_it_must_and_heals_by_itself(process, model, look):
     """The file size limit of the process stands for the disk's end."""
     server = await model(*[text("fine")] * 4)

@@ -25,7 +25,7 @@ _SECRET = ("env", "secrets")
 class First:
     """The first time that a request was seen."""
 
-    digest: bytes
+    digest: str
     answer: asyncio.Future[Frozen | None]
     """What it was answered; cancelled when it failed, and may then be tried again."""
 
@@ -44,7 +44,7 @@ class Repeats:
         """
         key = _key(command, params)
         first = self._seen.get(key) if key else None
-        if first is not None and first.digest != _digest(params):
+        if first is not None and first.digest != digest(params):
             raise CommandError(Code.DUPLICATE_KEY, "this request_id was used for another request; make a new one")
         return first
 
@@ -57,7 +57,7 @@ class Repeats:
         if key is None:
             return None
         answer: asyncio.Future[Frozen | None] = asyncio.get_running_loop().create_future()
-        self._seen[key] = First(_digest(params), answer)
+        self._seen[key] = First(digest(params), answer)
         answer.add_done_callback(lambda done: self._seen.pop(key, None) if done.cancelled() else None)
         if len(self._seen) > MAX_KEPT:
             self._seen.popitem(last=False)
@@ -69,6 +69,7 @@ def _key(command: str, params: Frozen) -> tuple[str, str, str] | None:
     return (command, getattr(params, "session", ""), request_id) if request_id else None
 
 
-def _digest(params: Frozen) -> bytes:
+def digest(params: Frozen) -> str:
+    """SHA-256 of a request without its secrets, to tell a repetition from another request with the same id."""
     fields = {name: None for name in _SECRET if name in params.__struct_fields__}
-    return hashlib.sha256(encode(msgspec.structs.replace(params, **fields))).digest()
+    return hashlib.sha256(encode(msgspec.structs.replace(params, **fields))).hexdigest()

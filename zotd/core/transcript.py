@@ -25,6 +25,8 @@ class Transcript:
         self.messages: list[Message] = []
         self.waiting: dict[str, Input] = {}
         """Accepted inputs that have not started, first one first."""
+        self.requests: dict[str, Input] = {}
+        """Inputs by the id of the request that brought them, to know one that comes again after a restart."""
         self.held = False
         self.run: str | None = None
         """The run that the last records belong to."""
@@ -37,7 +39,7 @@ class Transcript:
         """Fold one record."""
         match record:
             case records.Input():
-                self.waiting[record.id] = record
+                self._accept(record)
             case records.Attempt():
                 self._attempt(record)
             case records.Reply():
@@ -72,6 +74,11 @@ class Transcript:
             )
             for call in self._open.values()
         ]
+
+    def _accept(self, record: Input) -> None:
+        self.waiting[record.id] = record
+        if record.request_id:
+            self.requests[record.request_id] = record
 
     def _attempt(self, record: records.Attempt) -> None:
         self.run, self.run_open = record.run, True

@@ -15,10 +15,11 @@ from zotd.core.ports import Journal, Row
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.sessions.environment import Environment, split
+from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.models import Models
 from zotd.sessions.planner import Planner, chosen
-from zotd.sessions.session import Session, describe
+from zotd.sessions.session import Session
 from zotd.store.journal import Journal as StoredJournal
 from zotd.store.memory import Memory
 from zotd.wire import events

@@ -21,6 +21,14 @@ SHOWN_CHARS = 2_000
 """Of a waiting input's text, in the queue that clients see; the input itself is not cut."""
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How a client named its request, so that a repetition is known."""
+
+    id: str
+    digest: str
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """Something that waits: an input, or (without one) a compaction."""

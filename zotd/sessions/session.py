@@ -21,8 +21,9 @@ from zotd.sessions import inputs
 from zotd.sessions.compacting import Compacting
 from zotd.sessions.driver import Driver, Plan, Start
 from zotd.sessions.environment import Environment
+from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
-from zotd.sessions.queue import Job, Queue
+from zotd.sessions.queue import Job, Queue, Request
 from zotd.wire import events
 from zotd.wire.api import PromptImage, RunInfo, SessionInfo, Started
 from zotd.wire.content import Message, Tokens, visible
@@ -167,16 +168,30 @@ class Session:
         sender: str,
         when_busy: str,
         accepted: Callable[[Started], None],
+        request: Request | None = None,
     ) -> None:
-        """Take an input; `accepted` is called when it is safe on disk, before any event that it causes."""
+        """Take an input; `accepted` is called when it is safe on disk, before any event that it causes.
+
+        A `request` that is in the journal already, from before a restart, is only answered.
+        """
         self._refuse_when_blocked()
+        if request is not None and (first := self.ledger.transcript.requests.get(request.id)) is not None:
+            self._answer_again(request, first, accepted)
+            return
         self._planner.check(self.ledger.row.settings, self.environment)
         content = inputs.content(message, images)
         waits = self._working or len(self.queue) > 0
         if waits and when_busy == "reject":
             raise CommandError(Code.BUSY, "the session is busy; wait, or send the prompt with when_busy=queue")
         self.ledger.title(message)
-        record = records.Input(time=rfc3339(), id=ids.new("i"), content=content, sender=sender)
+        record = records.Input(
+            time=rfc3339(),
+            id=ids.new("i"),
+            content=content,
+            sender=sender,
+            request_id=request.id if request else None,
+            digest=request.digest if request else None,
+        )
         job = Job(accepted, record)
         if waits and self._stored_queue:
             await self._enqueue(job, record)
@@ -350,31 +365,16 @@ class Session:
         if self._abort_next:
             current.abort()
 
+    def _answer_again(self, request: Request, first: records.Input, accepted: Callable[[Started], None]) -> None:
+        if request.digest != first.digest:
+            raise CommandError(Code.DUPLICATE_KEY, "this request_id was used for another request; make a new one")
+        accepted(Started(started=first.id not in self.ledger.transcript.waiting, input=first.id))
+
     def _refuse_when_blocked(self) -> None:
         if self._stopping:
             raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"nothing can be stored: {self.ledger.failure}")
-
-
-def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False) -> SessionInfo:
-    """A row of the journal's index as lists and snapshots show it."""
-    settings = row.settings
-    return SessionInfo(
-        id=row.id,
-        name=row.name,
-        cwd=row.cwd,
-        provider=settings.provider,
-        model=settings.model,
-        reasoning=settings.reasoning,
-        mode=settings.mode,
-        state=state,
-        created=row.created,
-        updated=row.updated,
-        message_count=row.messages,
-        clients=clients,
-        ephemeral=ephemeral,
-    )
 
 
 def _results(found: Sequence[records.CallResult]) -> list[Shown]:

@@ -4,7 +4,9 @@ import msgspec
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import check_reasoning, loaded, session_of, switched, wait_for_room
+from zotd.api.repeats import digest
 from zotd.core.records import Settings
+from zotd.sessions.queue import Request
 from zotd.sessions.session import Session
 from zotd.wire import api, events
 from zotd.wire.base import Frozen, encode
@@ -32,6 +34,7 @@ async def prompt(call: Call, params: api.Prompt) -> None:
         sender=params.sender or call.door.sender,
         when_busy=params.when_busy,
         accepted=accepted,
+        request=Request(params.request_id, digest(params)) if params.request_id else None,
     )
 
 
