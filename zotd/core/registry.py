@@ -3,7 +3,7 @@
 Precedence is the load order (explicit, project a-z, global a-z), never the moment of the registration: two processes
 that start together would race. What zot brings itself wins over everybody.
 
-Source: `spec/extension-protocol.md` 4.
+Source: `docs/extensions.md`.
 """
 
 import re

@@ -11,7 +11,7 @@ It commands processes, each with a number that is never used again:
 `receive(input, now, random)` returns what the caller has to do, in order; at `wake_at` it wants a `Tick`. Whatever
 comes from a process that is not expected any more, a tick that comes early, a word said twice: changes nothing.
 
-Source: `spec/extension-protocol.md` 3.
+Source: `docs/extensions.md`.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a tool of an extension answered, as the transcript keeps it (`spec/extension-protocol.md` 4, `tool_result`)."""
+"""What a tool of an extension answered, as the transcript keeps it (`docs/extensions.md`, `tool_result`)."""
 
 import binascii
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which extensions there are, in the order that decides every conflict (`spec/extension-protocol.md` 2).
+"""Which extensions there are, in the order that decides every conflict (`docs/extensions.md`).
 
 explicit paths > <cwd>/.zot/extensions/*/ > $ZOT_HOME/extensions/*/       inside each: by directory name
 """

@@ -1,4 +1,4 @@
-"""Extensions that are asked before something happens (`spec/extension-protocol.md` 6).
+"""Extensions that are asked before something happens (`docs/extensions.md`).
 
 They are asked one after another, in load order. The first that blocks ends it; each rewrite is what the next one
 sees. One that does not answer costs its 5 s three times; from then on it is skipped, or refuses if it fails closed,

@@ -8,7 +8,7 @@ from zotd.logs import escaped
 from zotd.paths import make_private_dir
 
 FILE_BYTES = 5 * 1024 * 1024
-"""Size at which a new file is begun (`spec/extension-protocol.md` 1)."""
+"""Size at which a new file is begun (`docs/extensions.md`)."""
 
 FILES = 3
 """Files in all: the current one, `.1` and `.2`."""

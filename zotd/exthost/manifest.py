@@ -1,4 +1,4 @@
-"""`extension.json`, read and judged (`spec/extension-protocol.md` 2)."""
+"""`extension.json`, read and judged (`docs/extensions.md`)."""
 
 import os
 import re

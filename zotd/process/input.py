@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 MAX_FRAMES = 256
-"""Frames that may wait for the child (`spec/extension-protocol.md` 3)."""
+"""Frames that may wait for the child (`docs/extensions.md`)."""
 
 MAX_BYTES = 16 * 1024 * 1024
 """Bytes that may wait."""

@@ -24,7 +24,7 @@ MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResult
 """Events that are messages of the history people see."""
 
 DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged)
-"""Events that do not exist on stdio (`spec/rpc.md` 2)."""
+"""Events that do not exist on stdio (`docs/protocol.md`)."""
 
 TITLE_CHARS = 60
 """Of the first prompt, as a session's name: one column of a list."""

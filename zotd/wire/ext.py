@@ -1,4 +1,4 @@
-"""Frames between the host and one extension process (`spec/extension-protocol.md` 4 and 5), and how a line becomes one.
+"""Frames between the host and one extension process (`docs/extensions.md`), and how a line becomes one.
 
 `read` is forgiving as the protocol wants it: unknown fields are ignored, `null` counts as left out (Go writes it for an
 empty list), and a line that is no frame is told apart by what is wrong with it, so that one bad frame costs itself only.
@@ -335,7 +335,7 @@ class ToolAnswer(Outbound, tag="tool_result", frozen=True):
 
 
 class Event(Outbound, tag="event", frozen=True, kw_only=True):
-    """Something happened (`spec/extension-protocol.md` 7); which fields come with which event is told there."""
+    """Something happened (`docs/extensions.md`); which fields come with which event is told there."""
 
     event: str
     session_id: str | None = None
