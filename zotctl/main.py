@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from zotctl import attach, config, daemon, export, log, output, send, sessions
+from zotctl import attach, config, daemon, export, ext, log, output, send, sessions
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
 from zotd.wire.version import VERSION
@@ -20,7 +20,7 @@ examples:
 `zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
 """
 
-NOUNS = (daemon, sessions, send, attach, log, export, config)
+NOUNS = (daemon, sessions, send, attach, log, export, ext, config)
 """Each has `add(commands)`; in the order of the help."""
 
 

@@ -78,6 +78,7 @@ class Daemon:
             parts = self._assemble(journal)
             stack.push_async_callback(parts.close)
             parts.models.last_used = _pair(await journal.setting(LAST_USED))
+            parts.manager.hosting.start()
             house = self._furnish(parts.manager, journal)
             server = Server(house, Dispatcher(parts.manager, HANDLERS))
             await server.start(socket.listener)

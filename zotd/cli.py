@@ -12,8 +12,9 @@ ONE_SHOT = "zotctl.oneshot"
 CHAT = "zottui.__main__"
 RPC = "zotd.embed.rpc"
 BRIDGE = "zotctl.bridge"
+ZOTCTL = "zotctl.__main__"
 
-LATER = ("acp", "ext")
+LATER = ("acp",)
 """Subcommands that are promised and not there yet."""
 
 ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
@@ -34,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _program(args: list[str]) -> str:
+    if args[:1] == ["ext"]:
+        return ZOTCTL
     # Values need no care here: what begins with a dash is never taken for one.
     flags = set(takewhile(lambda arg: arg != "--", args))
     if args[:1] == ["rpc"] or "--rpc" in flags:

@@ -35,6 +35,8 @@ Part = Annotated[float, Meta(gt=0, le=1, title="a number above 0, at most 1")]
 Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds, from 0 to a year")]
 Url = Annotated[str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without a user name")]
 Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of texts, the program first")]
+Flag = Annotated[bool, Meta(title="true or false")]
+Directory = Annotated[str, Meta(pattern=r"^/", title="an absolute path")]
 Level = Literal["debug", "info", "warning", "error"]
 
 
@@ -50,11 +52,51 @@ class Limits(Struct, frozen=True, kw_only=True):
     """
 
 
+class Ext(Struct, frozen=True, kw_only=True):
+    """`[ext]`."""
+
+    tool_timeout_s: Seconds = 60.0
+    """How long a tool of an extension may take, unless it says that it is interactive."""
+
+    command_timeout_s: Seconds = 30.0
+    """How long a slash command of an extension may take."""
+
+    intercept_timeout_s: Seconds = 5.0
+    """How long a guard may think about one question."""
+
+
+class Guard(Struct, frozen=True, kw_only=True):
+    """`[guard]`."""
+
+    stream: bool = False
+    """Text is shown while it arrives although a guard may rewrite or hide it afterwards."""
+
+
 class Local(Struct, frozen=True, kw_only=True):
     """`[local]`."""
 
     model: str | None = None
     """A GGUF file for the provider `local`; without it, the model of the package that it needs."""
+
+
+class Telegram(Struct, frozen=True, kw_only=True):
+    """`[channels.telegram]`."""
+
+    enabled: Flag = False
+    """Talk to the Telegram bot whose token is in `auth.json` (`"telegram": {"api_key": ...}`) or in the daemon's
+    `TELEGRAM_BOT_TOKEN`."""
+
+    base_url: Url = "https://api.telegram.org"
+    """Where its Bot API is; another one for a Bot API server of one's own."""
+
+
+class Channels(Struct, frozen=True, kw_only=True):
+    """`[channels]`."""
+
+    cwd: Directory | None = None
+    """Where the sessions of messaging channels work; without it `channels` in `$ZOT_HOME`, which is made."""
+
+    telegram: Telegram = Telegram()
 
 
 class Provider(Struct, frozen=True, kw_only=True):
@@ -89,7 +131,10 @@ class Config(Struct, frozen=True, kw_only=True):
     """What the daemon's log holds."""
 
     limits: Limits = Limits()
+    ext: Ext = Ext()
+    guard: Guard = Guard()
     local: Local = Local()
+    channels: Channels = Channels()
     providers: dict[str, Provider] = {}
 
     def __post_init__(self) -> None:

@@ -75,7 +75,7 @@ async def test_what_is_changed_counts_from_the_next_run_on(house, model):
     assert "You are a walrus." in str(second["messages"])
     assert second["reasoning_effort"] == "low"
     assert await talk.refused("set_reasoning", reasoning="extreme") == "bad_request"
-    assert await talk.refused("session.configure", tools=["fly"], no_tools=False) == "bad_request"
+    assert await talk.refused("session.configure", tools=["fly"], no_tools=False, no_ext=True) == "bad_request"
     assert await talk.refused("session.rename", name=" ") == "bad_request"
 
 

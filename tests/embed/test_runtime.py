@@ -108,7 +108,7 @@ async def test_several_runtimes_share_nothing(opened, model, vendor):
     [
         ({"cwd": "/no/such"}, "not a directory"),
         ({"provider": "nobody"}, "unknown provider"),
-        ({"tools": ["fly"]}, "unknown tool"),
+        ({"tools": ["fly"], "no_ext": True}, "unknown tool"),
         ({"base_url": None, "api_key": None}, "no key"),
     ],
 )

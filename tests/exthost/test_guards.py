@@ -129,14 +129,14 @@ async def test_a_silent_guard_is_asked_three_times_and_then_skipped(workshop, gu
         said = "deaf did not answer within 0.1 s"
         for _ in range(TIMEOUTS - 1):
             verdict = await ask(host, command="ls")
-            assert (verdict.value, verdict.notes) == ({"command": "safe"}, [Note("deaf", "tool_call", said)])
+            assert (verdict.value, verdict.notes[:1]) == ({"command": "safe"}, [Note("deaf", "tool_call", said)])
         assert all(one.is_responding for one in host.status())
         last = await ask(host, command="ls")
         assert (
             last.notes[0].text
             == f"{said}; it is not responding, and is not asked again until it answers or is restarted"
         )
-        assert (await ask(host, command="ls")).notes == []
+        assert [note.extension for note in (await ask(host, command="ls")).notes] == ["z"]
         assert [one.is_responding for one in host.status()] == [False, True]
         assert ("deaf", "is not responding when it is asked") in host.doctor()
 

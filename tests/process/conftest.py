@@ -1,7 +1,27 @@
 import asyncio
 import os
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
+
+import zotd
+from zotd.process import Strays, start_service
+from zotd.process.census import identify, is_alive
+from zotd.tasks import contained
+
+ENV = {"PATH": os.environ["PATH"]}
+
+ROOT = Path(zotd.__file__).parent.parent
+
+AWAY = "(setsid sh -c '%s' </dev/null &)"
+"""A shell command that runs another one with no parent, in a session of its own."""
+
+STUBBORN = AWAY % 'trap "" TERM; echo $$; exec sleep 1000'
+"""Leaves a process behind that ignores SIGTERM, and prints its pid."""
 
 
 @pytest.fixture
@@ -24,3 +44,147 @@ def ended():
             os.close(fd)
 
     return wait
+
+
+@pytest.fixture
+def lives():
+    """Whether a process runs; those that were asked about are killed at the end of the test."""
+    asked = set()
+
+    def ask(pid: int) -> bool:
+        identity = identify(pid)
+        if identity is None or not is_alive(identity):
+            return False
+        asked.add(pid)
+        return True
+
+    yield ask
+    for pid in asked:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+class Told:
+    """A service's listener; keeps what happened, and waits for some of it."""
+
+    def __init__(self):
+        self.out = b""
+        self.err = b""
+        self.closes: list[str] = []
+        self.stalls: list[str] = []
+        self.code: int | None = None
+        self._changed = asyncio.Event()
+
+    def output(self, data):
+        self.out += data
+        self._changed.set()
+
+    def errors(self, data):
+        self.err += data
+        self._changed.set()
+
+    def closed(self, pipe):
+        self.closes.append(pipe)
+        self._changed.set()
+
+    def stalled(self, reason):
+        self.stalls.append(reason)
+        self._changed.set()
+
+    def exited(self, code):
+        assert self.code is None
+        self.code = code
+        self._changed.set()
+
+    async def until(self, holds):
+        async with asyncio.timeout(5):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def exit(self) -> int:
+        await self.until(lambda: self.code is not None)
+        assert self.code is not None
+        return self.code
+
+    async def pid(self) -> int:
+        """The first word it said."""
+        await self.until(lambda: b"\n" in self.out)
+        return int(self.out.split()[0])
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+@asynccontextmanager
+async def opened(home: Path):
+    """A `Strays`, closed at the end."""
+    async with asyncio.TaskGroup() as tasks:
+
+        def run(name, work):
+            contained(tasks, name, work)
+
+        strays = Strays(home, run)
+        try:
+            yield strays
+        finally:
+            await strays.close()
+
+
+async def sweep(home: Path) -> None:
+    """Start on this home, as a host does, and wait until it is clean."""
+    async with asyncio.timeout(5), opened(home) as strays:
+        strays.sweep()
+        await strays.swept.wait()
+
+
+def claimed(strays: Strays, command: str, told: Told):
+    """Start a shell command as a service that is claimed."""
+    return start_service(["sh", "-c", command], cwd="/", env=ENV, listener=told, claim=strays.claim("a test"))
+
+
+class AHost:
+    """A host in a process of its own."""
+
+    def __init__(self, home: Path, kind: str, *commands: str, env=ENV):
+        program = str(Path(__file__).with_name("a_host.py"))
+        self._process = subprocess.Popen(
+            [sys.executable, program, str(home), kind, *commands],
+            env={**env, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+
+    def words(self, count: int) -> list[str]:
+        """What its children say, one word a line."""
+        return [self._process.stdout.readline().decode().strip() for _ in range(count)]
+
+    def pids(self, count: int) -> list[int]:
+        return [int(word) for word in self.words(count)]
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+            self._process.stdout.close()
+
+
+@pytest.fixture
+def host(tmp_path):
+    """Starts hosts of the home `tmp_path`."""
+    hosts = []
+
+    def start(kind: str, *commands: str, home: Path = tmp_path, env=ENV) -> AHost:
+        hosts.append(AHost(home, kind, *commands, env=env))
+        return hosts[-1]
+
+    yield start
+    for one in hosts:
+        one.kill()
+
+
+def entries(home: Path) -> list[Path]:
+    """The files in a home's ledger."""
+    return [path for path in (home / "run" / "children").rglob("*") if path.is_file()]

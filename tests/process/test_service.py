@@ -13,55 +13,6 @@ from zotd.process.input import MAX_FRAMES, Input
 ENV = {"PATH": os.environ["PATH"]}
 
 
-class Told:
-    """A service's listener; keeps what happened, and waits for some of it."""
-
-    def __init__(self):
-        self.out = b""
-        self.err = b""
-        self.closes: list[str] = []
-        self.stalls: list[str] = []
-        self.code: int | None = None
-        self._changed = asyncio.Event()
-
-    def output(self, data):
-        self.out += data
-        self._changed.set()
-
-    def errors(self, data):
-        self.err += data
-        self._changed.set()
-
-    def closed(self, pipe):
-        self.closes.append(pipe)
-        self._changed.set()
-
-    def stalled(self, reason):
-        self.stalls.append(reason)
-        self._changed.set()
-
-    def exited(self, code):
-        assert self.code is None
-        self.code = code
-        self._changed.set()
-
-    async def until(self, holds):
-        async with asyncio.timeout(5):
-            while not holds():
-                self._changed.clear()
-                await self._changed.wait()
-
-    async def exit(self) -> int:
-        await self.until(lambda: self.code is not None)
-        assert self.code is not None
-        return self.code
-
-
-@pytest.fixture
-def told():
-    return Told()
-
-
 @pytest.fixture
 def shell(tmp_path, told):
     """Starts a shell command as a service."""

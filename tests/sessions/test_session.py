@@ -10,10 +10,11 @@ from zotd.core.records import Settings
 from zotd.core.reply import Opened
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
-from zotd.sessions.driver import Plan
+from zotd.sessions.plan import Plan
 from zotd.sessions.environment import Environment
 from zotd.sessions.ledger import Ledger
 from zotd.sessions.session import Session
+from zotd.sessions.toolbox import Toolbox
 from zotd.store.memory import Memory
 from zotd.tasks import contained
 from zotd.testing.script_model import ScriptModel, says
@@ -45,12 +46,12 @@ class Desk:
     def check(self, settings, environment):
         pass
 
-    async def plan(self, session):
+    async def plan(self, session, first):
         await self.ready.wait()
         return Plan(
             model=self.model,
             settings=session.ledger.row.settings,
-            tools={},
+            toolbox=lambda: Toolbox({}, (), {}),
             system="",
             compact_at=0.85,
             tool_context=lambda *_: pytest.fail("no tools"),
@@ -128,7 +129,7 @@ async def test_a_run_whose_surroundings_cannot_be_read_fails_its_sender_only(mak
     session, desk, _, watcher = make(says("one"))
     plan = desk.plan
 
-    async def broken(_):
+    async def broken(*_):
         desk.plan = plan
         raise CommandError(Code.BAD_REQUEST, "no such thing")
 

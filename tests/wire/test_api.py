@@ -97,10 +97,6 @@ WITHOUT_HANDLER = {
     "ext.reload",
     "ext.remove",
     "ext.tap",
-    "panel.close",
-    "panel.key",
-    "panel.resize",
-    "run_command",
     "session.fork",
     "session.import",
     "session.rewind",
@@ -117,7 +113,7 @@ WITHOUT_HANDLER = {
 }
 """Commands that answer `unsupported`. A line goes when its handler comes; none is added."""
 
-ANSWERS_BEFORE_IT_RETURNS = {"attach", "compact", "prompt", "session.configure", "session.rename", "set_model"}
+ANSWERS_BEFORE_IT_RETURNS = {"attach", "compact", "prompt", "run_command", "session.configure", "session.rename", "set_model"}
 """Handlers that respond themselves, because events follow their answer."""
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from zotd.api.channel_desk import ChannelDesk
 from zotd.api.presence import Presences
 from zotd.sessions.manager import Manager, Spawn
 from zotd.wire.api import Status
@@ -26,6 +27,8 @@ class House:
     """Called when a connection has come or gone."""
     warnings: list[str] = field(default_factory=list)
     """What is wrong with the configuration, for `status`."""
+    channels: ChannelDesk | None = None
+    """Messaging channels; None: this daemon has none."""
     presences: Presences = field(default_factory=Presences)
     connections: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -46,6 +49,6 @@ class House:
             sessions=len(sessions),
             running=sum(session.state == "running" for session in sessions),
             clients=self.connections,
-            extensions=0,
+            extensions=self.manager.hosting.count,
             warnings=self.warnings,
         )

@@ -121,6 +121,11 @@ class Tool(Protocol):
         """What recovery may do."""
         ...
 
+    @property
+    def extension(self) -> str | None:
+        """Whose tool it is; None: built in."""
+        ...
+
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """Do it. Bad arguments and failures are outcomes with `is_error`, not exceptions."""
         ...

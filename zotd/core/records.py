@@ -40,6 +40,13 @@ class Settings(Frozen, frozen=True, kw_only=True):
     """It was given a key of its own (`--api-key`), and never uses another one."""
 
 
+class Opening(Frozen, frozen=True):
+    """A tool call that a run begins with, as if the model had made it."""
+
+    name: str
+    args: dict[str, object]
+
+
 class Input(Record, tag="input", frozen=True, kw_only=True):
     """A prompt was accepted; it starts with the attempt that names it."""
 
@@ -50,6 +57,7 @@ class Input(Record, tag="input", frozen=True, kw_only=True):
     request_id: str | None = None
     digest: str | None = None
     """SHA-256 of the request, to tell a repetition from another request with the same id."""
+    opening: Opening | None = None
 
 
 class Attempt(Record, tag="attempt", frozen=True, kw_only=True):

@@ -6,8 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from zotd.config import Config
+from zotd.exthost.host import Limits
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
+from zotd.sessions.commands import RESERVED
+from zotd.sessions.hosting import Grounds, Hosting
 from zotd.sessions.manager import Manager, Spawn, Terms
 from zotd.sessions.models import Defaults, Keys, Models
 from zotd.sessions.planner import Desk, Planner
@@ -55,7 +58,17 @@ def assemble(
             base_urls={name: row.base_url for name, row in config.providers.items() if row.base_url},
         ),
     )
-    planner = Planner(models, Desk(home=home, user=Path.home(), compact_at=config.compact_at))
+    grounds = Grounds(
+        home=home,
+        env=env,
+        limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
+        is_trusted=lambda _: False,
+        has_daemon=addressed,
+        reserved_commands=RESERVED,
+    )
+    hosting = Hosting(grounds, spawn=spawn)
+    desk = Desk(home=home, user=Path.home(), compact_at=config.compact_at, stream_guarded=config.guard.stream)
+    planner = Planner(models, hosting, desk)
     terms = Terms(
         environment=env,
         unload_s=config.limits.session_unload_s,
@@ -63,7 +76,7 @@ def assemble(
         max_steps=config.max_steps,
         addressed=addressed,
     )
-    manager = Manager(journal=journal, models=models, planner=planner, spawn=spawn, terms=terms)
+    manager = Manager(journal=journal, models=models, planner=planner, hosting=hosting, spawn=spawn, terms=terms)
     return Parts(manager, models, catalog, providers.close)
 
 

@@ -18,12 +18,14 @@ from typing import Protocol
 from zotd.core import life
 from zotd.core.life import State
 from zotd.core.supervision import DRAIN_S, HELLO_S, LEAVE_S, TERM_S, Supervision
+from zotd.exthost.calls import CallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import DataPlace, Manifest, ReloadBy, Scope
 from zotd.exthost.peer import Peer
 from zotd.exthost.process import Process, why_not_started
 from zotd.paths import make_private_dir
+from zotd.process import Strays
 from zotd.wire import ext
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,8 @@ class Surroundings:
     provider: str = ""
     model: str = ""
     features: tuple[str, ...] = ()
+    strays: Strays | None = None
+    """Ends what they leave behind; None: only their groups end with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,21 @@ class Extension:
                 return None
         return self.serving
 
+    def hears(self, event: str) -> bool:
+        """Whether it has subscribed to this event, and is there to hear it."""
+        return self.serving is not None and self.offered is not None and event in self.offered.events
+
+    def send(self, frame: ext.ToExtension) -> bool:
+        """Send a frame, such as an event or a key for a panel; False when nobody is there to get it."""
+        if self.serving is None:
+            return False
+        try:
+            self.serving.send(frame)
+        except CallError as error:
+            log.warning("a frame was dropped: %s %s", self.name, error)
+            return False
+        return True
+
     # --- exthost.peer.Owner -----------------------------------------------------------------------------------
 
     def happened(self, event: life.FromProcess) -> None:
@@ -266,13 +285,19 @@ class Extension:
         manifest, surroundings = self.manifest, self._surroundings
         named = {name: surroundings.withheld[name] for name in manifest.env if name in surroundings.withheld}
         env = {**surroundings.env, **named}
+        strays = surroundings.strays
         try:
             peer = Peer(
                 number,
                 secrets.token_hex(4),
                 owner=self,
                 start=lambda listener: Process(
-                    manifest.argv, cwd=str(manifest.directory), env=env, listener=listener, log=self.log
+                    manifest.argv,
+                    cwd=str(manifest.directory),
+                    env=env,
+                    listener=listener,
+                    log=self.log,
+                    claim=strays.claim(f"extension {self.name}") if strays is not None else None,
                 ),
             )
         except (OSError, ValueError) as error:

@@ -15,9 +15,13 @@ from zotd.core.life import State
 from zotd.exthost.calls import CallError, CallTimeoutError
 from zotd.exthost.extension import About, Extension
 from zotd.wire import ext
+from zotd.wire.base import encode
 
 TIMEOUTS = 3
 """So many in a row, and a guard is not asked any more."""
+
+TOLD_CHARS = 500
+"""Of rewritten arguments, in the note about them."""
 
 PROMPT_BYTES = 1024 * 1024
 """Longest system prompt that a guard may set."""
@@ -61,6 +65,10 @@ class Question(Generic[T]):
     frame: Callable[[ext.EventIntercept, T], ext.EventIntercept]
     """Fills in the value as it is by now."""
     rewrite: Callable[[ext.EventInterceptResponse, T], T] = lambda _, value: value
+    what: str = "it"
+    """What a note about a block says was blocked."""
+    told: Callable[[T], str] = lambda _: "rewrote it"
+    """What a note about a rewrite says."""
     may_block: bool = True
 
 
@@ -117,8 +125,12 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
     assert isinstance(answer, ext.EventInterceptResponse)
     if answer.block and question.may_block:
         verdict.block(guard.name, answer.reason or f"refused by the extension {guard.name}")
-    else:
-        verdict.value = question.rewrite(answer, verdict.value)
+        verdict.notes.append(Note(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
+        return
+    rewritten = question.rewrite(answer, verdict.value)
+    if rewritten != verdict.value:
+        verdict.value = rewritten
+        verdict.notes.append(Note(guard.name, question.event, question.told(rewritten)))
 
 
 def _unanswered(guard: Extension, event: str, verdict: Verdict[T], what: str) -> None:
@@ -154,11 +166,17 @@ class Guards:
         def rewrite(answer: ext.EventInterceptResponse, args: dict[str, object]) -> dict[str, object]:
             return answer.modified_args if isinstance(answer.modified_args, dict) else args
 
-        return await self._ask(Question("tool_call", about, frame, rewrite), dict(args))
+        def told(args: dict[str, object]) -> str:
+            return f"changed the arguments of {tool} to {encode(args).decode()[:TOLD_CHARS]}"
+
+        question = Question("tool_call", about, frame, rewrite, what=f"a call of {tool}", told=told)
+        return await self._ask(question, dict(args))
 
     async def turn_start(self, about: About, step: int) -> Verdict[int]:
         """May this step call the model?"""
-        question: Question[int] = Question("turn_start", about, lambda blank, step: replace(blank, step=step))
+        question: Question[int] = Question(
+            "turn_start", about, lambda blank, step: replace(blank, step=step), what=f"step {step}"
+        )
         return await self._ask(question, step)
 
     async def assistant_message(self, about: About, text: str) -> Verdict[str]:
@@ -168,6 +186,8 @@ class Guards:
             about,
             lambda blank, text: replace(blank, text=text),
             lambda answer, text: answer.replace_text or text,
+            what="a reply, which is hidden",
+            told=lambda _: "rewrote the reply that is shown; the model sees its own",
         )
         return await self._ask(question, text)
 
@@ -178,6 +198,7 @@ class Guards:
             about,
             lambda blank, prompt: replace(blank, system_prompt=prompt),
             _new_prompt,
+            told=lambda _: "replaced the system prompt",
             may_block=False,
         )
         return await self._ask(question, system_prompt)

@@ -9,7 +9,6 @@ A bad extension never delays or aborts another: nothing here awaits one of them 
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from typing import Protocol
 
 from zotd.core.life import State
 from zotd.exthost import report
-from zotd.exthost.calls import CallError
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Extension, Surroundings
 from zotd.exthost.guards import Guards
@@ -25,8 +23,6 @@ from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
 from zotd.exthost.offers import Offers
 from zotd.exthost.peer import Peer
 from zotd.wire import ext
-
-log = logging.getLogger(__name__)
 
 READY_S = 3.0
 """How long a session that starts waits for extensions that are still starting."""
@@ -121,12 +117,15 @@ class Host:
         self._surroundings = surroundings
         self._listener = listener
         self._extensions: dict[str, Extension] = {}
+        self._is_stopped = False
 
     # --- life -------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Start all extensions side by side, and wait for none."""
         self.discovered = await asyncio.to_thread(self._discover)
+        if self._is_stopped:
+            return
         for manifest in self.discovered.manifests:
             extension = self._extensions[manifest.name] = Extension(manifest, self._surroundings, self)
             extension.start()
@@ -141,6 +140,7 @@ class Host:
 
     async def stop(self) -> None:
         """End all processes side by side, within 3.3 s; when cancelled, the ladders go on."""
+        self._is_stopped = True
         stopping = list(self._extensions.values())
         for extension in stopping:
             extension.begin_stop()
@@ -184,19 +184,21 @@ class Host:
 
     # --- for sessions -----------------------------------------------------------------------------------------
 
+    @property
+    def extensions(self) -> list[Extension]:
+        """All of them, in load order."""
+        return self._all()
+
     def emit(self, event: ext.Event) -> None:
         """Tell an event to those who subscribed to it; each gets all of its events in this order."""
         for extension in self._extensions.values():
-            peer, offered = extension.serving, extension.offered
-            if peer is not None and offered is not None and event.event in offered.events:
-                self._send(extension, peer, event)
+            if extension.hears(event.event):
+                extension.send(event)
 
     def send(self, name: str, frame: ext.ToExtension) -> bool:
         """Send a frame, such as a key for a panel; False when the extension is not there to get it."""
         extension = self._extensions.get(name)
-        if extension is None or extension.serving is None:
-            return False
-        return self._send(extension, extension.serving, frame)
+        return extension is not None and extension.send(frame)
 
     # --- for people -------------------------------------------------------------------------------------------
 
@@ -261,14 +263,6 @@ class Host:
         """Its manifest is there and cannot be used any more, which is no reason to stop what works."""
         directory = extension.manifest.directory
         return directory in self.discovered.errors and (directory / FILE).exists()
-
-    def _send(self, extension: Extension, peer: Peer, frame: ext.ToExtension) -> bool:
-        try:
-            peer.send(frame)
-        except CallError as error:
-            log.warning("a frame was dropped: %s %s", extension.name, error)
-            return False
-        return True
 
 
 async def _started(extension: Extension) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from zotd.exthost.allowance import Allowance
 from zotd.exthost.log import ExtensionLog
-from zotd.process import Service, start_service
+from zotd.process import Claim, Service, start_service
 from zotd.wire.framing import SERVER_LIMIT, Lines, TooLong
 
 LINES_PER_S = 2_000
@@ -83,15 +83,22 @@ class Process:
     """A running process of an extension."""
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], listener: Listener, log: ExtensionLog
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        listener: Listener,
+        log: ExtensionLog,
+        claim: Claim | None = None,
     ) -> None:
-        """Start it in a group of its own; `OSError` and `ValueError` mean that nothing was started."""
+        """Start it as `start_service` does; `OSError` and `ValueError` mean that nothing was started."""
         self._listener = listener
         self._log = log
         self._lines = Lines(SERVER_LIMIT)
         self._last_words = b""
         now = asyncio.get_running_loop().time()
-        self._service: Service = start_service(argv, cwd=cwd, env=env, listener=self)
+        self._service: Service = start_service(argv, cwd=cwd, env=env, listener=self, claim=claim)
         service = self._service
         self._throttle = _Throttle(
             Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=now), service.pause_output, service.resume_output

@@ -1,6 +1,12 @@
-"""One way to run children: an own process group, a pidfd that tells when they end, a ladder that ends them."""
+"""One way to run children: an own process group, a pidfd that tells when they end, a ladder that ends them.
+
+A ledger on disk, a mark in the environment and a subreaper see to it that nothing outlives its owner for long.
+"""
 
 from zotd.process.child import Child, spawn
+from zotd.process.ledger import Ledger
 from zotd.process.service import Service, start_service
+from zotd.process.strays import Claim, Strays
+from zotd.process.subreaper import orphans_adopted
 
-__all__ = ["Child", "Service", "spawn", "start_service"]
+__all__ = ["Child", "Claim", "Ledger", "Service", "Strays", "orphans_adopted", "spawn", "start_service"]

@@ -15,6 +15,9 @@ from typing import Protocol
 UNKNOWN_EXIT = 255
 """Stands for an exit code that somebody else collected, or that the kernel dropped because SIGCHLD is ignored."""
 
+_watched: dict[int, bool] = {}
+"""Children that somebody here waits for; whether an orphan may have ended behind one. Of the process, as waiting is."""
+
 
 class ExitWatch(Protocol):
     """Calls back on the event loop, once, when the child has exited."""
@@ -26,11 +29,27 @@ class ExitWatch(Protocol):
 
 def watch_exit(pid: int, on_exit: Callable[[], None]) -> ExitWatch:
     """Watch a child of this process that nobody else waits for."""
+    _watched[pid] = False
     if sys.platform == "linux":
         # Kernels before 5.3 and some sandboxes have no pidfd; without a free descriptor there is none either.
         with suppress(OSError):
             return PidfdWatch(pid, os.pidfd_open(pid), on_exit)
     return ThreadWatch(pid, on_exit)
+
+
+def reap_orphans() -> None:
+    """Free the pids of orphans that were handed to us and have ended; for a subreaper, at each SIGCHLD.
+
+    Children that we have started are left to who waits for them: those that are watched here, and those in our own
+    session, which an orphan never is, for all that we watch have left it.
+    """
+    while (pid := _ended_child()) is not None:
+        if pid in _watched:
+            _watched[pid] = True  # the kernel shows us no other while this one is there
+            return
+        if os.getsid(pid) == os.getsid(0):
+            return  # the same; the next SIGCHLD comes here again
+        _collect(pid)
 
 
 class PidfdWatch:
@@ -46,7 +65,9 @@ class PidfdWatch:
 
     def reap(self) -> int:
         """See `ExitWatch`; does not block, for the child has exited."""
-        return _collect(self._pid)
+        code = _collect(self._pid)
+        _forget(self._pid)
+        return code
 
     def _exited(self) -> None:
         self._loop.remove_reader(self._pidfd)
@@ -63,18 +84,35 @@ class ThreadWatch:
 
     def __init__(self, pid: int, on_exit: Callable[[], None]) -> None:
         """Start the thread; it ends with the child and never keeps the program alive."""
+        self._pid = pid
         self._code = UNKNOWN_EXIT
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._wait, args=(pid, loop, on_exit), name=f"wait-{pid}", daemon=True).start()
 
     def reap(self) -> int:
         """See `ExitWatch`; the thread has done it."""
+        _forget(self._pid)
         return self._code
 
     def _wait(self, pid: int, loop: asyncio.AbstractEventLoop, on_exit: Callable[[], None]) -> None:
         self._code = _collect(pid)
         with suppress(RuntimeError):  # the loop was closed first: nobody is left to be told
             loop.call_soon_threadsafe(on_exit)
+
+
+def _forget(pid: int) -> None:
+    """Nobody waits for it any more."""
+    if _watched.pop(pid, False):
+        reap_orphans()
+
+
+def _ended_child() -> int | None:
+    """A child that has ended, and stays a zombie; None: there is none."""
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return None if found is None else found.si_pid
 
 
 def _collect(pid: int) -> int:

@@ -1,7 +1,8 @@
 """A long-lived child that is talked to over its stdin and stdout, and whose whole group ends with it.
 
 Unlike `Child` (a command, which may leave a server behind), a service owns its descendants: when it exits, what is
-left of its group is killed in the same moment, and a grandchild that holds a pipe delays nothing.
+left of its group is killed in the same moment, and a grandchild that holds a pipe delays nothing. What has left the
+group is ended by `Strays`, for those who claim it.
 
 The caller decides about the ladder: `end_input`, `terminate`, `kill`.
 """
@@ -16,6 +17,7 @@ from typing import Protocol
 from zotd.process.exit import watch_exit
 from zotd.process.input import Input
 from zotd.process.output import Output
+from zotd.process.strays import Claim
 
 
 class Listener(Protocol):
@@ -45,12 +47,14 @@ class Listener(Protocol):
 class Service:
     """A running service; made by `start_service`, used on one event loop."""
 
-    def __init__(self, pid: int, pipes: tuple[int, int, int], listener: Listener) -> None:
+    def __init__(self, pid: int, pipes: tuple[int, int, int], listener: Listener, claim: Claim | None = None) -> None:
         """Own the process `pid`, which leads its group, and our ends of its stdin, stdout and stderr."""
         self.pid = pid
         self.is_alive = True
         stdin, stdout, stderr = pipes
         self._listener = listener
+        self._claim = claim
+        self._is_killed = False
         self._stdin = Input(stdin, on_stall=listener.stalled, on_closed=lambda: listener.closed("stdin"))
         self._stdout = Output(stdout, listener.output, on_end=lambda: listener.closed("stdout"))
         self._stderr = Output(stderr, listener.errors)
@@ -70,6 +74,7 @@ class Service:
 
     def kill(self) -> None:
         """End the whole group."""
+        self._is_killed = True
         self._signal(signal.SIGKILL)
 
     def pause_output(self) -> None:
@@ -95,22 +100,48 @@ class Service:
                 os.killpg(self.pid, number)
 
     def _exited(self) -> None:
-        self.kill()  # while the leader is a zombie, its number is nobody else's group
+        self._signal(signal.SIGKILL)  # while the leader is a zombie, its number is nobody else's group
         self.is_alive = False
         code = self._watch.reap()
         for output in (self._stdout, self._stderr):
             output.drain()
             output.close()
         self._stdin.close()
+        if self._claim is not None:
+            self._claim.ended(is_killed=self._is_killed)
         self._listener.exited(code)
 
 
-def start_service(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], listener: Listener) -> Service:
+def start_service(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    listener: Listener,
+    claim: Claim | None = None,
+) -> Service:
     """Start a service in a session and process group of its own.
 
-    `argv[0]` is looked up on `env`'s PATH, and `env` is the whole environment. The caller owns the service until
-    `Listener.exited`. `OSError` and `ValueError` (a NUL in an argument) mean that nothing was started.
+    `argv[0]` is looked up on `env`'s PATH, and `env` is the whole environment, but for the mark that the `claim` adds.
+    With one (`Strays.claim`, used up by this call) nothing of the service outlives it, nor us for long; without, only
+    the group ends with it. The caller owns the service until `Listener.exited`. `OSError` and `ValueError` (a NUL in
+    an argument) mean that nothing was started.
     """
+    if claim is not None:
+        argv, env = claim.command(argv, env), claim.environment(env)
+    try:
+        pid, pipes = _start(argv, cwd, env)
+    except BaseException:
+        if claim is not None:
+            claim.entry.close()
+        raise
+    if claim is not None:
+        claim.started(pid)
+    return Service(pid, pipes, listener, claim)
+
+
+def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> tuple[int, tuple[int, int, int]]:
+    """The pid, and our ends of stdin, stdout and stderr."""
     theirs: list[int] = []
     ours: list[int] = []
     try:
@@ -130,4 +161,4 @@ def start_service(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], list
         for fd in theirs:
             os.close(fd)
     process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Service` waits for
-    return Service(process.pid, (ours[0], ours[1], ours[2]), listener)
+    return process.pid, (ours[0], ours[1], ours[2])

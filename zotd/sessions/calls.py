@@ -1,4 +1,4 @@
-"""Runs the tool calls of one step: looks the tool up, records what must be recorded first, gives every call a result."""
+"""Runs the tool calls of one step: asks the guards, says what must be recorded first, gives every call a result."""
 
 import asyncio
 import logging
@@ -9,6 +9,8 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.turn import Call
+from zotd.exthost.guards import Verdict
+from zotd.sessions.hooks import Hooks
 from zotd.wire import events
 from zotd.wire.content import Image, Text, ToolCall, ToolContent
 
@@ -19,28 +21,68 @@ NOT_STARTED = "not run: the user aborted first"
 
 
 class Calls:
-    """The calls of one run. `ended` is called on the loop with each call's outcome, exactly once per started call."""
+    """The calls of one run."""
 
     def __init__(
         self,
         *,
-        tools: Mapping[str, Tool],
         context: Callable[[str], ToolContext],
         ended: Callable[[str, ToolOutcome], None],
+        judged: Callable[[str, Verdict[dict[str, object]]], None],
     ) -> None:
-        """`context` makes a call's context from its id; `tools` are those that the session may use."""
-        self._tools = tools
+        """`context` makes a call's context from its id.
+
+        `ended` is called on the loop with each call's outcome, exactly once per call that was judged or started;
+        `judged` with what the guards decided, which `decide` has to be told when it is recorded.
+        """
         self._context = context
         self._ended = ended
+        self._judged = judged
+        self._tools: Mapping[str, Tool] = {}
         self._calls: dict[str, ToolCall] = {}
         self._broken: frozenset[str] = frozenset()
+        self._args: dict[str, dict[str, object]] = {}
+        """Of calls whose arguments a guard has changed."""
+        self._cut: set[str] = set()
         self._tasks: dict[str, asyncio.Task[ToolOutcome]] = {}
+        self._questions: dict[str, asyncio.Task[Verdict[dict[str, object]]]] = {}
 
-    def expect(self, calls: Sequence[ToolCall], broken: frozenset[str]) -> list[Call]:
-        """The calls of a reply, as the turn wants to know them; `broken` have arguments that are not JSON."""
+    def expect(self, calls: Sequence[ToolCall], broken: frozenset[str], tools: Mapping[str, Tool]) -> list[Call]:
+        """The calls of a reply, as the turn wants to know them; `broken` have arguments that are not JSON.
+
+        `tools`: those that the model could choose from.
+        """
+        self._tools = tools
         self._calls = {call.id: call for call in calls}
         self._broken = broken
+        self._args = {}
         return [Call(call.id, self._is_parallel(call)) for call in calls]
+
+    # --- guards -----------------------------------------------------------------------------------------------
+
+    def judge(self, ids: Sequence[str], hooks: Hooks, tasks: asyncio.TaskGroup) -> list[str]:
+        """Ask the guards about these calls side by side; returns those about which there is nothing to ask."""
+        hopeless = [key for key in ids if key in self._broken or self._calls[key].name not in self._tools]
+        for key in ids:
+            if key not in hopeless:
+                call = self._calls[key]
+                task = tasks.create_task(hooks.call(key, call.name, call.args), name=f"guards of {key}")
+                self._questions[key] = task
+                task.add_done_callback(partial(self._answered, key))
+        return hopeless
+
+    def decide(self, key: str, verdict: Verdict[dict[str, object]]) -> bool:
+        """Whether the call may start, with the guards' arguments; if not, it gets its outcome."""
+        if key in self._cut:  # between the guards' answer and now
+            self._ended(key, failure(NOT_STARTED))
+        elif verdict.is_blocked:
+            self._ended(key, failure(verdict.reason))
+        else:
+            self._args[key] = verdict.value
+            return True
+        return False
+
+    # --- running ----------------------------------------------------------------------------------------------
 
     def started(self, run: str, ids: Sequence[str]) -> list[records.CallStarted]:
         """What has to be on disk before these calls start: one record for each that is not safe to repeat."""
@@ -53,7 +95,7 @@ class Calls:
                     run=run,
                     call_id=call.id,
                     name=call.name,
-                    args=call.args,
+                    args=self._args.get(call.id, call.args),
                     replay=tool.replay,
                 )
                 found.append(record)
@@ -71,8 +113,12 @@ class Calls:
     def cut(self, ids: Sequence[str]) -> None:
         """End these calls now; each still gets its outcome."""
         for key in ids:
-            task = self._tasks.get(key)
-            if task is not None:  # else it has ended, and its outcome is on its way to the turn
+            question, task = self._questions.pop(key, None), self._tasks.get(key)
+            self._cut.add(key)
+            if question is not None:
+                question.cancel()
+                self._ended(key, failure(NOT_STARTED))
+            elif task is not None:  # else it has ended, and its outcome is on its way to the turn
                 task.cancel()
 
     def result(self, run: str, key: str, outcome: ToolOutcome) -> tuple[records.CallResult, events.ToolResultEvent]:
@@ -86,7 +132,16 @@ class Calls:
             is_error=outcome.is_error,
             content=outcome.content,
         )
-        return record, events.ToolResultEvent(key, outcome.is_error, shown(outcome), name=call.name, time=record.time)
+        tool = self._tools.get(call.name)
+        shows = events.ToolResultEvent(
+            key,
+            outcome.is_error,
+            shown(outcome),
+            name=call.name,
+            extension=tool.extension if tool else None,
+            time=record.time,
+        )
+        return record, shows
 
     def _is_parallel(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
@@ -100,10 +155,14 @@ class Calls:
         if call.id in self._broken:
             return failure(f"the arguments of {call.name} were not a JSON object; call it again with legal JSON")
         try:
-            return await tool.run(call.args, self._context(call.id))
+            return await tool.run(self._args.get(call.id, call.args), self._context(call.id))
         except Exception as error:  # a tool's fault must cost this call only
             log.exception("tool %s failed", call.name)
             return failure(f"{call.name} failed inside zot: {type(error).__name__}; the daemon's log says more")
+
+    def _answered(self, key: str, task: asyncio.Task[Verdict[dict[str, object]]]) -> None:
+        if self._questions.pop(key, None) is not None and not task.cancelled() and task.exception() is None:
+            self._judged(key, task.result())
 
     def _tell(self, key: str, task: asyncio.Task[ToolOutcome]) -> None:
         del self._tasks[key]

@@ -1,14 +1,14 @@
 """A `compact` command, carried out: one model request, a record, exactly one `done` however it ends."""
 
 import asyncio
+from contextlib import nullcontext
 
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.ports import Model
 from zotd.core.retry import ModelError
-from zotd.sessions.driver import compaction_records
 from zotd.sessions.ledger import Ledger, Shown
-from zotd.sessions.summary import Summary, summarise
+from zotd.sessions.plan import Plan
+from zotd.sessions.summary import Summary, compaction_records, summarise
 from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
 
@@ -16,14 +16,11 @@ from zotd.wire.api import Partial, RunInfo
 class Compacting:
     """One compaction of one session; abort it like a run."""
 
-    def __init__(
-        self, run: str, ledger: Ledger, *, model: Model, settings: records.Settings, instructions: str
-    ) -> None:
+    def __init__(self, run: str, ledger: Ledger, plan: Plan, *, instructions: str) -> None:
         """`instructions`: what the user wants the summary to keep."""
         self.id = run
         self._ledger = ledger
-        self._model = model
-        self._settings = settings
+        self._plan = plan
         self._instructions = instructions
         self._started = rfc3339()
         self._aborted = False
@@ -51,13 +48,15 @@ class Compacting:
         return RunInfo(self.id, 0, self._started, Partial("", []))
 
     async def _summarise(self) -> Summary | ModelError:
+        hooks, messages = self._plan.hooks, self._ledger.transcript.messages
         try:
-            return await summarise(self._model, self._ledger.transcript.messages, self._instructions)
+            with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
+                return await summarise(self._plan.model, messages, self._instructions)
         except ModelError as error:
             return error
 
     async def _keep(self, summary: Summary) -> str:
-        items = compaction_records(self.id, self._settings, summary)
+        items = compaction_records(self.id, self._plan.settings, summary)
         last = items[-1]
         items[-1] = Shown(last.record, [*last.shows, events.Done(run=self.id)])
         await self._ledger.write(items, durable=True, usage=summary.tokens, context=0, state=self._ledger.rest)

@@ -8,43 +8,41 @@ that is not safe, and at the end of the run; results that nothing waits for go o
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import compaction, records, turn
-from zotd.core.ports import Model, ModelRequest, Tool, ToolContext, ToolOutcome
+from zotd.core.ports import ToolContext, ToolOutcome
 from zotd.core.reply import Assembler
 from zotd.core.retry import TRIES, Failure, ModelError
+from zotd.exthost.guards import Note, Verdict
+from zotd.sessions.asking import Asked, Asking
 from zotd.sessions.calls import NOT_STARTED, Calls, failure
+from zotd.sessions.hooks import noted
 from zotd.sessions.ledger import Ledger, Shown
-from zotd.sessions.summary import Summary, summarise
+from zotd.sessions.plan import Plan
+from zotd.sessions.summary import Summary, compaction_records, summarise
 from zotd.wire import events
-from zotd.wire.api import Partial, RunInfo, ToolUse
+from zotd.wire.api import RunInfo
 from zotd.wire.content import Block, Text, Tokens, ToolCall, visible
 
 log = logging.getLogger(__name__)
 
-Report = Callable[[], Sequence[turn.Action]]
-"""What a task of the run found, told to the turn by the coroutine that owns it."""
-
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run works with; fixed when it starts."""
+class Launch:
+    """These calls may run: the guards, if there are any, have nothing against it."""
 
-    model: Model
-    settings: records.Settings
-    tools: Mapping[str, Tool]
-    system: str
-    compact_at: float
-    """Part of the context window from which on the transcript is summarised first."""
-    tool_context: Callable[[str, Callable[[str], None]], ToolContext]
-    """From a call's id and where its progress goes."""
-    notes: Sequence[str] = ()
-    """What could not be used and the user should know; shown when the run starts."""
+    calls: Sequence[str]
+
+
+Action = turn.Action | Launch
+
+Report = Callable[[], Sequence[Action]]
+"""What a task of the run found, told to the turn by the coroutine that owns it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +71,8 @@ class Driver:
             compact_from=compaction.tokens_limit(plan.model.context_window, plan.compact_at),
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
-        self._calls = Calls(tools=plan.tools, context=self._call_context, ended=self._call_ended)
-        self._specs = tuple(tool.spec for tool in plan.tools.values())
+        self._calls = Calls(context=self._call_context, ended=self._call_ended, judged=self._call_judged)
+        self._asking = Asking(plan, ledger, noted=self._note)
         self._started = rfc3339()
         self._input: records.Input | None = None
         self._accepted: Callable[[], None] | None = None
@@ -84,8 +82,6 @@ class Driver:
         self._usage: Tokens | None = None
         self._context: int | None = None
         self._request: asyncio.Task[None] | None = None
-        self._assembler: Assembler | None = None
-        """The reply that is arriving; None outside of a request."""
         self._stop: str | None = None
         self._state = "running"
         self._tell(turn.Begin())  # now, so that an abort that comes before `run` is the second thing the turn hears
@@ -112,14 +108,11 @@ class Driver:
 
     def info(self) -> RunInfo:
         """The run as a snapshot shows it."""
-        reply = self._assembler
-        calls = reply.open_calls() if reply else []
-        uses = [ToolUse(call.id, call.name, "".join(call.args)) for call in calls]
-        return RunInfo(self.id, self._turn.step, self._started, Partial(reply.text() if reply else "", uses))
+        return RunInfo(self.id, self._turn.step, self._started, self._asking.partial())
 
     # --- carrying out -----------------------------------------------------------------------------------------
 
-    async def _carry_out(self, action: turn.Action, tasks: asyncio.TaskGroup) -> None:
+    async def _carry_out(self, action: Action, tasks: asyncio.TaskGroup) -> None:
         match action:
             case turn.Send():
                 self._pending.append(self._attempt(action))
@@ -136,11 +129,8 @@ class Driver:
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
             case turn.Cancel():
                 self._cancel_request()
-            case turn.Start(keys):
-                started = self._calls.started(self.id, keys)
-                self._pending += [Shown(record) for record in started]
-                await self._flush(durable=bool(started))
-                self._calls.start(keys, tasks)
+            case turn.Start(keys) | Launch(keys):
+                await self._start_calls(keys, tasks, judged=isinstance(action, Launch))
             case turn.CancelCalls(keys):
                 self._calls.cut(keys)
             case turn.Skip(key):
@@ -150,6 +140,19 @@ class Driver:
                 self._state = self._ledger.rest
                 await self._flush(durable=True)
                 self._stop = action.stop
+
+    async def _start_calls(self, keys: Sequence[str], tasks: asyncio.TaskGroup, *, judged: bool) -> None:
+        """Start these calls, or ask the guards about them first."""
+        hooks = self._plan.hooks
+        if hooks is not None and not judged and hooks.concerns("tool_call"):
+            await self._flush()  # people see what the model wants while the guards think about it
+            keys = self._calls.judge(keys, hooks, tasks)
+        if not keys:
+            return
+        started = self._calls.started(self.id, keys)
+        self._pending += [Shown(record) for record in started]
+        await self._flush(durable=bool(started))
+        self._calls.start(keys, tasks)
 
     async def _flush(self, *, durable: bool = False) -> None:
         """Commit what is pending, in one transaction, and wait until it is shown."""
@@ -216,45 +219,42 @@ class Driver:
         )
 
     async def _stream(self, send: turn.Send) -> None:
-        """Read the reply; shows what arrives, reports the end of it."""
-        settings = self._plan.settings
-        request = ModelRequest(
-            system=self._plan.system,
-            messages=self._ledger.transcript.messages,
-            tools=self._specs,
-            reasoning=settings.reasoning,
-        )
-        assembler = Assembler(self._ledger.label, partial(ids.new, "c"))
+        """Read the reply, and report the end of it."""
+        provider = self._plan.settings.provider
         try:
-            async for parts in self._plan.model.stream(request):
-                if self._assembler is None:
-                    self._assembler = assembler
-                    self._tell(turn.Opened(send.attempt))
-                    await self._record_answer(send)
-                self._ledger.live(assembler.feed(parts))
+            asked = await self._asking.ask(send.step, send.number, partial(self._opened, send))
         except ModelError as error:
             self._reports.put_nowait(partial(self._failed, send.attempt, error))
         except Exception:  # a fault of ours or of a vendor's library must end this run only
             log.exception("the model request of %s failed", self.id)
-            sentence = f"the request to {settings.provider} failed inside zot; the log says more"
+            sentence = f"the request to {provider} failed inside zot; the log says more"
             self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.REFUSED, sentence)))
         else:
-            self._reports.put_nowait(partial(self._replied, send))
+            self._reports.put_nowait(partial(self._replied, send, asked))
 
-    async def _record_answer(self, send: turn.Send) -> None:
+    async def _opened(self, send: turn.Send) -> None:
         """`assistant_start` comes with the provider's 200 and needs a commit of its own; it is not worth a sync."""
+        self._tell(turn.Opened(send.attempt))
         record = self._attempt_record(send, answered=True)
         await self._ledger.write([Shown(record, [events.AssistantStart()])], durable=False)
 
-    def _replied(self, send: turn.Send) -> Sequence[turn.Action]:
-        reply, self._assembler = self._assembler, None
+    def _note(self, notes: Sequence[Note]) -> None:
+        """Have it recorded what guards did."""
+        self._reports.put_nowait(partial(self._noted, notes))
+
+    def _noted(self, notes: Sequence[Note]) -> Sequence[Action]:
+        self._pending += noted(notes)
+        return ()
+
+    def _replied(self, send: turn.Send, asked: Asked) -> Sequence[Action]:
+        reply = self._asking.take()
         if self._turn.awaited != send.attempt:
             return ()
         if reply is None:
             sentence = f"{self._plan.settings.provider} sent an empty stream; send the prompt again"
             return self._failed(send.attempt, ModelError(Failure.CUT, sentence))
         if reply.stop == "refusal":
-            self._assembler = reply
+            self._asking.put_back(reply)
             sentence = f"{self._plan.settings.model} declined to answer; say it differently or use another model"
             return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
         content = reply.message()
@@ -262,11 +262,11 @@ class Driver:
         self._record_usage(reply)
         stop = "tool_use" if calls else (reply.stop or "end_turn")
         shown: list[events.Event] = [events.ToolCallEvent(call.id, call.name, call.args) for call in calls]
-        self._record_reply(content, stop, [*shown, events.TurnEnd(stop)])
-        expected = self._calls.expect(calls, reply.broken_calls())
+        self._record_reply(content, stop, [*shown, events.TurnEnd(stop)], asked.seen)
+        expected = self._calls.expect(calls, reply.broken_calls(), asked.toolbox.tools)
         return self._turn.receive(turn.Replied(send.attempt, expected, self._context or 0))
 
-    def _failed(self, attempt: int, error: ModelError) -> Sequence[turn.Action]:
+    def _failed(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
             self._keep_partial("error")
         return self._turn.receive(turn.Failed(attempt, error, random.random()))  # noqa: S311  (spreads retries)
@@ -278,12 +278,13 @@ class Driver:
 
     def _keep_partial(self, stop: str) -> None:
         """What came of a reply that was cut: its text stays; calls that nobody has seen complete do not."""
-        reply, self._assembler = self._assembler, None
+        reply = self._asking.take()
         if reply is None:
             return
         self._record_usage(reply)
         text = reply.text()
-        self._record_reply([Text(text)] if text else [], stop, [])
+        # What the guards have not let through yet stays hidden: the transcript keeps it.
+        self._record_reply([Text(text)] if text else [], stop, [], "" if self._asking.holds_text else None)
 
     async def _wait(self, attempt: int, delay_s: float) -> None:
         await asyncio.sleep(delay_s)
@@ -292,15 +293,17 @@ class Driver:
     # --- compaction -------------------------------------------------------------------------------------------
 
     async def _compact(self, attempt: int) -> None:
+        hooks, messages = self._plan.hooks, self._ledger.transcript.messages
         try:
-            summary = await summarise(self._plan.model, self._ledger.transcript.messages)
+            with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
+                summary = await summarise(self._plan.model, messages)
         except ModelError as error:
             sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
             self._tell(turn.Compacted(attempt, sentence))
         else:
             self._reports.put_nowait(partial(self._compacted, attempt, summary))
 
-    def _compacted(self, attempt: int, summary: Summary) -> Sequence[turn.Action]:
+    def _compacted(self, attempt: int, summary: Summary) -> Sequence[Action]:
         if self._turn.awaited == attempt:
             self._pending += compaction_records(self.id, self._plan.settings, summary)
             self._usage = (self._usage or Tokens()) + (summary.tokens or Tokens())
@@ -317,7 +320,14 @@ class Driver:
     def _call_ended(self, key: str, outcome: ToolOutcome) -> None:
         self._reports.put_nowait(partial(self._finished, key, outcome))
 
-    def _finished(self, key: str, outcome: ToolOutcome) -> Sequence[turn.Action]:
+    def _call_judged(self, key: str, verdict: Verdict[dict[str, object]]) -> None:
+        self._reports.put_nowait(partial(self._decided, key, verdict))
+
+    def _decided(self, key: str, verdict: Verdict[dict[str, object]]) -> Sequence[Action]:
+        self._pending += noted(verdict.notes)
+        return [Launch([key])] if self._calls.decide(key, verdict) else ()
+
+    def _finished(self, key: str, outcome: ToolOutcome) -> Sequence[Action]:
         self._record_result(key, outcome)
         return self._turn.receive(turn.Finished(key))
 
@@ -341,10 +351,13 @@ class Driver:
             )
         self._pending.append(Shown(record, shown))
 
-    def _record_reply(self, content: list[Block], stop: str, after: Sequence[events.Event]) -> None:
+    def _record_reply(
+        self, content: list[Block], stop: str, after: Sequence[events.Event], seen: str | None = None
+    ) -> None:
+        """`seen`: what people are shown instead of the text; None: the text itself."""
         record = records.Reply(time=rfc3339(), run=self.id, step=self._turn.step, content=content, stop=stop)
-        seen = visible(content)
-        shown: list[events.Event] = [events.AssistantMessage(seen, record.time)] if seen else []
+        blocks = visible(content) if seen is None else _rewritten(visible(content), seen)
+        shown: list[events.Event] = [events.AssistantMessage(blocks, record.time)] if blocks else []
         self._pending.append(Shown(record, [*shown, *after]))
 
     def _record_end(self, end: turn.End) -> None:
@@ -363,23 +376,13 @@ class Driver:
             self._pending.append(Shown(note, shown))
 
 
+def _rewritten(content: list[Block], text: str) -> list[Block]:
+    """The content with this text instead of its own."""
+    return [*([Text(text)] if text else []), *(block for block in content if not isinstance(block, Text))]
+
+
 def usage_row(run: str, step: int, settings: records.Settings, tokens: Tokens | None) -> records.UsageRow:
     """The record of what one model call took."""
     return records.UsageRow(
         time=rfc3339(), run=run, step=step, provider=settings.provider, model=settings.model, tokens=tokens
     )
-
-
-def compaction_records(run: str, settings: records.Settings, summary: Summary) -> list[Shown]:
-    """A summary as records: what it took, and the record that moves what the model sees."""
-    row = records.UsageRow(
-        time=rfc3339(),
-        run=run,
-        step=0,
-        provider=settings.provider,
-        model=settings.model,
-        tokens=summary.tokens,
-        purpose="compaction",
-    )
-    record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept)
-    return [Shown(row), Shown(record, [events.CompactDone(summary.text)])]

@@ -62,6 +62,8 @@ class Ledger:
         """Why the journal could not write; what is in memory is ahead of the disk then, until `reset`."""
         self._addressed = addressed
         self._subscribers: dict[Subscriber, None] = {}
+        self.observer: Callable[[Sequence[events.Event]], None] | None = None
+        """Told of committed events, as they are before a carrier's changes; returns at once and never raises."""
         self._shown_seq = row.seq
         self._numbers: list[int] = []
         """Of each message in the transcript: the number of the record that holds its content."""
@@ -182,6 +184,8 @@ class Ledger:
             else:
                 if accepted is not None:
                     accepted()
+                if self.observer is not None:
+                    self.observer([event for item in items for event in item.shows])
                 self._show(shown, data, last)
             if done.done():  # whoever waited was cancelled; what was written is written
                 return
@@ -252,5 +256,7 @@ def _plain(event: events.Event) -> events.Event:
             return msgspec.structs.replace(event, name=None, extension=None, time=None)
         case events.Done():
             return msgspec.structs.replace(event, run=None)
+        case events.GuardNote(extension=extension, text=text):
+            return events.ExtNotify(extension, "warn", text)
         case _:
             return event

@@ -14,12 +14,15 @@ from zotd.core import records
 from zotd.core.ports import Journal, Row
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
+from zotd.sessions.commands import Commands
 from zotd.sessions.environment import Environment, split
+from zotd.sessions.hosting import Hosting
 from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.models import Models
-from zotd.sessions.planner import Planner, chosen
+from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
+from zotd.sessions.toolbox import check as check_tools
 from zotd.store.journal import Journal as StoredJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
@@ -60,10 +63,22 @@ class Manager:
     """Owns the sessions."""
 
     def __init__(
-        self, *, journal: StoredJournal | None, models: Models, planner: Planner, spawn: Spawn, terms: Terms
+        self,
+        *,
+        journal: StoredJournal | None,
+        models: Models,
+        planner: Planner,
+        hosting: Hosting,
+        spawn: Spawn,
+        terms: Terms,
     ) -> None:
         """`journal`: None when every session is ephemeral. `spawn` starts a named task that outlives its caller."""
         self.models = models
+        self.hosting = hosting
+        """The extensions of all sessions."""
+        self.commands = Commands(self.hosting, spawn)
+        """Slash commands."""
+        hosting.tell = self._tell
         self._journal = journal
         self._planner = planner
         self._spawn = spawn
@@ -151,6 +166,7 @@ class Manager:
         except BaseException:
             self._forget(session)
             raise
+        self.hosting.join(session)
         self._tell(_added(session))
         self._stay(session)
         await self._remember(settings)
@@ -198,7 +214,7 @@ class Manager:
             self._tell(_removed(session))
 
     async def stop(self) -> None:
-        """Abort every run and wait for them to end, at most `STOP_S`."""
+        """Abort every run and wait for them to end, at most `STOP_S`; then end every extension, in at most 3.3 s."""
         for session in self.loaded:
             session.abort(for_good=True)
         try:
@@ -209,6 +225,7 @@ class Manager:
             pass  # what is left is cancelled with its task; the journal repairs it at the next start
         for timer in self._unloads.values():
             timer.cancel()
+        await self.hosting.stop()
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -233,7 +250,7 @@ class Manager:
             own_key=environment.api_key is not None,
         )
         self.models.check(settings, environment)
-        chosen(settings)
+        check_tools(settings)
         return settings
 
     def _open(self, row: Row, journal: Journal, environment: Environment, *, ephemeral: bool) -> Session:
@@ -273,6 +290,7 @@ class Manager:
             self._forget(session)
 
     def _forget(self, session: Session) -> None:
+        self.hosting.leave(session)
         self._unloads.pop(session.id, None)
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]

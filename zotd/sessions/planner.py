@@ -2,23 +2,23 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from zotd.clock import rfc3339
 from zotd.core import prompts, records
-from zotd.core.ports import Tool, ToolContext
+from zotd.core.ports import ToolContext
 from zotd.sessions import workspace
-from zotd.sessions.driver import Plan
 from zotd.sessions.environment import Environment
+from zotd.sessions.hosting import Hosting
 from zotd.sessions.models import Models
+from zotd.sessions.plan import Plan
 from zotd.sessions.session import Session
+from zotd.sessions.toolbox import Toolbox, choose, unknown
 from zotd.sessions.workspace import Places, Surroundings
-from zotd.tools import TOOLS
 from zotd.tools.skill import find_skills
-from zotd.wire.errors import Code, CommandError
 
 READ_S = 5.0
 """Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
@@ -36,50 +36,60 @@ class Desk:
     """The user's home directory."""
     compact_at: float
     """Part of the context window from which on a transcript is summarised first."""
+    stream_guarded: bool = False
+    """Text is shown while it arrives, also when a guard may rewrite it afterwards."""
 
 
 class Planner:
     """`sessions.session.Planner` for real."""
 
-    def __init__(self, models: Models, desk: Desk) -> None:
+    def __init__(self, models: Models, hosting: Hosting, desk: Desk) -> None:
         self._models = models
+        self._hosting = hosting
         self._desk = desk
 
     def check(self, settings: records.Settings, environment: Environment) -> None:
         """Raise CommandError when a run could not start for want of a key."""
         self._models.check(settings, environment)
 
-    async def plan(self, session: Session) -> Plan:
+    async def plan(self, session: Session, first: records.Input | None) -> Plan:
         """What the session's next run works with."""
         row = session.ledger.row
-        places = self._places(row.cwd, session.environment)
+        extensions = self._hosting.join(session)
+        if extensions is not None:
+            await extensions.ready()
+        toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
+        places = self._places(row.cwd, session.environment, extensions.skills() if extensions else ())
         surroundings, skills = await _read(places)
-        tools = chosen(row.settings)
+        tools = toolbox()
         parts = prompts.Parts(
             cwd=row.cwd,
             date=rfc3339()[:10],
             base=row.settings.system_prompt if row.settings.system_prompt is not None else surroundings.system,
             appended=row.settings.append_system_prompt,
             context_files=surroundings.context_files,
-            skills=skills if "skill" in tools else (),
+            skills=skills if "skill" in tools.tools else (),
         )
         return Plan(
             model=await self._models.open(row.settings, session.environment),
             settings=row.settings,
-            tools=tools,
+            toolbox=toolbox,
             system=prompts.compose(parts),
             compact_at=self._desk.compact_at,
             tool_context=partial(self._context, session, tuple(places.skill_dirs())),
-            notes=surroundings.notes,
+            notes=[*surroundings.notes, *_missing(row.settings, tools)],
+            hooks=extensions.hooks(streams=self._desk.stream_guarded) if extensions else None,
+            opening=first.opening if first else None,
         )
 
-    def _places(self, cwd: str, environment: Environment) -> Places:
+    def _places(self, cwd: str, environment: Environment, skills: Sequence[str]) -> Places:
         return Places(
             home=self._desk.home,
             user=self._desk.user,
             builtin_skills=BUILTIN_SKILLS,
             cwd=Path(cwd),
             trusted=environment.trusts_workspace,
+            extension_skills=tuple(skills),
         )
 
     def _context(
@@ -97,21 +107,11 @@ class Planner:
         )
 
 
-def chosen(settings: records.Settings) -> dict[str, Tool]:
-    """The tools that a session with these settings may use, by name.
-
-    Raises:
-        CommandError: a tool is named that does not exist.
-    """
-    every: Mapping[str, Tool] = {tool.spec.name: tool for tool in TOOLS}
-    if settings.no_tools:
-        return {}
-    if settings.tools is None:
-        return dict(every)
-    for name in settings.tools:
-        if name not in every:
-            raise CommandError(Code.BAD_REQUEST, f'unknown tool "{name}"; there are {", ".join(every)}')
-    return {name: every[name] for name in settings.tools}
+def _missing(settings: records.Settings, toolbox: Toolbox) -> list[str]:
+    """A sentence about tools that are asked for and that nobody has."""
+    names = unknown(settings, toolbox)
+    there = ", ".join(toolbox.tools) or "none"
+    return [f"nobody has the tool {', '.join(names)}; the tools here are: {there}"] if names else []
 
 
 async def _read(places: Places) -> tuple[Surroundings, list[prompts.SkillLine]]:

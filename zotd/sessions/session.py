@@ -19,10 +19,12 @@ from zotd.core import records
 from zotd.core.ports import Row, StorageError
 from zotd.sessions import inputs
 from zotd.sessions.compacting import Compacting
-from zotd.sessions.driver import Driver, Plan, Start
+from zotd.sessions.driver import Driver, Start
 from zotd.sessions.environment import Environment
+from zotd.sessions.extensions import Extensions
 from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
+from zotd.sessions.plan import Plan
 from zotd.sessions.queue import Job, Queue, Request
 from zotd.wire import events
 from zotd.wire.api import PromptImage, RunInfo, SessionInfo, Started
@@ -43,8 +45,8 @@ class Planner(Protocol):
         """Raise CommandError when no run could start, such as for want of a key. Quick."""
         ...
 
-    async def plan(self, session: "Session") -> Plan:
-        """What the next run works with."""
+    async def plan(self, session: "Session", first: records.Input | None) -> Plan:
+        """What the next run works with; `first` is its input, None for a compaction."""
         ...
 
 
@@ -79,6 +81,8 @@ class Session:
         self._stored_queue = stored_queue
         self.queue = Queue()
         """What waits; change it through the session."""
+        self.extensions: Extensions | None = None
+        """What it has of extensions, while somebody needs the session; see `sessions.hosting`."""
         self._current: Driver | Compacting | None = None
         self._working = False
         self._abort_next = False
@@ -169,6 +173,7 @@ class Session:
         when_busy: str,
         accepted: Callable[[Started], None],
         request: Request | None = None,
+        opening: records.Opening | None = None,
     ) -> None:
         """Take an input; `accepted` is called when it is safe on disk, before any event that it causes.
 
@@ -191,7 +196,10 @@ class Session:
             sender=sender,
             request_id=request.id if request else None,
             digest=request.digest if request else None,
+            opening=opening,
         )
+        if self.extensions is not None:
+            self.extensions.prompted(message, queued=waits, images=len(images))
         job = Job(accepted, record)
         if waits and self._stored_queue:
             await self._enqueue(job, record)
@@ -252,6 +260,8 @@ class Session:
         await self.ledger.write(
             [Shown(records.Clear(time=rfc3339()))], durable=True, context=0, usage=Tokens(), accepted=accepted
         )
+        if self.extensions is not None:
+            self.extensions.board.clear_notes()
 
     # --- working ----------------------------------------------------------------------------------------------
 
@@ -313,7 +323,7 @@ class Session:
 
     async def _run(self, job: Job) -> str:
         try:
-            plan = await self._planner.plan(self)
+            plan = await self._planner.plan(self, job.input)
             if job.input is None:
                 return await self._run_compaction(job, plan)
             return await self._run_input(job, job.input, plan)
@@ -353,9 +363,7 @@ class Session:
         return await driver.run(Start(first, new=True, accepted=lambda: job.answer(answer)))
 
     async def _run_compaction(self, job: Job, plan: Plan) -> str:
-        compacting = Compacting(
-            job.run, self.ledger, model=plan.model, settings=plan.settings, instructions=job.instructions
-        )
+        compacting = Compacting(job.run, self.ledger, plan, instructions=job.instructions)
         self._take(compacting)
         job.answer(Started(started=True, run=job.run))
         return await compacting.run()

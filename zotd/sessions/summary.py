@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zotd.core import compaction
+from zotd.clock import rfc3339
+from zotd.core import compaction, records
 from zotd.core.ports import Model, ModelRequest
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
+from zotd.sessions.ledger import Shown
+from zotd.wire import events
 from zotd.wire.content import Message, Tokens
 
 
@@ -47,3 +50,18 @@ async def summarise(model: Model, messages: Sequence[Message], instructions: str
 
 def _no_calls() -> str:
     return "ignored"  # no tools are offered; a call that comes all the same is not run
+
+
+def compaction_records(run: str, settings: records.Settings, summary: Summary) -> list[Shown]:
+    """A summary as records: what it took, and the record that moves what the model sees."""
+    row = records.UsageRow(
+        time=rfc3339(),
+        run=run,
+        step=0,
+        provider=settings.provider,
+        model=settings.model,
+        tokens=summary.tokens,
+        purpose="compaction",
+    )
+    record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept)
+    return [Shown(row), Shown(record, [events.CompactDone(summary.text)])]

@@ -31,6 +31,8 @@ class Places:
     cwd: Path
     trusted: bool
     """The workspace's own skills count."""
+    extension_skills: Sequence[str] = ()
+    """What extensions bring along."""
     uid: int = field(default_factory=os.getuid)
     """Whose files count, beside root's."""
 
@@ -39,7 +41,7 @@ class Places:
         names = (".zot/skills", ".claude/skills", ".agents/skills")
         project = [self.cwd / name for name in names] if self.trusted else []
         user = [self.home / "skills", self.user / ".claude/skills", self.user / ".agents/skills"]
-        return [str(path) for path in (*project, *user, self.builtin_skills)]
+        return [str(path) for path in (*project, *user, *self.extension_skills, self.builtin_skills)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,10 +221,26 @@ class Models(Frozen, frozen=True):
 
 
 class RunCommand(Mutation, frozen=True, kw_only=True):
-    """A slash command."""
+    """A slash command; `name` with or without the slash."""
 
     name: str
     args: str = ""
+
+
+class CommandResult(Frozen, frozen=True):
+    """What a slash command did."""
+
+    action: str
+    """`prompt` (an input was accepted), `display` and `insert` (there is a text), `open_panel` or `noop`."""
+    extension: str | None = None
+    """Whose command it was; absent: built in."""
+    text: str | None = None
+    """To be shown, or to be put into the editor; those who are attached get it as an event, too."""
+    input: str | None = None
+    run: str | None = None
+    position: int | None = None
+    """As in the answer to `prompt`."""
+    started: bool | None = None
 
 
 # --- sessions -------------------------------------------------------------------------------------------------
@@ -680,7 +696,7 @@ COMMANDS: tuple[Command, ...] = (
         ("compact", Compact, Started, "summarises the transcript"),
         ("queue.withdraw", QueueWithdraw, None, "takes back an input that waits"),
         ("queue.move", QueueMove, None, "moves an input in the queue"),
-        ("run_command", RunCommand, None, "runs a slash command"),
+        ("run_command", RunCommand, CommandResult, "runs a slash command"),
         ("clear", Mutation, None, "starts the transcript anew"),
         ("set_model", SetModel, ModelName, "switches the model"),
         ("set_reasoning", SetReasoning, None, "sets how much the model thinks"),

@@ -362,6 +362,9 @@ LIVE = (
 )
 """Events of a session that carry no `seq`."""
 
+STDIO_LIVE = (ExtNotify, ExtDisplay, ExtClearNotes)
+"""What an extension shows that exists on stdio, too."""
+
 AnyEvent = (
     UserMessage
     | TurnStart

@@ -213,6 +213,8 @@ class ChannelMessage(Inbound, tag="channel_message", frozen=True):
     text: str = ""
     images: tuple[object, ...] = ()
     metadata: dict[str, object] | None = None
+    id: str | None = None
+    """The extension wants to know when the message is safe: answered by `channel_accepted`."""
 
 
 class ChannelState(Inbound, tag="channel_state", frozen=True):
@@ -411,6 +413,12 @@ class ChannelSend(Outbound, tag="channel_send", frozen=True):
     metadata: dict[str, object] | None = None
 
 
+class ChannelAccepted(Outbound, tag="channel_accepted", frozen=True):
+    """Answer to a `channel_message` with an `id`: it is on disk, or was refused; the platform may forget it."""
+
+    id: str
+
+
 class Shutdown(Outbound, tag="shutdown", frozen=True):
     """Leave now."""
 
@@ -427,6 +435,7 @@ ToExtension = (
     | PanelResize
     | PanelClosed
     | ChannelSend
+    | ChannelAccepted
     | Shutdown
 )
 

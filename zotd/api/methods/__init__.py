@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from zotd.api.dispatch import Handler
-from zotd.api.methods import daemon, sessions, turns
+from zotd.api.methods import daemon, extensions, sessions, turns
 
 # Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
 # a table; a test compares the two.
@@ -19,6 +19,10 @@ HANDLERS: Mapping[str, Handler] = cast(
         "prompt": turns.prompt,
         "abort": turns.abort,
         "compact": turns.compact,
+        "run_command": turns.run_command,
+        "panel.key": extensions.panel_key,
+        "panel.resize": extensions.panel_resize,
+        "panel.close": extensions.panel_close,
         "clear": turns.clear,
         "get_state": turns.get_state,
         "get_messages": turns.get_messages,

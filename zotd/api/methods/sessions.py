@@ -16,8 +16,8 @@ from zotd.core import markdown
 from zotd.core.records import Settings
 from zotd.sessions.environment import Environment
 from zotd.sessions.manager import check_mode, check_steps
-from zotd.sessions.planner import chosen
 from zotd.sessions.session import Session
+from zotd.sessions.toolbox import check as check_tools
 from zotd.wire import api, events
 from zotd.wire.content import Message, ToolResult
 from zotd.wire.errors import Code, CommandError
@@ -80,6 +80,7 @@ async def attach(call: Call, params: api.Attach) -> None:
     connection = connection_of(call)
     if params.env is not None and call.door.role >= api.Role.SUBMIT:  # a reader does not choose what tools run in
         session.environment = call.manager.environment(params.env, session.environment.api_key)
+    call.manager.hosting.join(session)
     # Registering and the snapshot's figures belong to one step of the loop: no await in between.
     follower = connection.follow(session)
     answer = _snapshot(call, session, follower.last_seq)
@@ -179,7 +180,7 @@ def _settings(
     own_key = environment.api_key is not None or settings.own_key
     settings = msgspec.structs.replace(settings, own_key=own_key, **changes)
     models.check(settings, environment)
-    chosen(settings)
+    check_tools(settings)
     return settings, environment
 
 
@@ -192,10 +193,15 @@ async def _configure(call: Call, session: Session, settings: Settings, name: str
         reasoning=settings.reasoning,
         mode=settings.mode,
     )
+    old = session.ledger.row.settings
     await session.configure(settings, name, accepted=lambda: call.respond(call.manager.info(session)), changes=changes)
+    if (old.extensions, old.no_ext) != (settings.extensions, settings.no_ext):
+        call.manager.hosting.leave(session)
+        call.manager.hosting.join(session)
 
 
 def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
+    board = session.extensions.board if session.extensions else None
     return api.Attached(
         mode="snapshot",
         session=call.manager.info(session),
@@ -204,9 +210,9 @@ def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
         usage=session.ledger.row.usage,
         queue=session.queue.items(),
         approvals=[],
-        panels=[],
-        status=[],
-        notes=[],
+        panels=board.panels if board else [],
+        status=board.segments if board else [],
+        notes=board.notes if board else [],
         run=session.run_info(),
         messages=[],
         has_more=False,

@@ -3,9 +3,10 @@
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import check_reasoning, loaded, session_of, switched, wait_for_room
+from zotd.api.methods.shared import check_reasoning, connection_of, loaded, session_of, switched, wait_for_room
 from zotd.api.repeats import digest
 from zotd.core.records import Settings
+from zotd.sessions.commands import Asker
 from zotd.sessions.queue import Request
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -53,6 +54,18 @@ async def compact(call: Call, params: api.Compact) -> None:
         call.respond(api.Started(started=True) if call.door.stdio else started)
 
     await session.compact(params.instructions, accepted=accepted)
+
+
+async def run_command(call: Call, params: api.RunCommand) -> None:
+    """Run a slash command, built in or of an extension."""
+    session = await loaded(call, params.session)
+    connection = connection_of(call)
+
+    def insert(text: str) -> None:
+        connection.write(encode(events.ExtInsert(text, session=session.id)) + b"\n")
+
+    asker = Asker(call.door.sender, call.respond, connection.id, insert)
+    await call.manager.commands.run(session, params.name, params.args, asker)
 
 
 async def clear(call: Call, params: api.Mutation) -> None:

@@ -15,6 +15,7 @@ from ..values import Message
 from ..work import Job
 from .conversation import Conversation
 from .files import ContractError, import_file
+from .receipts import Receipts
 from .reload import Reloader
 
 CONTRACT = ("connect", "recv", "send")
@@ -25,6 +26,7 @@ class Channels:
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
+        self._receipts = Receipts(peer)
         self._current: Conversation | None = None
         self._sending: deque[Job] = deque()
         self._stop: Callable[[], object] = lambda: None
@@ -40,7 +42,7 @@ class Channels:
                 f"{path.name} does not define {', '.join(missing)}: a channel has connect, recv and send"
             )
         about = description(module) or description(functions["connect"])
-        return Conversation(path.stem, about, functions, self._peer.pipe)
+        return Conversation(path.stem, about, functions, pipe=self._peer.pipe, receipts=self._receipts)
 
     def adopt(self, name: str, module: Conversation) -> None:
         """Connect it; the earlier version, if there is one, stops receiving first."""

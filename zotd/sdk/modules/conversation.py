@@ -18,6 +18,7 @@ from ..pipe import Frame, HostPipe, log_error
 from ..shapes import Function
 from ..values import Image, Message
 from .files import ContractError
+from .receipts import Receipts
 
 FIRST_DELAY_S, MAX_DELAY_S = 1.0, 60.0
 SEND_TRIES = 5
@@ -27,12 +28,15 @@ SEND_TRIES = 5
 class Conversation:
     """Runs on the event loop; `send` may be awaited as soon as `run` has been started there."""
 
-    def __init__(self, name: str, description: str, functions: Mapping[str, Function], pipe: HostPipe) -> None:
+    def __init__(
+        self, name: str, description: str, functions: Mapping[str, Function], *, pipe: HostPipe, receipts: Receipts
+    ) -> None:
         """`functions`: `connect`, `recv` and `send`."""
         self.description = description
         self._name = name
         self._functions = functions
         self._pipe = pipe
+        self._receipts = receipts
         self._state: tuple[str, str] = ("", "")
         self._connected: asyncio.Event | None = None
 
@@ -59,8 +63,9 @@ class Conversation:
         await _call(self._functions["send"], message)
 
     async def _receive(self) -> None:
+        # recv() is called again only when the host has this message: a channel that keeps its place then loses none.
         message = await _call(self._functions["recv"])
-        self._pipe.send(_frame_of(message, self._name))
+        await self._receipts.hand_over(_frame_of(message, self._name))
 
     async def _until_it_works(self, step: Callable[[], Awaitable[object]]) -> None:
         for delay in _delays():

@@ -36,6 +36,8 @@ class Builtin(Generic[A]):
     become outcomes; any other exception is a bug and passes.
     """
 
+    extension = None
+
     def __init__(
         self,
         arguments: type[A],

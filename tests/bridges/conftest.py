@@ -1,0 +1,77 @@
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from zotd.exthost.mcp import servers
+from zotd.testing.ext_driver import ExtensionDriver
+
+HERE = Path(__file__).parent
+
+
+def program(name, *args):
+    """The entry of one of our servers in an `mcp.json`."""
+    return {"command": sys.executable, "args": [str(HERE / f"{name}.py"), *args]}
+
+
+@pytest.fixture
+def processes():
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def launch(processes, tmp_path):
+    """Starts the bridge to a server `srv` (an entry of an `mcp.json`) as the host does; nothing is said yet.
+
+    `content` is what becomes of the file before the bridge reads it.
+    """
+
+    def launch(entry, *, content=None, **env):
+        file, project = tmp_path / "mcp.json", tmp_path / "project"
+        project.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"mcpServers": {"srv": entry}}))
+        [manifest], _ = servers(file, directory=project)
+        file.write_text(content or file.read_text())
+        return processes.enter_context(ExtensionDriver(manifest.argv, cwd=project, env=env))
+
+    return launch
+
+
+@pytest.fixture
+def start(launch):
+    """The same, and shakes hands; the tools by name."""
+
+    def start(entry, **env):
+        driver = launch(entry, **env)
+        driver.tools = {frame["name"]: frame for frame in driver.greet()}
+        return driver
+
+    return start
+
+
+@pytest.fixture
+def sample(start):
+    def sample(cwd=None, env=None, **variables):
+        return start({**program("sample_server"), "cwd": cwd, "env": env}, **variables)
+
+    return sample
+
+
+@pytest.fixture
+def odd(start):
+    return lambda behaviour: start(program("odd_server", behaviour))
+
+
+@pytest.fixture
+def lost(launch):
+    """Starts a bridge that ends by itself; its exit code and the last line of its log."""
+
+    def lost(entry, **env):
+        driver = launch(entry, **env)
+        driver.rest()
+        return driver.end(), driver.log().splitlines()[-1]
+
+    return lost

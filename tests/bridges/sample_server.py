@@ -1,0 +1,105 @@
+"""A real MCP server for the tests, with the package `mcp`; over stdio, or HTTP with a port as its argument."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Audio, Context, Image
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents, ToolAnnotations
+
+PNG = b"\x89PNG\r\n\x1a\n rest"
+
+server = MCPServer("sample")
+cancelled = anyio.Event()
+
+
+@server.tool(description="Says it back.", annotations=ToolAnnotations(read_only_hint=True))
+def echo(text: str) -> str:
+    return text
+
+
+@server.tool(annotations=ToolAnnotations(idempotent_hint=True, destructive_hint=True), structured_output=True)
+def weather(city: str) -> dict[str, int]:
+    return {city: 16}
+
+
+@server.tool(structured_output=False)
+def everything() -> list[object]:
+    return [
+        "some text",
+        Image(data=PNG, format="png"),
+        Image(data=b"<svg/>", format="svg+xml"),
+        Audio(data=b"RIFF", format="wav"),
+        EmbeddedResource(resource=TextResourceContents(uri="memo://1", text="the memo")),
+        EmbeddedResource(resource=BlobResourceContents(uri="memo://2", mime_type="image/png", blob="AAAA")),
+        EmbeddedResource(resource=BlobResourceContents(uri="memo://3", blob="AAAA")),
+        ResourceLink(uri="memo://4", name="four", description="the fourth"),
+    ]
+
+
+@server.tool()
+def large() -> str:
+    return "x" * (5 * 1024 * 1024)
+
+
+@server.tool()
+def fail() -> str:
+    raise ToolError("this failed")
+
+
+@server.tool()
+def environment() -> dict[str, str]:
+    return {**os.environ, "cwd": str(Path.cwd())}
+
+
+@server.tool()
+async def steps(ctx: Context) -> str:
+    await ctx.report_progress(1, 2, "halfway")
+    await ctx.report_progress(2, 2)
+    return "done"
+
+
+@server.tool()
+async def endless(ctx: Context) -> str:
+    """Never ends; `was_cancelled` waits until it was cancelled."""
+    try:
+        await ctx.report_progress(0)
+        await anyio.sleep_forever()
+    finally:
+        cancelled.set()
+
+
+@server.tool()
+async def was_cancelled() -> str:
+    await cancelled.wait()
+    return "yes"
+
+
+@server.tool()
+def crash() -> str:
+    sys.stderr.write("a word before the end\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+@server.tool()
+async def replace(ctx: Context) -> str:
+    """Takes `fail` away, and offers `later`."""
+    server.remove_tool("fail")
+    server.add_tool(lambda: "here", name="later", description="New.")
+    await ctx.session.send_tool_list_changed()
+    return "done"
+
+
+def main():
+    if len(sys.argv) > 1:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run()
+
+
+if __name__ == "__main__":
+    main()

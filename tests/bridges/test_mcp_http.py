@@ -1,0 +1,157 @@
+"""Servers that are reached over HTTP."""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.bridges.conftest import HERE
+from zotd.testing.ext_driver import text_of
+
+LOST = "the MCP server was lost during the call, and nobody knows whether the call had an effect"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """MCP over HTTP by hand: each request is answered with one JSON body; `answers` says otherwise for a method."""
+
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append(self.headers)
+        method = message["method"]
+        if method in self.server.answers:
+            status, body = self.server.answers[method]
+            return self._answer(status, body)
+        if "id" not in message:
+            return self._answer(202, None)
+        result = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "by hand", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "hi", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "hi"}]},
+        }[method]
+        return self._answer(200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    def do_GET(self):
+        self._answer(405, None)
+
+    do_DELETE = do_GET  # noqa: N815  (the name in the standard library)
+
+    def _answer(self, status, body):
+        data = b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Mcp-Session-Id", "s1")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format, *args):  # noqa: A002  (the name in the standard library)
+        pass
+
+
+@pytest.fixture
+def by_hand():
+    """A server by hand; `url` is where, `seen` the headers of all requests."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.answers, server.seen = {}, []
+    server.url = f"http://127.0.0.1:{server.server_port}/mcp"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@contextmanager
+def real():
+    """The sample server over HTTP: its process, and where it is."""
+    with subprocess.Popen(
+        [sys.executable, HERE / "sample_server.py", "0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            url = next(found[1] for line in process.stderr if (found := re.search(r"running on (http://\S+)", line)))
+            drain = threading.Thread(target=process.stderr.read)
+            drain.start()
+            yield process, f"{url}/mcp"
+        finally:
+            process.kill()
+            drain.join()
+
+
+def test_a_real_server_offers_its_tools_tells_progress_and_is_cancelled(start):
+    with real() as (_, url):
+        driver = start({"url": url})
+        call = driver.request("tool_call", name="srv__steps", args={})
+        assert driver.expect("tool_progress", id=call)["text"] == "1/2 halfway"
+        assert text_of(driver.expect("tool_result", id=call)) == "done"
+        call = driver.request("tool_call", name="srv__endless", args={})
+        driver.expect("tool_progress", id=call)
+        driver.send("tool_cancel", id=call)
+        assert text_of(driver.call_tool("srv__was_cancelled")) == "yes"
+        driver.call_tool("srv__replace")
+        assert driver.expect("register_tool")["name"] == "srv__later"
+        assert driver.shut_down() == 0
+
+
+def test_a_server_that_dies_in_a_call_fails_it_and_ends_the_bridge(start):
+    with real() as (process, url):
+        driver = start({"url": url})
+        call = driver.request("tool_call", name="srv__endless", args={})
+        driver.expect("tool_progress", id=call)
+        process.kill()
+        assert text_of(driver.expect("tool_result", id=call)) == LOST
+        assert driver.end() == 1
+        assert driver.log().splitlines()[-1] == "the MCP server srv has cut the connection"
+
+
+def test_headers_go_to_the_server_with_their_variables(start, by_hand):
+    driver = start({"url": by_hand.url, "headers": {"Authorization": "Bearer ${TOKEN}"}}, TOKEN="t0p-secret")
+    assert text_of(driver.call_tool("srv__hi")) == "hi"
+    assert {headers["Authorization"] for headers in by_hand.seen} == {"Bearer t0p-secret"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(404, None), (400, {"jsonrpc": "2.0", "error": {"code": -32000, "message": "No session"}})]
+)
+def test_a_session_that_is_over_ends_the_bridge_so_that_a_new_one_begins(start, by_hand, status, body):
+    driver = start({"url": by_hand.url})
+    by_hand.answers["tools/call"] = status, body
+    assert driver.call_tool("srv__hi")["is_error"]
+    assert driver.end() == 1
+    assert driver.log().splitlines()[-1] == "the MCP server srv has ended the session; it was probably restarted"
+
+
+def test_an_error_about_one_call_ends_nothing(start, by_hand):
+    driver = start({"url": by_hand.url})
+    by_hand.answers["tools/call"] = 400, {"jsonrpc": "2.0", "id": 0, "error": {"code": -32602, "message": "no such"}}
+    assert text_of(driver.call_tool("srv__hi")) == "no such"
+    by_hand.answers["tools/call"] = 503, None
+    assert driver.call_tool("srv__hi")["is_error"]
+    assert "the server answers HTTP 503" in driver.log()
+    del by_hand.answers["tools/call"]
+    assert text_of(driver.call_tool("srv__hi")) == "hi"
+
+
+def test_a_missing_token_is_told(lost, by_hand):
+    by_hand.answers["initialize"] = 401, None
+    assert lost({"url": by_hand.url}) == (
+        1,
+        "the MCP server srv answers that we are not authorized (HTTP 401); its `headers` need a valid token",
+    )
+
+
+def test_no_secret_is_in_the_log(lost, by_hand):
+    by_hand.answers["initialize"] = 302, None
+    url = by_hand.url + "?key=${TOKEN}"
+    code, line = lost({"url": url}, TOKEN="t0p-secret")
+    assert code == 1
+    assert "t0p-secret" not in line

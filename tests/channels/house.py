@@ -1,0 +1,103 @@
+"""Sessions with channels: the part of a daemon that channels need, in a loop or as a program that can be killed.
+
+python house.py FOLDER MODEL_URL TELEGRAM_URL      prints a line when it serves
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import zotd
+from zotd.channels.channels import Channels
+from zotd.channels.programs import Programs
+from zotd.channels.state import Store
+from zotd.config import Channels as Settings
+from zotd.config import Config, Provider, Telegram
+from zotd.embed.assembly import assemble
+from zotd.exthost.host import Host
+from zotd.store.journal import Journal
+from zotd.tasks import contained
+from zotd.testing.telegram_server import TOKEN
+
+ENV = {
+    "PATH": os.environ["PATH"],
+    "PYTHONPATH": str(Path(zotd.__file__).parent.parent),
+    "ANTHROPIC_API_KEY": "sk-scripted-key",
+    "TELEGRAM_BOT_TOKEN": TOKEN,
+}
+
+
+class House:
+    """A running one."""
+
+    def __init__(self, home, manager, host, channels, journal):
+        self.home = home
+        self.manager = manager
+        self.host = host
+        self.channels = channels
+        self.journal = journal
+
+    async def inputs(self):
+        """The texts of all prompts that were ever accepted."""
+        rows, _ = await self.journal.list()
+        found = [record for row in rows for record in await self.journal.records(row.id, 1)]
+        return [record.content[-1].text for record in found if type(record).__name__ == "Input"]
+
+
+@asynccontextmanager
+async def serving(folder, model_url, telegram_url=None, **settings):
+    """A house in this loop until the end of the block; a second one in the same folder goes on where it ended."""
+    home = folder / "home"
+    home.mkdir(mode=0o700, exist_ok=True)
+    telegram = Telegram(enabled=telegram_url is not None, base_url=telegram_url or "http://127.0.0.1:1")
+    config = Config(
+        provider="anthropic",
+        providers={"anthropic": Provider(base_url=model_url)},
+        channels=Settings(telegram=telegram),
+        **settings,
+    )
+    running = set()
+
+    def spawn(name, work):
+        task = contained(tasks, name, work)
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+    journal = await Journal.open(home / "zot.db")
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            parts = assemble(home=home, env=ENV, config=config, journal=journal, spawn=spawn, addressed=True)
+            programs = Programs(home, config.channels.telegram)
+            channels = Channels(
+                store=Store(home / "channels.json"),
+                manager=parts.manager,
+                send=lambda name, frame: host.send(name, frame),
+                spawn=spawn,
+                cwd=home / "channels",
+            )
+            host = Host(discover=programs.discover, surroundings=programs.surroundings(ENV), listener=channels)
+            try:
+                await channels.recover()
+                await host.start()
+                yield House(home, parts.manager, host, channels, journal)
+            finally:
+                await parts.manager.stop()
+                await host.stop()
+                for task in list(running):
+                    task.cancel()
+                await parts.close()
+    finally:
+        await journal.close()
+
+
+async def main():
+    folder, model_url, telegram_url = sys.argv[1:]
+    async with serving(Path(folder), model_url, telegram_url):
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

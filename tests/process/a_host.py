@@ -1,0 +1,56 @@
+"""A host of children that can be killed: `python a_host.py HOME KIND COMMAND...`; prints what they print.
+
+KIND `service` claims what each command starts, `tool` only notes the command.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from zotd.process import Strays, spawn, start_service
+from zotd.tasks import contained
+
+
+class Echo:
+    """A service's listener."""
+
+    def output(self, data: bytes) -> None:
+        os.write(1, data)
+
+    def errors(self, data: bytes) -> None:
+        os.write(2, data)
+
+    def closed(self, pipe: str) -> None:
+        """Many do."""
+
+    def stalled(self, reason: str) -> None:
+        """Nothing is written."""
+
+    def exited(self, code: int) -> None:
+        os.write(1, f"exit {code}\n".encode())
+
+
+async def main(home: str, kind: str, *commands: str) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        strays = Strays(Path(home), lambda name, work: void(contained(tasks, name, work)))
+        for command in commands:
+            argv = ["sh", "-c", command]
+            if kind == "service":
+                start_service(argv, cwd="/", env=os.environ, listener=Echo(), claim=strays.claim("a test"))
+            else:
+                child = spawn(argv, cwd="/", env=os.environ, on_output=Echo().output, ledger=strays.ledger)
+                tasks.create_task(tell(child.wait()))
+        await asyncio.Event().wait()
+
+
+async def tell(code) -> None:
+    Echo().exited(await code)
+
+
+def void(_: object) -> None:
+    """Somebody else owns it."""
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""Who runs, and who a pid is; the same from /proc and from psutil."""
+
+import os
+import subprocess
+
+import pytest
+
+from zotd.process.census import KERNEL, MARK, Identity, Portable, census, identify, is_alive, world
+
+
+@pytest.fixture(params=[KERNEL, Portable()], ids=["this system", "portable"])
+def kernel(request):
+    return request.param
+
+
+@pytest.fixture
+def child():
+    """A process with a mark, in a group of its own, whose name is made to confuse."""
+    process = subprocess.Popen(
+        ["sh", "-c", "printf ') Z 1 (' > /proc/$$/comm; echo ready; read line"],
+        env={"PATH": os.environ["PATH"], MARK: "0123456789abcdef", "OTHER": "x"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.communicate()
+
+
+def test_a_process_is_found_with_its_group_and_mark(kernel, child):
+    (found,) = [process for process in census(kernel) if process.identity.pid == child.pid]
+    assert (found.group, found.mark) == (child.pid, "0123456789abcdef")
+    assert found.identity == identify(child.pid, kernel)
+
+
+def test_we_are_not_in_the_census(kernel):
+    assert os.getpid() not in [process.identity.pid for process in census(kernel)]
+
+
+def test_who_has_ended_is_not_alive_although_its_pid_is_taken(kernel, child):
+    identity = identify(child.pid, kernel)
+    assert is_alive(identity, kernel)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert identify(child.pid, kernel) == identity  # a zombie
+    assert not is_alive(identity, kernel)
+    assert child.pid not in [process.identity.pid for process in census(kernel)]
+    child.communicate()
+    assert identify(child.pid, kernel) is None
+    assert kernel.mark(child.pid) == ""
+
+
+def test_another_process_with_the_same_pid_is_another(kernel):
+    me = identify(os.getpid(), kernel)
+    assert is_alive(me, kernel)
+    assert not is_alive(Identity(me.pid, me.started - 1), kernel)
+
+
+def test_a_process_without_a_mark_has_none(kernel):
+    assert kernel.mark(1) == ""
+
+
+def test_the_world_is_named_without_a_separator_of_files():
+    assert "/" not in world()
+    assert world() == world()

@@ -1,0 +1,288 @@
+"""Nothing outlives its owner for long: neither what an extension leaves, nor what a killed host leaves."""
+
+import asyncio
+import errno
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.process.conftest import AWAY, ENV, STUBBORN, Told, claimed, entries, opened, sweep
+from zotd.process import start_service
+from zotd.process.census import MARK, identify, world
+from zotd.process.ledger import FORGET_S
+
+# --- of a service that ends -----------------------------------------------------------------------------------
+
+
+async def test_what_has_left_the_group_ends_with_its_service(tmp_path, told, lives, ended):
+    async with opened(tmp_path) as strays:
+        service = claimed(strays, f"{STUBBORN}; read line", told)
+        pid = await told.pid()
+        assert lives(pid)
+        service.end_input()
+        await told.exit()
+        await ended(pid)
+    assert entries(tmp_path) == []
+
+
+async def test_a_stray_is_asked_before_it_is_killed(tmp_path, told, lives, ended):
+    stray = (
+        AWAY % f'exec 2>/dev/null; trap "echo bye > {tmp_path}/bye; exit" TERM; echo $$; while :; do sleep 0.01; done'
+    )
+    async with opened(tmp_path) as strays:
+        service = claimed(strays, f"{stray}; read line", told)
+        pid = await told.pid()
+        assert lives(pid)
+        service.end_input()
+        await ended(pid)
+    assert (tmp_path / "bye").read_text() == "bye\n"
+
+
+async def test_what_a_killed_service_leaves_is_killed_as_it_was(tmp_path, told, lives, ended):
+    stray = (
+        AWAY % f'exec 2>/dev/null; trap "echo bye > {tmp_path}/bye; exit" TERM; echo $$; while :; do sleep 0.01; done'
+    )
+    async with opened(tmp_path) as strays:
+        service = claimed(strays, f"{stray}; read line", told)
+        pid = await told.pid()
+        assert lives(pid)
+        service.kill()
+        await ended(pid)
+    assert not (tmp_path / "bye").exists()
+
+
+async def test_services_that_end_together_take_their_strays_along_and_nobody_elses(tmp_path, lives, ended):
+    listeners = [Told() for _ in range(6)]
+    async with opened(tmp_path) as strays:
+        services = [claimed(strays, f"{STUBBORN}; read line", told) for told in listeners]
+        pids = [await told.pid() for told in listeners]
+        assert all(map(lives, pids))
+        for service in services[1:]:
+            service.end_input()
+        for pid in pids[1:]:
+            await ended(pid)
+        assert lives(pids[0])
+        services[0].end_input()
+        await ended(pids[0])
+
+
+async def test_a_helper_that_drops_the_mark_stays(tmp_path, told, lives):
+    helper = STUBBORN.replace("setsid", f"env -u {MARK} setsid")
+    async with opened(tmp_path) as strays:
+        service = claimed(strays, f"{helper}; read line", told)
+        pid = await told.pid()
+        service.end_input()
+        await told.exit()
+    assert lives(pid)
+
+
+async def test_a_service_that_ends_late_is_left_to_the_next_host(tmp_path, told):
+    async with opened(tmp_path) as strays:
+        service = claimed(strays, "read line", told)
+        await strays.close()
+        service.end_input()
+        assert await told.exit() == 1  # as `read` tells the end of its input
+    assert len(entries(tmp_path)) == 1
+
+
+async def test_where_the_ledger_cannot_be_written_services_run_all_the_same(tmp_path, told, lives, ended, caplog):
+    (tmp_path / "run").write_text("a file")
+    async with opened(tmp_path) as strays:
+        strays.ledger.open()
+        service = claimed(strays, f"{STUBBORN}; read line", told)
+        pid = await told.pid()
+        assert lives(pid)
+        service.end_input()
+        await ended(pid)
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    assert "not noted" in caplog.text
+
+
+# --- of a host that was killed --------------------------------------------------------------------------------
+
+
+async def test_all_that_a_killed_host_left_ends_when_the_next_one_starts(tmp_path, host, lives, ended):
+    """Ten that ignore everything, fork twice and leave."""
+    killed = host("service", *[f"trap '' TERM; {STUBBORN}; sleep 1000; sleep 1000"] * 10)
+    pids = killed.pids(10)
+    killed.kill()
+    assert all(map(lives, pids))
+    await sweep(tmp_path)  # bounded by 5 s
+    for pid in pids:
+        await ended(pid)
+    assert list((tmp_path / "run" / "children").iterdir()) == []
+
+
+async def test_the_kernel_ends_a_service_at_once_with_its_host(host, lives, ended):
+    stubborn = host("service", "trap '' TERM; echo $$; sleep 1000; sleep 1000")
+    (pid,) = stubborn.pids(1)
+    assert lives(pid)
+    stubborn.kill()
+    await ended(pid)
+
+
+async def test_without_a_leash_the_next_host_ends_the_whole_group(tmp_path, host, lives, ended):
+    empty = {"PATH": str(tmp_path)}  # no setpriv
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    killed = host("service", "trap '' TERM; PATH=/usr/bin:/bin; sleep 1000 & echo $$; echo $!; wait; wait", env=empty)
+    pids = killed.pids(2)
+    killed.kill()
+    assert all(map(lives, pids))
+    await sweep(tmp_path)
+    for pid in pids:
+        await ended(pid)
+
+
+async def test_a_command_that_ran_ends_and_what_an_earlier_one_left_in_the_background_stays(
+    tmp_path, host, lives, ended
+):
+    killed = host("tool", "sleep 1000 & echo $!; sleep 1000; sleep 1000", "sleep 1000 >/dev/null & echo left; echo $!")
+    said = killed.words(4)
+    assert "exit 0" in said
+    left = int(said[said.index("left") + 1])
+    (running,) = {int(word) for word in said if word.isdigit()} - {left}
+    killed.kill()
+    assert lives(running)
+    assert lives(left)
+    await sweep(tmp_path)
+    await ended(running)
+    assert lives(left)
+    assert entries(tmp_path) == []
+
+
+async def test_children_of_a_host_that_lives_are_not_touched(tmp_path, host, lives):
+    alive = host("service", f"{STUBBORN}; sleep 1000")
+    (pid,) = alive.pids(1)
+    await sweep(tmp_path)
+    assert lives(pid)
+    assert len(entries(tmp_path)) == 1
+    alive.kill()
+    await sweep(tmp_path)
+    assert not lives(pid)
+
+
+async def test_children_of_another_home_are_not_touched(tmp_path, host, lives):
+    killed = host("service", f"{STUBBORN}; sleep 1000", home=tmp_path / "one")
+    (pid,) = killed.pids(1)
+    killed.kill()
+    await sweep(tmp_path / "two")
+    assert lives(pid)
+
+
+# --- what the ledger says -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dead_host(tmp_path) -> Path:
+    """The directory of a host that has ended; 1 is some other process now."""
+    directory = tmp_path / "run" / "children" / f"{world()}.1.12345"
+    directory.mkdir(parents=True)
+    return directory
+
+
+@pytest.fixture
+async def bystander(told):
+    """The pid of a process that nobody may touch, and that leads a group."""
+    service = start_service(["sleep", "1000"], cwd="/", env=ENV, listener=told)
+    yield service.pid
+    service.kill()
+    await told.exit()
+
+
+async def test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed(tmp_path, dead_host, bystander, lives):
+    note = {"pid": bystander, "started": 12345, "what": "extension weather"}
+    (dead_host / "0123456789abcdef").write_bytes(msgspec.json.encode(note))
+    await sweep(tmp_path)
+    assert lives(bystander)
+    assert not dead_host.exists()
+
+
+async def test_the_very_process_that_was_noted_is_killed(tmp_path, dead_host, bystander, ended):
+    child = identify(bystander)
+    note = {"pid": child.pid, "started": child.started, "what": "extension weather"}
+    (dead_host / "0123456789abcdef").write_bytes(msgspec.json.encode(note))
+    await sweep(tmp_path)
+    await ended(bystander)
+
+
+async def test_a_child_whose_host_died_before_it_was_noted_is_known_by_its_mark(tmp_path, dead_host, told, ended):
+    (dead_host / "0123456789abcdef").write_bytes(b"")
+    marked = {**ENV, MARK: "0123456789abcdef"}
+    service = start_service(["sleep", "1000"], cwd="/", env=marked, listener=told)
+    await sweep(tmp_path)
+    await ended(service.pid)
+    assert await told.exit() == -signal.SIGTERM
+
+
+async def test_what_is_noted_on_another_machine_or_boot_is_left_alone_until_it_is_old(tmp_path):
+    directory = tmp_path / "run" / "children" / "another-boot.1.12345"
+    directory.mkdir(parents=True)
+    entry = directory / "0123456789abcdef"
+    entry.write_bytes(b"")
+    (directory.parent / "a file").write_text("of somebody else")
+    await sweep(tmp_path)
+    assert entry.exists()
+    long_ago = directory.stat().st_mtime - FORGET_S - 60
+    os.utime(directory, (long_ago, long_ago))
+    await sweep(tmp_path)
+    assert not directory.exists()
+
+
+async def test_the_ledger_is_private_and_tells_what_runs(tmp_path, told):
+    async with opened(tmp_path) as strays:
+        service = claimed(strays, "read line", told)
+        (entry,) = entries(tmp_path)
+        note = msgspec.json.decode(entry.read_bytes())
+        assert (note["pid"], note["what"]) == (service.pid, "a test")
+        assert [path.stat().st_mode & 0o777 for path in (entry, *entry.parents[:3])] == [0o600, 0o700, 0o700, 0o700]
+        service.end_input()
+        await told.exit()
+    assert list((tmp_path / "run" / "children").iterdir()) == []
+
+
+# --- the leash ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "number"),
+    [(None, 0o700, errno.ENOENT), ("#!/bin/sh\n", 0o600, errno.EACCES), ("echo no shebang\n", 0o700, errno.ENOEXEC)],
+    ids=["missing", "not executable", "no program"],
+)
+async def test_what_cannot_start_says_why_although_it_is_claimed(tmp_path, told, content, mode, number):
+    program = tmp_path / "program"
+    if content is not None:
+        program.write_text(content)
+        program.chmod(mode)
+    async with opened(tmp_path) as strays:
+        with pytest.raises(OSError) as raised:
+            start_service([str(program)], cwd="/", env=ENV, listener=told, claim=strays.claim("a test"))
+    assert raised.value.errno == number
+    assert raised.value.filename == str(program)
+    assert entries(tmp_path) == []
+
+
+async def test_a_claimed_service_is_the_program_itself(tmp_path, told):
+    async with opened(tmp_path) as strays:
+        argv = [sys.executable, "-I", "-S", "-c", "import os, sys; print(os.getpid(), sys.argv[1:])", "--", "-x"]
+        service = start_service(argv, cwd="/", env=ENV, listener=told, claim=strays.claim("a test"))
+        assert await told.exit() == 0
+    assert told.out == f"{service.pid} ['--', '-x']\n".encode()
+    assert told.err == b""
+
+
+async def test_many_marks_are_read_while_others_are_killed(tmp_path, lives, ended):
+    """A stray that forks on until it is killed leaves nothing either."""
+    spreading = AWAY % 'trap "" TERM; while :; do sleep 1000 & sleep 0.01; done & echo $!'
+    told = Told()
+    async with opened(tmp_path) as strays:
+        service = claimed(strays, f"{spreading}; read line", told)
+        pid = await told.pid()
+        assert lives(pid)
+        service.kill()
+        async with asyncio.timeout(5):
+            await ended(pid)
+    assert entries(tmp_path) == []

@@ -1,0 +1,105 @@
+"""Orphans come to us, are freed when they end, and nobody is robbed of a child."""
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.process.conftest import AWAY, ENV, STUBBORN, Told, claimed, opened
+from zotd.process import orphans_adopted, spawn
+from zotd.process.exit import reap_orphans, watch_exit
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a shell command, and gives what it printed."""
+
+    async def go(command: str) -> str:
+        told = Told()
+        assert await spawn(["sh", "-c", command], cwd=str(tmp_path), env=ENV, on_output=told.output).wait() == 0
+        return told.out.decode().strip()
+
+    return go
+
+
+def started(command: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sh", "-c", command], env=ENV, stdout=subprocess.PIPE)
+
+
+def is_freed(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+async def freed(pid: int) -> None:
+    """Wait until nobody has this pid."""
+    while not is_freed(pid):  # noqa: ASYNC110  (nothing tells that init, or we, have waited for a process)
+        await asyncio.sleep(0)
+
+
+def zombie(pid: int) -> None:
+    """Wait until a child of ours is one."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+async def test_what_a_command_leaves_becomes_our_child_and_is_freed_when_it_ends(run):
+    with orphans_adopted():
+        pid = int(await run(AWAY % "echo $$; exec sleep 1000 >&2"))
+        assert psutil.Process(pid).ppid() == os.getpid()
+        os.kill(pid, 9)
+        await freed(pid)
+
+
+async def test_outside_the_block_orphans_are_not_ours(run, lives):
+    with orphans_adopted():
+        pass
+    pid = int(await run(AWAY % "echo $$; exec sleep 1000 >&2"))
+    assert psutil.Process(pid).ppid() != os.getpid()
+    assert lives(pid)
+
+
+async def test_a_child_that_somebody_else_waits_for_is_left_to_them():
+    with orphans_adopted(), started("exit 7") as child:
+        zombie(child.pid)
+        reap_orphans()
+        assert child.wait() == 7
+
+
+async def test_an_orphan_behind_a_child_that_is_watched_is_freed_after_it():
+    with orphans_adopted():
+        exited = asyncio.Event()
+        with started(f"{AWAY % 'echo $$; exec >&-; exec sleep 0.05'}; exit 7") as child:
+            orphan = int(child.stdout.read())
+            watch = watch_exit(child.pid, exited.set)
+            child.returncode = 0  # disowned, as `spawn` does it
+        zombie(child.pid)
+        zombie(orphan)
+        reap_orphans()
+        assert not is_freed(child.pid)
+        assert not is_freed(orphan)
+        async with asyncio.timeout(5):
+            await exited.wait()
+        assert watch.reap() == 7
+        assert is_freed(orphan)
+
+
+async def test_exit_codes_are_what_they_were():
+    with orphans_adopted():
+        children = [
+            spawn(["sh", "-c", f"{AWAY % 'true'}; exit {code}"], cwd="/", env=ENV, on_output=lambda _: None)
+            for code in range(20)
+        ]
+        assert [await child.wait() for child in children] == list(range(20))
+
+
+async def test_strays_of_a_service_are_ended_and_freed(tmp_path, told):
+    with orphans_adopted():
+        async with opened(tmp_path) as strays:
+            service = claimed(strays, f"{STUBBORN}; read line", told)
+            pid = await told.pid()
+            assert psutil.Process(pid).ppid() == os.getpid()
+            service.end_input()
+            await told.exit()
+        await freed(pid)

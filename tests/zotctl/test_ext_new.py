@@ -1,0 +1,135 @@
+"""`zotctl ext new`: what it makes works, in every language, at once."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.examples.conftest import tsx  # noqa: F401  (a fixture)
+from zotctl.ext.new import PREPARATIONS, SKELETONS, SkeletonError, new
+from zotd.testing.ext_driver import ExtensionDriver, text_of
+
+BIN = Path(sys.executable).parent
+
+GO_BUILD_S = 180
+"""The first build on a machine compiles Go's library: 10 s on two idle cores."""
+
+LANGUAGES = [
+    pytest.param(lang, marks=pytest.mark.timeout(GO_BUILD_S + 20)) if lang == "go" else lang for lang in PREPARATIONS
+]
+
+
+@pytest.fixture
+def tools_of(request, shell):
+    """Puts on the path what a language needs beside the machine's own programs."""
+
+    def tools_of(lang, directory):
+        programs = [str(BIN)]
+        if lang == "ts":
+            programs.append(str(request.getfixturevalue("tsx")))
+        if lang == "go":
+            cache = str(request.config.cache.mkdir("go-build"))
+            env = {**os.environ, "GOCACHE": cache, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOPROXY": "off"}
+            for arguments in (["vet"], ["build"]):
+                subprocess.run([BIN / "go", *arguments], cwd=directory, env=env, check=True, timeout=GO_BUILD_S)
+        shell.env["PATH"] = os.pathsep.join([*programs, os.environ["PATH"]])
+
+    return tools_of
+
+
+def argv(directory, manifest):
+    program = manifest["exec"]
+    return [directory / program if "/" in program else program, *manifest.get("args", [])]
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_what_is_made_keeps_to_the_protocol_and_works(shell, tools_of, lang):
+    code, out, err = shell.zotctl("ext", "new", "my.weather", "--lang", lang)
+    assert (code, err) == (0, "")
+    directory = shell.cwd / "my.weather"
+    tools_of(lang, directory)
+
+    code, out, err = shell.zotctl("ext", "validate", "my.weather", "--call", "--json")
+    report = json.loads(out)
+    assert [one for one in report["findings"] if one["verdict"] == "broken"] == []
+    assert (code, report["stderr"], err) == (0, "", "")
+
+    manifest = json.loads((directory / "extension.json").read_text())
+    with ExtensionDriver(argv(directory, manifest), cwd=directory, env=shell.env) as driver:
+        driver.greet()
+        assert text_of(driver.call_tool("my_weather", who='Ada "A" \u2028')) == 'Hello, Ada "A" \u2028!'
+        assert driver.call_tool("my_weather")["is_error"] is True
+        assert driver.run_command("my.weather")["prompt"] == "Greet me with the tool my_weather."
+        assert driver.run_command("my.weather", 'Ada "A"')["prompt"] == 'Greet Ada "A" with the tool my_weather.'
+        assert driver.shut_down() == 0
+        assert driver.log() == ""
+
+
+def test_an_extension_in_python_needs_no_zot_in_its_interpreter(tmp_path):
+    new("weather", "py", tmp_path)
+    bare = [sys.executable, "-E", "-S", "main.py"]  # no site-packages, no PYTHONPATH
+    with ExtensionDriver(bare, cwd=tmp_path / "weather") as driver:
+        driver.greet()
+        assert text_of(driver.call_tool("weather", who="Ada")) == "Hello, Ada!"
+
+
+def test_its_files_are_told_and_so_are_the_next_steps(shell):
+    code, out, _ = shell.zot("ext", "new", "weather", "--lang", "sh", "--dir", "made for me")
+    directory = shell.cwd / "made for me" / "weather"
+    assert code == 0
+    assert out.startswith("made made for me/weather with README.md, extension.json, main.sh\n")
+    assert "\n  zotctl ext validate 'made for me/weather'\n" in out
+    assert "\n  zot -e 'made for me/weather'\n" in out
+    assert f"\n  ln -s '{directory}' {shell.env['ZOT_HOME']}/extensions/\n" in out
+    assert "\n  zotctl ext reload weather\n" in out
+    assert os.access(directory / "main.sh", os.X_OK)
+
+
+def test_the_files_that_were_made_are_given_in_order(tmp_path):
+    files = new("weather", "js", tmp_path / "far" / "away")
+    assert [path.name for path in files] == ["README.md", "extension.json", "main.mjs"]
+    assert all("{{" not in path.read_text() for path in files)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "../up", ".hidden", "a/b", "x" * 65, "tools", "channels"])
+def test_a_name_that_no_extension_may_have_is_refused(tmp_path, name):
+    with pytest.raises(SkeletonError, match="cannot be the name of an extension"):
+        new(name, "py", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", ["directory", "file", "dangling link"])
+def test_nothing_that_exists_is_written_over(shell, there):
+    path = shell.cwd / "weather"
+    if there == "directory":
+        path.mkdir()
+    elif there == "file":
+        path.write_text("mine")
+    else:
+        path.symlink_to("nowhere")
+
+    code, out, err = shell.zotctl("ext", "new", "weather", "--lang", "py")
+
+    assert (code, out) == (1, "")
+    assert err == "zotctl: weather is there already; choose another name, or remove it\n"
+    assert not path.is_dir() or list(path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(shell):
+    (shell.cwd / "file").write_text("mine")
+    code, _, err = shell.zotctl("ext", "new", "weather", "--lang", "py", "--dir", "file")
+    assert (code, err) == (1, "zotctl: file/weather cannot be written: not a directory\n")
+
+
+def test_an_unknown_language_is_bad_usage(shell):
+    code, _, err = shell.zotctl("ext", "new", "weather", "--lang", "cobol")
+    assert code == 2
+    assert "cobol" in err
+    assert list(shell.cwd.iterdir()) == []
+
+
+def test_there_is_a_skeleton_for_each_language_and_no_other():
+    assert {path.name for path in SKELETONS.iterdir()} == set(PREPARATIONS)

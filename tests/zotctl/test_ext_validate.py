@@ -1,0 +1,370 @@
+"""`zotctl ext validate`: what keeps to the protocol passes, and each fault is told under the rule that it breaks."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import zotd
+from zotd.exthost.host import Limits
+from zotd.exthost.manifest import FILE
+from zotd.exthost.validation import RULES, Calling, Verdict, validate
+from zotd.testing.misbehaviours import MISBEHAVIOURS, PROGRAM
+
+ROOT = Path(zotd.__file__).parent.parent
+EXAMPLES = ROOT / "examples" / "extensions"
+ENV = {
+    **os.environ,
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    "PYTHONPATH": str(ROOT),
+}
+IMPATIENT = Limits(tool_s=0.5, command_s=0.5, intercept_s=0.3)
+
+CAUGHT = {
+    "no such program": {"start": "could not be started: /nowhere/at/all: no such file"},
+    "registers first": {"hello": "began with `register_tool` instead of `hello`"},
+    "nameless": {"hello": "said hello without a name"},
+    "exits": {"hello": "exited with code 3: ModuleNotFoundError: No module named 'weather'"},
+    "another name": {"name": 'calls itself "impostor"'},
+    "leaves": {"stays": "when it was ready, it exited with code 0"},
+    "closes stdout": {"stays": "closed its stdout without exiting"},
+    "noise": {"stdout": "wrote a line that is no frame"},
+    "bad frames": {"frames": 'unknown frame type "teleport"', "stdout": "wrote a line that is no frame"},
+    "bad tools": {"tools": 'the tool "two words" is refused', "frames": "bad frame `register_tool`"},
+    "answers nothing": {"calls": "did not answer within 0.5 s"},
+    "dies in a call": {"calls": "exited with code 5: out of luck"},
+    "answers garbage": {"calls": 'shown as [unknown block type "hologram"'},
+    "answers twice": {"answers": "to nothing that it was asked, or to something answered before"},
+    "deaf guard": {"guards": "asked about `tool_call`: it did not answer within 0.3 s", "calls": "did not answer"},
+    "guard that dies": {"guards": "exited with code 9", "calls": "exited with code 9"},
+    "stubborn": {"shutdown": "was still there 2 s after `shutdown`", "end of input": "was still there 2 s after"},
+}
+"""Misbehaviours of `zotd.testing`, the rules that each breaks, and what is said about it."""
+
+
+class Extensions:
+    def __init__(self, path):
+        self.path = path
+
+    def install(self, name, argv, **fields):
+        directory = self.path / name
+        directory.mkdir()
+        manifest = {"name": name, "exec": argv[0], "args": argv[1:], **fields}
+        (directory / FILE).write_text(json.dumps(manifest))
+        return directory
+
+    def polite(self, source):
+        """A polite extension `odd` that can be given a fault: `receive` gets each frame, with the program of fakes."""
+        head = f"import sys; sys.path.insert(0, {str(Path(PROGRAM).parent)!r}); sys.argv[1:] = ['odd']\n"
+        directory = self.install("odd", [sys.executable, "-I", "-S", "main.py"])
+        (directory / "main.py").write_text(head + "from hostile import *\n" + dedent(source))
+        return directory
+
+
+@pytest.fixture
+def extensions(tmp_path):
+    return Extensions(tmp_path)
+
+
+async def check(directory, calling=None):
+    return await validate(directory, env=ENV, cwd=str(directory), calling=calling, limits=IMPATIENT)
+
+
+def broken(report):
+    return {one.rule: one.sentence for one in report.findings if one.verdict is Verdict.BROKEN}
+
+
+def verdicts(report):
+    return {one.rule: one.verdict for one in report.findings}
+
+
+@pytest.mark.parametrize("name", ["hello", "hello-py", "clock", "weather", "guard", "todo"])
+async def test_the_examples_keep_every_rule(tmp_path, name):
+    directory = tmp_path / name
+    shutil.copytree(EXAMPLES / name, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    before = sorted(path.name for path in directory.rglob("*"))
+
+    report = await check(directory)
+
+    assert broken(report) == {}
+    assert report.is_ok
+    assert [one.rule for one in report.findings] == list(RULES)
+    after = sorted(path.name for path in directory.rglob("*") if path.name != "__pycache__" and path.suffix != ".pyc")
+    assert after == before
+
+
+@pytest.mark.parametrize("id_", CAUGHT)
+async def test_a_fault_is_told_under_the_rule_that_it_breaks(extensions, id_):
+    bad = next(bad for bad in MISBEHAVIOURS if bad.id == id_)
+
+    report = await check(extensions.install(bad.name, list(bad.argv)), Calling())
+
+    found = broken(report)
+    assert not report.is_ok
+    assert found.keys() == CAUGHT[id_].keys()
+    assert [rule for rule, told in CAUGHT[id_].items() if told not in found[rule]] == []
+
+
+async def test_what_was_not_reached_is_not_checked(extensions):
+    bad = next(bad for bad in MISBEHAVIOURS if bad.id == "exits")
+    report = await check(extensions.install(bad.name, list(bad.argv)))
+    found = verdicts(report)
+    assert found["start"] == "kept"
+    assert found["shutdown"] == found["children"] == "unchecked"
+    assert report.stderr.endswith("ModuleNotFoundError: No module named 'weather'\n")
+
+
+async def test_an_extension_that_dies_of_what_it_does_not_know_is_told_so(extensions):
+    directory = extensions.polite("""
+        greet()
+        for frame in frames():
+            {"tool_call": answer, "command_invoked": answer, "event": id}[frame["type"]](frame)
+    """)
+    found = broken(await check(directory))
+    assert found.keys() == {"unknown"}
+    assert "KeyError: 'of_a_newer_zot'" in found["unknown"]
+
+
+async def test_an_extension_that_leaves_at_what_it_does_not_know_is_told_so(extensions):
+    directory = extensions.polite("""
+        greet()
+        next((frame for frame in frames() if frame["type"] == "of_a_newer_zot"), None)
+    """)
+    assert broken(await check(directory)) == {"unknown": "it exited with code 0"}
+
+
+async def test_an_extension_that_splits_at_more_than_line_feeds_is_told_so(extensions):
+    directory = extensions.polite("""
+        greet()
+        for line in sys.stdin:
+            for part in line.splitlines():
+                if json.loads(part)["type"] == "shutdown":
+                    sys.exit()
+    """)
+    found = broken(await check(directory))
+    assert found.keys() == {"unicode"}
+    assert "JSONDecodeError" in found["unicode"]
+
+
+async def test_an_extension_that_skips_what_it_has_split_in_the_wrong_place_is_told_so_when_it_is_asked(extensions):
+    directory = extensions.polite("""
+        hello()
+        say({"type": "subscribe", "intercept": ["tool_call"]})
+        say({"type": "ready"})
+        for line in sys.stdin:
+            for part in line.splitlines():
+                try:
+                    frame = json.loads(part)
+                except ValueError:
+                    continue
+                if frame["type"] == "event_intercept":
+                    answer(frame)
+                elif frame["type"] == "shutdown":
+                    sys.exit()
+    """)
+    found = broken(await check(directory))
+    assert found["unicode"] == "asked about `tool_call`: it did not answer within 0.3 s; it did not end afterwards"
+
+
+async def test_an_extension_that_dies_of_an_event_is_told_so(extensions):
+    directory = extensions.polite("""
+        greet()
+        for frame in frames():
+            if frame.get("event") == "turn_start":
+                1 // 0
+    """)
+    found = broken(await check(directory))
+    assert found.keys() == {"events"}
+    assert "ZeroDivisionError" in found["events"]
+
+
+async def test_a_misspelt_event_is_told_with_the_one_that_was_meant(extensions):
+    directory = extensions.polite(
+        """
+        say({"type": "subscribe", "events": ["turnend"]})
+        greet()
+        serve()
+    """.replace("say(", "greet(); say(", 1)
+    )
+    found = broken(await check(directory))
+    assert found == {"subscriptions": 'no event is called "turnend"; did you mean turn_end?'}
+
+
+async def test_tools_and_commands_are_described_and_have_names_of_their_own(extensions):
+    directory = extensions.polite("""
+        hello()
+        say({"type": "register_tool", "name": "read", "description": "reads", "schema": {}})
+        say({"type": "register_tool", "name": "dumb", "schema": {}})
+        say({"type": "register_command", "name": "dumb"})
+        say({"type": "ready"})
+        serve()
+    """)
+    found = broken(await check(directory))
+    assert found == {
+        "tools": 'the tool "read" is hidden by the built-in one; '
+        'the tool "dumb" has no description, so no model knows what it is for',
+        "commands": 'the command "dumb" has no description, so nobody knows what it is for',
+    }
+
+
+async def test_an_extension_that_can_only_do_one_thing_at_a_time_is_told_so(extensions):
+    directory = extensions.polite("""
+        hello()
+        say({"type": "subscribe", "intercept": ["tool_call"]})
+        say({"type": "ready"})
+        while True:  # what has arrived together is read together, and only the first line is looked at
+            data = os.read(0, 65536)
+            if not data:
+                break
+            frame = json.loads(data.split(b"\\n")[0])
+            if frame["type"] == "event_intercept":
+                time.sleep(0.05)
+                answer(frame)
+    """)
+    found = broken(await check(directory))
+    assert found.keys() == {"at once"}
+    assert "did not answer within 0.3 s" in found["at once"]
+
+
+async def test_a_cancelled_call_that_ends_the_extension_is_told(extensions):
+    directory = extensions.polite("""
+        hello(capabilities=["tool_cancel"])
+        say({"type": "ready"})
+        open_calls = {}
+        for frame in frames():
+            if frame["type"] == "tool_cancel":
+                del open_calls[frame["id"]]
+    """)
+    found = broken(await check(directory))
+    assert found.keys() == {"cancel"}
+    assert "KeyError" in found["cancel"]
+
+
+async def test_children_that_outlive_an_extension_are_told_and_ended(extensions):
+    directory = extensions.polite("""
+        subprocess.Popen(["sleep", "1000"])
+        greet()
+        serve()
+    """)
+    found = broken(await check(directory))
+    assert found == {"children": "it left a process behind, which zot kills: sleep 1000"}
+
+
+async def test_an_extension_that_never_says_ready_is_not_wrong(extensions):
+    report = await check(extensions.polite("hello(); serve()"))
+    assert broken(report) == {}
+    assert verdicts(report)["ready"] == "unchecked"
+
+
+WRITER = """
+    greet()
+    def write_down(frame):
+        open("called", "a").write(frame["type"] + "\\n")
+        answer(frame)
+    serve(write_down)
+"""
+
+
+async def test_tools_and_commands_are_left_alone_unless_calls_are_allowed(extensions):
+    directory = extensions.polite(WRITER)
+    report = await check(directory)
+    assert verdicts(report)["calls"] == "unchecked"
+    assert not (directory / "called").exists()
+
+    report = await check(directory, Calling())
+    assert verdicts(report)["calls"] == "kept"
+    assert set((directory / "called").read_text().split()) == {"tool_call", "command_invoked"}
+
+
+async def test_a_single_tool_can_be_called_and_must_then_not_fail(extensions):
+    directory = extensions.polite("""
+        greet()
+        serve(lambda frame: say(result(frame, is_error=frame["args"] != {"city": "Berlin"})))
+    """)
+    assert (await check(directory, Calling("odd", {"city": "Berlin"}))).is_ok
+    found = broken(await check(directory, Calling("odd", {"city": "Ys"})))
+    assert found == {"calls": 'odd {"city": "Ys"}: it failed: {"city": "Ys"}'}
+    found = broken(await check(directory, Calling("even")))
+    assert found == {"calls": 'it has no tool "even"; its tools: odd'}
+
+
+async def test_a_wrong_manifest_is_told_and_nothing_is_started(extensions):
+    directory = extensions.install("odd", ["touch", "started"], permissions=["all"])
+    report = await check(directory)
+    assert broken(report).keys() == {"manifest"}
+    assert "`permissions` means nothing yet" in broken(report)["manifest"]
+    assert not (directory / "started").exists()
+
+
+@pytest.mark.parametrize("path", [".", "tools", "tools/count.py"])
+async def test_python_modules_are_checked_in_their_host_program(tmp_path, path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "count.py").write_text(
+        'async def run(text: str) -> int:\n    "Count."\n    return len(text)\n'
+    )
+    report = await check(tmp_path / path, Calling("count", {"text": "four"}))
+    assert broken(report) == {}
+    assert {one.rule: one.sentence for one in report.findings}["tools"] == "count"
+
+
+async def test_a_python_module_that_cannot_be_loaded_is_named(tmp_path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "good.py").write_text('def run():\n    "Good."\n')
+    (tmp_path / "tools" / "bad.py").write_text("def run(:\n")
+    found = broken(await check(tmp_path))
+    assert found == {"tools": "bad.py: SyntaxError: invalid syntax (line 1)"}
+
+
+async def test_a_directory_without_an_extension_is_told_what_is_missing(tmp_path):
+    found = broken(await check(tmp_path))
+    assert found.keys() == {"manifest"}
+    assert found["manifest"].startswith("there is neither ")
+
+
+def test_the_command_prints_a_table_and_fails_when_a_rule_is_broken(shell, extensions):
+    good = extensions.install("good", [sys.executable, "-I", "-S", PROGRAM, "good", "good"])
+    code, out, err = shell.zotctl("ext", "validate", str(good))
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert len(lines) == 1 + len(RULES)
+    assert lines[1].split()[:2] == ["✓", "manifest"]
+    assert "–  calls         not checked, for they may do real work; --call allows it" in lines
+
+    bad = extensions.install("bad", ["sh", "-c", "echo usage: me FILE >&2; exit 2"])
+    code, out, err = shell.zot("ext", "validate", str(bad))
+    assert code == 1
+    assert "✗  hello         it exited with code 2: usage: me FILE" in out.splitlines()
+    assert err == "\nthe end of its stderr:\nusage: me FILE\n"
+
+
+def test_the_command_speaks_json(shell, extensions):
+    bad = extensions.install("bad", ["sh", "-c", "exit 2"])
+    code, out, err = shell.zotctl("ext", "validate", str(bad), "--json")
+    report = json.loads(out)
+    assert (code, err, report["v"], report["name"], report["ok"]) == (1, "", 1, "bad", False)
+    assert [one["rule"] for one in report["findings"]] == list(RULES)
+    assert {
+        "rule": "hello",
+        "about": RULES["hello"],
+        "verdict": "broken",
+        "sentence": "it exited with code 2",
+    } in report["findings"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--args", "{}"], "--args are for one tool: name it after --call"),
+        (["--call", "--args", "{}"], "--args are for one tool: name it after --call"),
+        (["--call", "x", "--args", "["], "--args is no JSON: "),
+        (["--call", "x", "--args", "[]"], "--args is no JSON object"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused(shell, arguments, told):
+    code, out, err = shell.zotctl("ext", "validate", ".", *arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"zotctl: {told}")

@@ -1,0 +1,126 @@
+"""`zotctl ext new`: a small extension that works, for its author to change. Needs no daemon."""
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from zotctl.commands import Commands
+from zotd import paths
+from zotd.client.errors import ClientError
+
+SKELETONS = Path(__file__).parents[1] / "skeletons"
+"""A directory for each language. Its files end in `.tmpl`, so that no tool takes them for sources of ours."""
+
+PREPARATIONS = {
+    "py": "",
+    "sh": "",
+    "js": "",
+    "ts": "npm install -g tsx",
+    "go": "(cd {directory} && go build)",
+}
+"""The languages, and what has to be done once before the extension can start."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""As in `zotd.exthost.manifest`, which knows too much to be imported here."""
+
+RESERVED = ("tools", "channels")
+"""Directories of Python modules, beside which extensions lie."""
+
+EXECUTABLE = 0o755
+
+
+class SkeletonError(ClientError):
+    """The extension could not be made."""
+
+
+def add(actions: Commands) -> None:
+    """`new`."""
+    parser = actions.add_parser(
+        "new",
+        help="make an extension to begin with",
+        epilog="example: zotctl ext new weather --lang py --dir .zot/extensions",
+    )
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--lang", required=True, choices=PREPARATIONS)
+    parser.add_argument("--dir", default=".", metavar="DIR", help="where the directory NAME is made (here)")
+    parser.set_defaults(run=_run)
+
+
+def new(name: str, lang: str, directory: Path) -> list[Path]:
+    """Make the extension `name` in `directory / name`, in a language of `PREPARATIONS`; the files, sorted.
+
+    Missing parents are made, too.
+
+    Raises:
+        SkeletonError: the name cannot be an extension's, there is something of this name, or it cannot be written.
+    """
+    if not NAME.fullmatch(name) or name in RESERVED:
+        allowed = 'takes 1 to 64 letters, digits, ".", "_" and "-", and begins with a letter or a digit'
+        raise SkeletonError(f'"{name}" cannot be the name of an extension: it {allowed}; tools and channels are taken')
+    target = directory / name
+    try:
+        target.mkdir(parents=True)
+        for template in SKELETONS.joinpath(lang).iterdir():
+            _write(template, target / template.stem, name)
+        if lang == "py":
+            _copy_sdk(target / "zot_sdk")
+    except FileExistsError as error:
+        raise SkeletonError(f"{error.filename} is there already; choose another name, or remove it") from error
+    except OSError as error:
+        raise SkeletonError(f"{error.filename} cannot be written: {str(error.strerror).lower()}") from error
+    return sorted(path for path in target.rglob("*") if path.is_file())
+
+
+def _run(args: argparse.Namespace) -> int:
+    parent = Path(args.dir)
+    files = new(args.name, args.lang, parent)
+    target = parent / args.name
+    print(f"made {target} with {', '.join(_shown(files, target))}\n")
+    for command, meaning in _next_steps(target, args.lang):
+        print(f"  {command}\n      {meaning}")
+    return 0
+
+
+def _write(template: Path, path: Path, name: str) -> None:
+    # The model's vendors allow no dot in the name of a tool.
+    text = template.read_text("utf-8").replace("{{NAME}}", name).replace("{{TOOL}}", name.replace(".", "_"))
+    path.write_text(text, "utf-8")
+    if text.startswith("#!"):
+        path.chmod(EXECUTABLE)  # a wheel does not keep the mode
+
+
+def _copy_sdk(target: Path) -> None:
+    """The SDK beside the extension.
+
+    Its `python3` is seldom the one that zot is installed for: that is in an environment of its own. The path of that
+    one would be of this machine, and gone with the next installation.
+    """
+    spec = find_spec("zotd.sdk")
+    assert spec is not None
+    assert spec.origin is not None
+    target.mkdir()
+    for source in Path(spec.origin).parent.glob("*.py"):
+        shutil.copyfile(source, target / source.name)
+
+
+def _shown(files: list[Path], target: Path) -> list[str]:
+    """The names of the files, directories as one."""
+    names = [path.relative_to(target).parts for path in files]
+    return sorted({parts[0] + ("/" if len(parts) > 1 else "") for parts in names})
+
+
+def _next_steps(target: Path, lang: str) -> list[tuple[str, str]]:
+    directory = shlex.quote(str(target))
+    everywhere = shlex.quote(os.path.join(paths.zot_home(os.environ), "extensions"))
+    steps = [
+        (PREPARATIONS[lang].format(directory=directory), "once, before it can start"),
+        (f"zotctl ext validate {directory}", "does it keep to the protocol?"),
+        (f"zot -e {directory}", "try it in one session"),
+        (f"ln -s {shlex.quote(str(target.absolute()))} {everywhere}/", "have it in every session"),
+        (f"zotctl ext reload {target.name}", "after a change"),
+    ]
+    return [step for step in steps if step[0]]

@@ -1,0 +1,56 @@
+"""Carries `zotctl ext validate` out: asks `zotd.exthost.validation`, and prints what it has found.
+
+The only module of zotctl that needs a part of the daemon: an extension is checked by what will host it, and without a
+daemon, in which a bad one would be seen by every session.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from zotctl import output
+from zotd.client import environment
+from zotd.client.errors import ClientError
+from zotd.exthost.validation import RULES, Calling, Report, Verdict, validate
+
+MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.UNCHECKED: "\N{EN DASH}"}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate and print; the exit code."""
+    calling = None if args.call is None else Calling(args.call, _arguments(args))
+    if args.args is not None and not args.call:
+        raise ClientError("--args are for one tool: name it after --call")
+    with output.progress("checking"):
+        env = environment.shared(os.environ)
+        report = asyncio.run(validate(Path(args.path), env=env, cwd=os.getcwd(), calling=calling))
+    (_print_json if args.json else _print)(report)
+    return 0 if report.is_ok else 1
+
+
+def _print(report: Report) -> None:
+    output.print_table(["", "RULE", "FOUND"], [[MARKS[one.verdict], one.rule, one.sentence] for one in report.findings])
+    if not report.is_ok and report.stderr:
+        sys.stdout.flush()
+        sys.stderr.write(f"\nthe end of its stderr:\n{report.stderr}")
+
+
+def _print_json(report: Report) -> None:
+    findings = [
+        {"rule": one.rule, "about": RULES[one.rule], "verdict": one.verdict, "sentence": one.sentence}
+        for one in report.findings
+    ]
+    output.print_json({"v": 1, "name": report.name, "ok": report.is_ok, "findings": findings, "stderr": report.stderr})
+
+
+def _arguments(args: argparse.Namespace) -> dict[str, object]:
+    try:
+        arguments = json.loads(args.args or "{}")
+    except ValueError as error:
+        raise ClientError(f"--args is no JSON: {error}") from error
+    if not isinstance(arguments, dict):
+        raise ClientError("--args is no JSON object")
+    return arguments

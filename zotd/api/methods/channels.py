@@ -1,0 +1,39 @@
+"""Commands about messaging channels."""
+
+import logging
+
+from zotd.api.channel_desk import ChannelDesk
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import connection_of
+from zotd.wire import api, channels
+from zotd.wire.errors import Code, CommandError
+
+log = logging.getLogger(__name__)
+
+
+async def listing(call: Call, params: api.Nothing) -> channels.ChannelList:
+    """Channels, and who may write on them."""
+    del params
+    return _desk(call).listing()
+
+
+async def pair(call: Call, params: channels.ChannelPair) -> channels.PairedSender:
+    """Let in who was told a code."""
+    paired = await _desk(call).pair(params.code)
+    sender = connection_of(call).sender
+    log.info("connection %s paired the sender %s of the channel %s", sender, paired.sender, paired.channel)
+    return paired
+
+
+async def unpair(call: Call, params: channels.ChannelUnpair) -> None:
+    """Let a sender write no more."""
+    await _desk(call).unpair(params.channel, params.sender)
+    sender = connection_of(call).sender
+    log.info("connection %s unpaired the sender %s of the channel %s", sender, params.sender, params.channel)
+
+
+def _desk(call: Call) -> ChannelDesk:
+    desk = connection_of(call).house.channels
+    if desk is None:
+        raise CommandError(Code.UNSUPPORTED, "this daemon was started without channels")
+    return desk

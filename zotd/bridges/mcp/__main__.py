@@ -1,0 +1,54 @@
+"""The program: says `hello` at once, and only then imports what speaks MCP."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from zotd import logs
+from zotd.sdk.pipe import HostPipe, print_to_log
+from zotd.wire.mcp import Server, ServerError, expanded, read_servers, secrets
+from zotd.wire.version import VERSION
+
+CAPABILITIES = ("tools", "tool_cancel", "tool_progress", "ready")
+"""`ready`: that frame will come, so silence before it does not mean that all tools are there."""
+
+
+def main() -> int:
+    """Serve the server `argv[2]` of the file `argv[1]` until the host ends it; the exit code."""
+    file, name = sys.argv[1:]
+    print_to_log()
+    pipe = HostPipe()
+    pipe.open({"type": "hello", "name": f"mcp-{name}", "version": VERSION, "capabilities": CAPABILITIES})
+    with logs.configured(None, level="info", stderr=True):
+        try:
+            server = _definition(Path(file), name)
+            # Half a second to a second, and 60 MB: the host does not wait that long for a hello on a busy machine.
+            from zotd.bridges.mcp.bridge import Bridge  # noqa: PLC0415
+
+            asyncio.run(Bridge(name, server, pipe).run())
+        except ServerError as error:
+            # The last line of the log is what people are shown as the reason.
+            sys.stderr.write(logs.escaped(logs.masked(f"the MCP server {name} {error}")) + "\n")
+            return 1
+    return 0
+
+
+def _definition(file: Path, name: str) -> Server:
+    """The server's entry, read now: the host has seen it, but the file may have changed since."""
+    try:
+        entry = read_servers(file.read_bytes()).get(name)
+    except (OSError, ServerError) as error:
+        raise ServerError(f"cannot be looked up: {file}: {error}") from error
+    if entry is None:
+        raise ServerError(f"is not in {file} any more")
+    if isinstance(entry, ServerError):
+        raise ServerError(f"cannot be used: {entry}")
+    server = expanded(entry, os.environ)
+    for secret in (*secrets(entry, os.environ), *secrets(server, {})):
+        logs.hide(secret)
+    return server
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The conversation in the middle: calls of the host become calls of the server, tools of the server tools of the host.
+
+    tool_call ──> a task ──> tools/call ──> tool_result         tool_cancel ends the task, which sends `cancelled`
+                             progress ──> tool_progress
+    tools/list_changed ──> tools/list ──> register_tool, unregister
+
+Every call gets one answer, also when the server is lost.
+"""
+
+import asyncio
+import functools
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+from mcp import MCPError
+from mcp.client import IncomingMessage
+from mcp.types import CONNECTION_CLOSED, ToolListChangedNotification
+
+from zotd.bridges.mcp.connection import Connection, connected
+from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
+from zotd.bridges.mcp.tools import Frame, offered_names, registration
+from zotd.sdk.pipe import HostPipe, text
+from zotd.wire.mcp import Server, ServerError
+
+log = logging.getLogger(__name__)
+
+LEAVE_S = 1.6
+"""From the host's `shutdown` to the end, whatever the server does; the host waits 2 s for the process to exit."""
+
+LOST = "the MCP server was lost during the call, and nobody knows whether the call had an effect"
+
+
+class Bridge:
+    """One server for one host."""
+
+    def __init__(self, name: str, server: Server, pipe: HostPipe) -> None:
+        """`pipe` is open, and `hello` was said."""
+        self._name = name
+        self._server = server
+        self._pipe = pipe
+        self._offered: dict[str, tuple[str, Frame]] = {}
+        """By the name that the model knows: the server's own name, and the frame that told so."""
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._cancelled: set[str] = set()
+        self._changed = asyncio.Event()
+        self._serving: tuple[Connection, asyncio.TaskGroup] | None = None
+
+    async def run(self) -> None:
+        """Serve until the host says `shutdown` or closes our stdin.
+
+        Raises:
+            ServerError: the server could not be reached, or was lost; goes on from "the MCP server NAME".
+        """
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(self._serve())
+
+            def leave() -> None:
+                serving.cancel()
+                loop.call_later(LEAVE_S, serving.cancel)  # the second time interrupts the goodbye to the server
+
+            # A thread, for the SDK's pipe is one that blocks; it ends with the process.
+            threading.Thread(target=self._read, args=(loop, leave), daemon=True).start()
+        if not serving.cancelled():
+            raise serving.result()
+        self._pipe.send({"type": "shutdown_ack"})
+
+    async def _serve(self) -> ServerError:
+        """Why the server is there no more."""
+        try:
+            async with connected(self._server, notified=self._notified) as connection:
+                await self._offer(connection)
+                await self._answer_calls(connection)
+        except ServerError as error:
+            return error
+
+    async def _answer_calls(self, connection: Connection) -> NoReturn:
+        """Until the server is lost, which ends them all."""
+        async with asyncio.TaskGroup() as calls:
+            self._serving = connection, calls
+            self._pipe.send({"type": "ready"})
+            calls.create_task(self._follow_changes(connection))
+            raise ServerError(await connection.lost)
+
+    # --- from the host ----------------------------------------------------------------------------------------
+
+    def _read(self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended: the server was lost
+            for frame in self._pipe.frames():
+                if text(frame, "type") == "shutdown":
+                    break
+                loop.call_soon_threadsafe(self._receive, frame)
+            loop.call_soon_threadsafe(leave)
+
+    def _receive(self, frame: Frame) -> None:
+        call = text(frame, "id")
+        match text(frame, "type"):
+            case "tool_call":
+                self._begin(call, text(frame, "name"), frame.get("args"))
+            case "tool_cancel" if call in self._running:
+                self._cancelled.add(call)
+                self._running[call].cancel()
+
+    def _begin(self, call: str, name: str, args: object) -> None:
+        if self._serving is None or name not in self._offered:
+            self._pipe.send(tool_error(call, f"the MCP server {self._name} has no tool {name} now"))
+            return
+        connection, calls = self._serving
+        tool, _ = self._offered[name]
+        task = calls.create_task(self._call(connection, call, tool, args if isinstance(args, dict) else {}))
+        self._running[call] = task
+        task.add_done_callback(lambda _: self._forget(call))
+
+    def _forget(self, call: str) -> None:
+        self._running.pop(call, None)
+        self._cancelled.discard(call)
+
+    async def _call(self, connection: Connection, call: str, tool: str, args: dict[str, object]) -> None:
+        progress = functools.partial(self._progress, call)
+        try:
+            result = await connection.client.call_tool(tool, args, progress_callback=progress)
+            self._pipe.send(tool_result(call, result))
+        except asyncio.CancelledError:
+            self._pipe.send(tool_error(call, "cancelled" if call in self._cancelled else LOST))
+            raise
+        except MCPError as error:
+            is_lost = error.code == CONNECTION_CLOSED
+            self._pipe.send(tool_error(call, LOST if is_lost else error.message))
+            if is_lost and self._server.url:  # a process has better words for its end
+                connection.lose("has cut the connection")
+        except (RuntimeError, ValueError) as error:
+            # Not what MCP allows, not what the tool's output schema says, or over 4 MiB.
+            self._pipe.send(tool_error(call, f"the MCP server's result cannot be used: {error}"))
+
+    # --- from the server --------------------------------------------------------------------------------------
+
+    async def _progress(self, call: str, progress: float, total: float | None, message: str | None) -> None:
+        self._pipe.send({"type": "tool_progress", "id": call, "text": progress_text(progress, total, message)})
+
+    async def _notified(self, message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._changed.set()
+
+    async def _follow_changes(self, connection: Connection) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._offer(connection)
+            except (MCPError, TimeoutError, ValueError) as error:
+                log.warning("the server's new list of tools could not be read: %s", error)
+
+    async def _offer(self, connection: Connection) -> None:
+        """Tell the host what has changed about the server's tools."""
+        tools = {tool.name: tool for tool in await connection.tools()}
+        names = offered_names(self._name, tools)
+        offered = {names[own]: (own, registration(names[own], tool)) for own, tool in tools.items()}
+        before, self._offered = self._offered, offered
+        for name in before.keys() - offered.keys():
+            self._pipe.send({"type": "unregister", "kind": "tool", "name": name})
+        for name, offer in offered.items():
+            if before.get(name) != offer:
+                self._pipe.send(offer[1])

@@ -1,0 +1,70 @@
+"""What a server's tool answered, as the frame `tool_result`: text and images as they are, the rest as text about it."""
+
+import json
+
+from mcp.types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
+
+Frame = dict[str, object]
+
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What models take; with any other, the host would call the whole result an error."""
+
+
+def tool_result(call: str, result: CallToolResult) -> Frame:
+    """The answer to the `tool_call` with the id `call`."""
+    content = [_block(block) for block in result.content]
+    if not content and result.structured_content is not None:
+        content = [_text(json.dumps(result.structured_content, ensure_ascii=False))]
+    frame: Frame = {"type": "tool_result", "id": call, "content": content, "is_error": bool(result.is_error)}
+    if result.structured_content is not None:
+        frame["structured_content"] = result.structured_content
+    return frame
+
+
+def tool_error(call: str, sentence: str) -> Frame:
+    """The same for a call that has failed."""
+    return {"type": "tool_result", "id": call, "content": [_text(sentence)], "is_error": True}
+
+
+def progress_text(progress: float, total: float | None, message: str | None) -> str:
+    """A notification of progress, for the user: "3/10 copying"."""
+    count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+    return f"{count} {message}" if message else count
+
+
+def _block(block: ContentBlock) -> Frame:
+    match block:
+        case TextContent():
+            return _text(block.text)
+        case ImageContent():
+            return _binary("image", block.mime_type, block.data)
+        case AudioContent():
+            return _binary("audio", block.mime_type, block.data)
+        case ResourceLink():
+            about = ", ".join(filter(None, (block.mime_type, block.description)))
+            return _text(f"[resource {block.name}: {block.uri}{f' ({about})' if about else ''}]")
+        case EmbeddedResource():
+            resource = block.resource
+            if isinstance(resource, BlobResourceContents):
+                return _binary(f"resource {resource.uri}", resource.mime_type or "of unknown type", resource.blob)
+            return _text(resource.text)
+
+
+def _binary(what: str, mime_type: str, data: str) -> Frame:
+    """An image, or a text that stands for what cannot be shown; `data` is base64."""
+    if mime_type in IMAGES:
+        return {"type": "image", "mime_type": mime_type, "data": data}
+    return _text(f"[{what}, {mime_type}, {len(data) * 3 // 4} bytes, which cannot be shown]")
+
+
+def _text(text: str) -> Frame:
+    return {"type": "text", "text": text}

@@ -1,0 +1,262 @@
+"""The channels of a daemon: takes the frames of their processes, lets people in, and tells what there is.
+
+It is the `exthost.host.Listener` of the host that runs the channels' processes, and what `channel.*` commands reach.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from zotd import ids
+from zotd.channels.conversations import Conversations, Incoming
+from zotd.channels.outbox import Outbox, Send
+from zotd.channels.pairing import CODE_BYTES, LIFE_S, Address, Pairing, TooManyGuessesError
+from zotd.channels.state import Peer, Store
+from zotd.clock import rfc3339
+from zotd.core.life import State
+from zotd.core.ports import StorageError
+from zotd.exthost.host import Wish
+from zotd.sessions.manager import Manager, Spawn
+from zotd.wire import ext
+from zotd.wire.base import encode
+from zotd.wire.channels import ChannelInfo, ChannelList, PairedSender, WaitingSender
+from zotd.wire.errors import Code, CommandError
+
+log = logging.getLogger(__name__)
+
+FEATURES = ("channel_accepted",)
+"""What channels' processes are told in `hello_ack`."""
+
+MESSAGE_ID = "message_id"
+"""The field of a message's metadata by which a repetition is known; without it none is."""
+
+MAX_METADATA_BYTES = 64 * 1024
+"""Kept with every answer that is owed; a platform's message id and thread are a few hundred bytes."""
+
+MAX_ADDRESS_CHARS = 200
+"""Of a channel's or a sender's name."""
+
+GONE = frozenset({State.RESTARTING, State.PARKED, State.STOPPED})
+"""States of an extension in which its process has ended."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+STRANGER = """\
+Hello. This is somebody's coding agent, and it does not know you.
+If it is yours, run this on its machine within {minutes:g} minutes, then write again:
+
+zotctl channel pair {code}"""
+
+WELCOME = "You are paired. Write something, or /help."
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A channel that a process has announced."""
+
+    extension: str
+    description: str
+    state: str = "connecting"
+    error: str = ""
+
+
+class Channels:
+    """All channels."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        manager: Manager,
+        send: Send,
+        spawn: Spawn,
+        cwd: Path,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`send`: `exthost.host.Host.send` of the channels' host. `cwd`: where new sessions work.
+
+        `now`: seconds since the epoch.
+        """
+        self._store = store
+        self._send = send
+        self._now = now
+        self._outbox = Outbox(store, send=send, spawn=spawn)
+        self._conversations = Conversations(store=store, manager=manager, outbox=self._outbox, spawn=spawn, cwd=cwd)
+        self._pairing = Pairing()
+        self._registered: dict[str, Registered] = {}
+        self._states: dict[str, tuple[State, str]] = {}
+        """Of the extensions."""
+        self._broken: dict[str, tuple[str, str]] = {}
+        """Extension to the module file that does not load, and why."""
+
+    async def recover(self) -> None:
+        """Find out what became of the messages of before the start; those that come meanwhile wait. Call it once."""
+        await self._conversations.recover()
+
+    # --- zotd.api.channel_desk.ChannelDesk ------------------------------------------------------------------------
+
+    def listing(self) -> ChannelList:
+        """Who is connected, who may write, who waits."""
+        found = [self._info(name, one) for name, one in self._registered.items()]
+        known = {one.extension for one in self._registered.values()}
+        for extension, (file, error) in self._broken.items():
+            if extension not in known:
+                found.append(ChannelInfo(Path(file).stem, extension, "broken", error=error))
+        waiting = [
+            WaitingSender(one.address.channel, one.address.sender, rfc3339(one.expires))
+            for one in self._pairing.open(self._now())
+        ]
+        return ChannelList(found, [self._paired(peer) for peer in self._store.peers.values()], waiting)
+
+    async def pair(self, code: str) -> PairedSender:
+        """Let in who was told this code."""
+        try:
+            offer = self._pairing.redeem(code, now=self._now())
+        except TooManyGuessesError as error:
+            sentence = f"too many wrong codes; wait {LIFE_S / 60:g} minutes, and let the sender write again"
+            raise CommandError(Code.FORBIDDEN, sentence) from error
+        if offer is None:
+            sentence = (
+                f"no sender was told this code in the last {LIFE_S / 60:g} minutes; write to the bot for a new one"
+            )
+            raise CommandError(Code.NOT_FOUND, sentence)
+        peer = Peer(offer.address.channel, offer.address.sender, since=rfc3339(self._now()))
+        self._store.peers[peer.address] = peer
+        try:
+            await self._store.save()
+        except StorageError:
+            self._store.peers.pop(peer.address, None)
+            raise
+        self._outbox.tell(peer.address, WELCOME, offer.metadata)
+        return self._paired(peer)
+
+    async def unpair(self, channel: str, sender: str) -> None:
+        """Let a sender write no more."""
+        address = Address(channel, sender)
+        if address not in self._store.peers:
+            raise CommandError(Code.NOT_FOUND, f'"{sender}" on "{channel}" is not paired; channel.list names who is')
+        await self._conversations.forget(address)
+
+    # --- exthost.host.Listener ------------------------------------------------------------------------------------
+
+    def other(self, extension: str, frame: ext.FromExtension) -> None:
+        """A frame about channels, or about a module file."""
+        match frame:
+            case ext.RegisterChannel():
+                self._register(extension, frame)
+            case ext.Unregister("channel", name) if self._owns(extension, name):
+                del self._registered[name]
+                self._outbox.down(name)
+            case ext.ChannelMessage():
+                self._message(extension, frame)
+            case ext.ChannelState(channel) if self._owns(extension, channel):
+                self._registered[channel] = replace(self._registered[channel], state=frame.state, error=frame.error)
+            case ext.ChannelSent():
+                self._outbox.answered(frame)
+            case ext.ModuleError(file, error):
+                self._broken.pop(extension, None)
+                if error:
+                    self._broken[extension] = (file, error)
+            case _:
+                pass  # a channel's process has no other business
+
+    def state_changed(self, extension: str, state: State, reason: str) -> None:
+        """A process is there, or is not."""
+        self._states[extension] = (state, reason)
+        for name in [name for name, one in self._registered.items() if one.extension == extension]:
+            if state is State.READY:
+                self._outbox.lost(name)  # what the process before it was given
+                self._outbox.up(name, extension)
+                continue
+            self._outbox.down(name)
+            if state in GONE:
+                self._outbox.lost(name)
+            if state is State.STOPPED:
+                del self._registered[name]
+
+    def wish(self, extension: str, session: str | None, wish: Wish) -> None:
+        """Channels have nothing to show in sessions."""
+
+    def activate(self, session: str, tools: Sequence[str]) -> None:
+        """Nor tools."""
+
+    def contributions_changed(self) -> None:
+        """Nor commands."""
+
+    def complained(self, extension: str, sentence: str) -> None:
+        """Something is wrong with what a process sends; its own log has it, too."""
+        log.warning("channel process %s: %s", extension, sentence)
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _register(self, extension: str, frame: ext.RegisterChannel) -> None:
+        earlier = self._registered.get(frame.name)
+        if not NAME.fullmatch(frame.name):
+            self.complained(
+                extension, f"the channel name {frame.name[:80]!r} is refused: letters, digits, . _ and - do"
+            )
+        elif earlier is not None and earlier.extension != extension:
+            self.complained(extension, f"the channel {frame.name} is served by {earlier.extension} already")
+        else:
+            self._registered[frame.name] = Registered(extension, frame.description)
+            if self._states.get(extension, (State.STARTING, ""))[0] is State.READY:
+                self._outbox.up(frame.name, extension)
+
+    def _owns(self, extension: str, channel: str) -> bool:
+        one = self._registered.get(channel)
+        return one is not None and one.extension == extension
+
+    def _message(self, extension: str, frame: ext.ChannelMessage) -> None:
+        def accepted() -> None:
+            if frame.id is not None:
+                self._send(extension, ext.ChannelAccepted(frame.id))
+
+        address = self._address(extension, frame)
+        if address is None or len(encode(frame.metadata)) > MAX_METADATA_BYTES:
+            self.complained(extension, "a message was dropped: no channel of it, or a sender or metadata out of bounds")
+            accepted()
+        elif address in self._store.peers:
+            key = _key(address, frame.metadata)
+            self._conversations.take(Incoming(address, key, frame.text, frame.images, frame.metadata, accepted))
+        else:
+            self._refuse(address, frame.metadata)
+            accepted()
+
+    def _address(self, extension: str, frame: ext.ChannelMessage) -> Address | None:
+        """Whom a message is from. A process speaks for its own channels only; other names are rooms of its channel."""
+        mine = [name for name, one in self._registered.items() if one.extension == extension]
+        if max(len(frame.channel), len(frame.sender)) > MAX_ADDRESS_CHARS:
+            return None
+        if frame.channel in mine:
+            return Address(frame.channel, frame.sender)
+        return Address(f"{mine[0]}/{frame.channel}", frame.sender) if len(mine) == 1 else None
+
+    def _refuse(self, address: Address, metadata: dict[str, object] | None) -> None:
+        offer = self._pairing.offer(address, metadata, now=self._now(), randomness=os.urandom(CODE_BYTES))
+        if offer is not None:
+            log.info("a stranger wrote on %s: %s", address.channel, address.sender)
+            self._outbox.tell(address, STRANGER.format(minutes=LIFE_S / 60, code=offer.code), metadata)
+
+    def _info(self, name: str, one: Registered) -> ChannelInfo:
+        state, reason = self._states.get(one.extension, (State.STARTING, ""))
+        if state is not State.READY:
+            return ChannelInfo(name, one.extension, state, one.description, error=reason or None)
+        _, fault = self._broken.get(one.extension, ("", ""))
+        return ChannelInfo(name, one.extension, one.state, one.description, error=one.error or fault or None)
+
+    def _paired(self, peer: Peer) -> PairedSender:
+        undelivered = sum(one.address == peer.address for one in self._store.deliveries.values())
+        return PairedSender(peer.channel, peer.sender, peer.since, peer.session, undelivered)
+
+
+def _key(address: Address, metadata: dict[str, object] | None) -> str:
+    """Names a message: the same for a repetition, if the platform numbers its messages."""
+    number = (metadata or {}).get(MESSAGE_ID)
+    if not isinstance(number, str | int):
+        return ids.new("m")
+    return "m_" + hashlib.sha256(encode([address.channel, address.sender, number])).hexdigest()

@@ -1,0 +1,61 @@
+"""What a message that begins with a slash may ask for. Anything else that does is a prompt, such as a path."""
+
+from dataclasses import dataclass
+
+from zotd.sessions.session import Session
+
+NAMES = ("new", "compact", "info", "stop", "help", "start")
+"""`start` is what Telegram sends for people who open a conversation."""
+
+HELP = """\
+Write something, and the agent answers.
+/new begins a new conversation
+/compact summarises this one, to make room
+/info says what it is and how it is doing
+/stop ends what the agent is doing"""
+
+NEW = "A new conversation begins with your next message."
+NOTHING_YET = "There is no conversation yet."
+IDLE = "Nothing is running."
+STOPPING = "Stopping."
+REST = "What waits goes on with your next message."
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that somebody wrote."""
+
+    name: str
+    argument: str = ""
+    """The rest of the line."""
+
+
+def read(text: str) -> Command | None:
+    """The command that a message is; None: it is a prompt."""
+    word, _, rest = text.strip().partition(" ")
+    name = word.removeprefix("/").partition("@")[0].lower()  # in groups, Telegram adds the bot's name
+    return Command(name, rest.strip()) if word.startswith("/") and name in NAMES else None
+
+
+def info(session: Session | None) -> str:
+    """A few lines about a conversation."""
+    if session is None:
+        return NOTHING_YET
+    row = session.ledger.row
+    tokens = row.usage.input + row.usage.cache_read + row.usage.cache_write + row.usage.output
+    lines = [
+        f"session {row.id} ({session.state})",
+        f"model {row.settings.provider}/{row.settings.model}",
+        f"directory {row.cwd}",
+        f"{row.messages} messages, {tokens} tokens, ${row.usage.cost_usd:.2f}",
+    ]
+    waiting = len(session.queue.items())
+    return "\n".join(lines + ([f"{waiting} waiting"] if waiting else []))
+
+
+def stop(session: Session | None) -> str:
+    """Abort what runs."""
+    if session is None or session.state != "running":
+        return IDLE
+    session.abort()
+    return f"{STOPPING} {REST}" if session.queue.items() else STOPPING

@@ -1,0 +1,366 @@
+"""Messages of paired senders become prompts in the session that is theirs, and answers become deliveries.
+
+    message -> the delivery is on disk -> the prompt is in the journal -> accepted -> run -> outbox
+
+Whatever is killed in between, a message runs once: the platform's program repeats what was not accepted, and the
+session knows the prompt's `request_id`. After a restart `recover` looks up, for each delivery, what became of it.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import structs
+
+from zotd import ids
+from zotd.channels import commands
+from zotd.channels.answers import Answer
+from zotd.channels.follower import Follower
+from zotd.channels.outbox import Outbox
+from zotd.channels.pairing import Address
+from zotd.channels.state import Delivery, Peer, Store
+from zotd.core.ports import StorageError
+from zotd.paths import make_private_dir
+from zotd.sessions.manager import Manager, Spawn
+from zotd.sessions.queue import Request
+from zotd.sessions.session import Session
+from zotd.wire.api import PromptImage, SessionCreate, Started
+from zotd.wire.base import BadFrameError, convert
+from zotd.wire.errors import Code, CommandError
+
+log = logging.getLogger(__name__)
+
+MAX_WAITING = 64
+"""Messages of one sender that wait to be taken. Programs that wait for `channel_accepted` never have more than one."""
+
+FIRST_DELAY_S, MAX_DELAY_S = 1.0, 60.0
+"""Between tries to store a message on a disk that is full, doubling."""
+
+BROKEN = "That went wrong inside zot; its log says more."
+UNREADABLE = "Only text and pictures can be read here."
+HELD = "zot was restarted before it came to your last message; it goes on with the next one."
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message that came on a channel."""
+
+    address: Address
+    key: str
+    """Names it; the same for a repetition."""
+    text: str
+    images: tuple[object, ...]
+    metadata: dict[str, object] | None
+    accepted: Callable[[], None]
+    """Tells the channel that the platform may forget it."""
+
+
+class Conversations:
+    """All senders and their sessions."""
+
+    def __init__(self, *, store: Store, manager: Manager, outbox: Outbox, spawn: Spawn, cwd: Path) -> None:
+        """`cwd`: where new sessions work; made when it is missing."""
+        self._store = store
+        self._manager = manager
+        self._outbox = outbox
+        self._spawn = spawn
+        self._cwd = cwd
+        self._lanes: dict[Address, deque[Incoming]] = {}
+        self._followers: dict[str, Follower] = {}
+        """By session."""
+        self._recovered = asyncio.Event()
+
+    def take(self, message: Incoming) -> None:
+        """Carry it out after the earlier ones of its sender, who is paired."""
+        lane = self._lanes.get(message.address)
+        if lane is None:
+            self._lanes[message.address] = deque([message])
+            self._spawn(f"messages of {message.address.sender}", self._work(message.address))
+        elif len(lane) < MAX_WAITING:
+            lane.append(message)
+        else:
+            log.warning("a message on %s was dropped: its sender has %d waiting", message.address.channel, MAX_WAITING)
+
+    async def recover(self) -> None:
+        """After a start: find out what became of the messages whose answers are owed. Messages wait for this."""
+        try:
+            owed: dict[str, list[Delivery]] = {}
+            for delivery in list(self._store.deliveries.values()):
+                if delivery.text is not None:
+                    self._outbox.put(delivery)
+                else:
+                    owed.setdefault(delivery.session or "", []).append(delivery)
+            for session, deliveries in owed.items():
+                try:
+                    await self._look_up(session, deliveries)
+                except StorageError:  # these answers are owed still, after the next start
+                    log.exception("the answers of %s cannot be looked up", session)
+        finally:
+            self._recovered.set()
+
+    async def forget(self, address: Address) -> None:
+        """Let a sender go, with what is owed to it; its session stays.
+
+        Raises:
+            StorageError: nothing was changed on disk; after a restart it is back.
+        """
+        self._store.peers.pop(address, None)
+        for delivery in [one for one in self._store.deliveries.values() if one.address == address]:
+            del self._store.deliveries[delivery.key]
+        for follower in list(self._followers.values()):
+            self._settle(follower.session)
+        await self._store.save()
+
+    # --- one message ----------------------------------------------------------------------------------------------
+
+    async def _work(self, address: Address) -> None:
+        lane = self._lanes[address]
+        try:
+            await self._recovered.wait()
+            while lane:
+                await self._take_patiently(lane[0])
+                lane.popleft()
+        finally:
+            del self._lanes[address]
+
+    async def _take_patiently(self, message: Incoming) -> None:
+        """Take it, again and again while nothing can be stored; the platform keeps it meanwhile."""
+        delay_s = FIRST_DELAY_S
+        while True:
+            try:
+                await self._take(message)
+                return
+            except StorageError as error:
+                log.warning("a message on %s waits: %s", message.address.channel, error)
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, MAX_DELAY_S)
+
+    async def _take(self, message: Incoming) -> None:
+        peer = self._store.peers.get(message.address)
+        if peer is not None and message.key not in peer.seen:
+            try:
+                reply = await self._carry_out(peer, message)
+            except CommandError as error:
+                if error.code is Code.SHUTTING_DOWN:
+                    return  # not accepted: it comes again when there is a daemon
+                if error.code is Code.STORAGE_BLOCKED:
+                    raise StorageError(error.sentence) from error
+                reply = error.sentence
+            except StorageError:
+                raise
+            except Exception:  # one message must not end those behind it
+                log.exception("a message on %s could not be taken", message.address.channel)
+                reply = BROKEN
+            if reply is not None:
+                await self._reply(message.address, message.key, reply, message.metadata)
+        message.accepted()
+
+    async def _carry_out(self, peer: Peer, message: Incoming) -> str | None:
+        """What to reply at once; None when the answer comes later."""
+        command = commands.read(message.text) if not message.images else None
+        if command is not None:
+            return await self._command(peer, message, command)
+        if not message.images and not message.text.strip():
+            return UNREADABLE
+        await self._prompt(peer, message)
+        return None
+
+    async def _prompt(self, peer: Peer, message: Incoming) -> None:
+        images = _images(message.images)
+        session = await self._session(peer)
+        delivery = Delivery(
+            message.key,
+            message.address.channel,
+            message.address.sender,
+            message.metadata,
+            session.id,
+            after=session.ledger.row.seq,
+        )
+        self._store.deliveries[delivery.key] = delivery
+        self._see(delivery.address, delivery.key, session=session.id)
+        await self._store.save()
+        self._follow(session)
+
+        def accepted(started: Started) -> None:
+            self._change(delivery.key, input=started.input)
+
+        try:
+            await session.prompt(
+                message.text,
+                images,
+                sender=f"{message.address.sender} on {message.address.channel}",
+                when_busy="queue",
+                accepted=accepted,
+                request=Request(delivery.key, delivery.key),
+            )
+        except Exception:
+            self._take_back(delivery)
+            self._settle(session)
+            raise
+        await self._store.save()
+
+    async def _session(self, peer: Peer) -> Session:
+        """The sender's session with its transcript; a new one when there is none, or none any more."""
+        session = await self._existing(peer)
+        if session is None:
+            await asyncio.to_thread(make_private_dir, str(self._cwd))
+            name = f"{peer.sender} on {peer.channel}"
+            session = await self._manager.create(SessionCreate(cwd=str(self._cwd.resolve()), name=name))
+        await session.load()
+        return session
+
+    async def _existing(self, peer: Peer) -> Session | None:
+        if peer.session is None:
+            return None
+        try:
+            return await self._manager.get(peer.session)
+        except CommandError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            return None
+
+    # --- commands -------------------------------------------------------------------------------------------------
+
+    async def _command(self, peer: Peer, message: Incoming, command: commands.Command) -> str | None:
+        if command.name == "new":
+            self._see(peer.address, message.key, session=None)
+            return commands.NEW
+        session = await self._existing(peer)
+        match command.name:
+            case "info":
+                return commands.info(session)
+            case "stop":
+                return commands.stop(session)
+            case "compact" if session is not None:
+                self._see(peer.address, message.key)
+                await self._store.save()
+                self._spawn(f"compaction of {session.id}", self._compact(session, message, command.argument))
+                return None
+            case "compact":
+                return commands.NOTHING_YET
+            case _:
+                return commands.HELP
+
+    async def _compact(self, session: Session, message: Incoming, instructions: str) -> None:
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        run: str | None = None
+
+        def told(_: Session, answer: Answer) -> None:
+            if answer.run == run and not done.done():
+                done.set_result(answer.text)
+
+        def accepted(started: Started) -> None:
+            nonlocal run
+            run = started.run
+
+        follower = Follower(session, told)
+        try:
+            await session.load()
+            follower.start()
+            await session.compact(instructions, accepted=accepted)
+            reply = await done  # every compaction ends with a `done`, also one that is aborted
+        except CommandError as error:
+            reply = error.sentence
+        finally:
+            follower.stop()
+            self._manager.settle(session)
+        await self._reply(message.address, ids.new("m"), reply, message.metadata)
+
+    # --- answers --------------------------------------------------------------------------------------------------
+
+    async def _reply(self, address: Address, key: str, text: str, metadata: dict[str, object] | None) -> None:
+        """Owe this text to somebody, durably, and begin to deliver it."""
+        if address not in self._store.peers:
+            return
+        delivery = Delivery(key, address.channel, address.sender, metadata, text=text)
+        self._store.deliveries[key] = delivery
+        self._see(address, key)
+        await self._store.save()
+        self._outbox.put(delivery)
+
+    def _told(self, session: Session, answer: Answer) -> None:
+        for delivery in list(self._store.deliveries.values()):
+            is_meant = delivery.session == session.id and delivery.input == answer.input
+            if is_meant and delivery.input is not None and delivery.text is None:
+                self._owe(delivery, answer.text)
+        self._settle(session)
+
+    def _owe(self, delivery: Delivery, text: str) -> None:
+        """Deliver the answer. It is not saved first: after a crash it is found in the journal again."""
+        changed = structs.replace(delivery, text=text)
+        self._store.deliveries[delivery.key] = changed
+        self._outbox.put(changed)
+
+    def _follow(self, session: Session) -> None:
+        if session.id not in self._followers:
+            follower = self._followers[session.id] = Follower(session, self._told)
+            follower.start()
+
+    def _settle(self, session: Session) -> None:
+        """Follow the session no more when nobody waits for it."""
+        if not any(one.session == session.id and one.text is None for one in self._store.deliveries.values()):
+            follower = self._followers.pop(session.id, None)
+            if follower is not None:
+                follower.stop()
+                self._manager.settle(session)
+
+    # --- after a restart ------------------------------------------------------------------------------------------
+
+    async def _look_up(self, session_id: str, owed: list[Delivery]) -> None:
+        try:
+            session = await self._manager.get(session_id)
+            await session.load()
+        except CommandError as error:
+            for delivery in owed:
+                self._owe(delivery, f"There is no answer: {error.sentence}")
+            return
+        for delivery in owed:
+            self._identify(session, delivery)
+        follower = Follower(session, self._told)
+        await follower.catch_up(min(delivery.after for delivery in owed))
+        self._followers[session.id] = follower  # now, so that no answer of the past ends it before it has begun
+        self._settle(session)
+        waiting = [one for one in owed if (now := self._store.deliveries.get(one.key)) is not None and now.text is None]
+        for address in {one.address: one for one in waiting}:
+            await self._reply(address, ids.new("m"), HELD, waiting[-1].metadata)
+
+    def _identify(self, session: Session, delivery: Delivery) -> None:
+        """Find the prompt of a message that was cut off while it was accepted; forget the message if it was not."""
+        if delivery.input is not None:
+            return
+        first = session.ledger.transcript.requests.get(delivery.key)
+        if first is None:
+            self._take_back(delivery)  # the platform has it still, and sends it again
+        else:
+            self._change(delivery.key, input=first.id)
+
+    # --- the store ------------------------------------------------------------------------------------------------
+
+    def _change(self, key: str, *, input: str | None) -> None:  # noqa: A002  (the field's name)
+        delivery = self._store.deliveries.get(key)
+        if delivery is not None:
+            self._store.deliveries[key] = structs.replace(delivery, input=input)
+
+    def _see(self, address: Address, key: str, **changes: str | None) -> None:
+        """Know the message from now on, and change what is known of its sender."""
+        peer = self._store.peers.get(address)
+        if peer is not None:
+            self._store.peers[address] = structs.replace(peer.having_seen(key), **changes)
+
+    def _take_back(self, delivery: Delivery) -> None:
+        """As if the message had never come."""
+        self._store.deliveries.pop(delivery.key, None)
+        peer = self._store.peers.get(delivery.address)
+        if peer is not None:
+            seen = tuple(key for key in peer.seen if key != delivery.key)
+            self._store.peers[delivery.address] = structs.replace(peer, seen=seen)
+
+
+def _images(found: tuple[object, ...]) -> list[PromptImage]:
+    try:
+        return convert(found, list[PromptImage])
+    except BadFrameError as error:
+        raise CommandError(Code.BAD_REQUEST, "A picture could not be read; please send it again.") from error

@@ -1,0 +1,180 @@
+"""Delivers answers: to each sender one after the other, again and again until the platform has them, within limits.
+
+waiting for the channel -> sent -> channel_sent -> forgotten
+         ^                   |
+         +---- after a while +-- channel_sent{error}, the process ended, or nobody answered
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from zotd import ids
+from zotd.channels.pairing import Address
+from zotd.channels.state import Delivery, Store
+from zotd.core.ports import StorageError
+from zotd.sessions.manager import Spawn
+from zotd.wire import ext
+
+log = logging.getLogger(__name__)
+
+SENT_S = 600.0
+"""How long a channel's process may take for one message. Platforms make a program wait for minutes when it sent too
+much, and one that is asked again too early sends twice."""
+
+FIRST_DELAY_S, MAX_DELAY_S = 30.0, 3600.0
+"""Between tries, doubling. A channel's process has tried several times itself before it gives an error."""
+
+TRIES = 12
+"""Over about six hours; then the answer is only in the session."""
+
+MAX_CHARS = 200_000
+"""Of one answer; at six bytes for each as JSON it fits into a frame."""
+
+CUT = "\n… (cut: the whole answer is in the session)"
+
+Send = Callable[[str, ext.ToExtension], bool]
+"""Gives a frame to an extension; False when it is not there to get it."""
+
+
+@dataclass(slots=True)
+class Line:
+    """The way to one channel's process."""
+
+    extension: str
+    is_up: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class _Sent:
+    channel: str
+    answer: asyncio.Future[str]
+    """Gets what was wrong; empty: nothing."""
+
+
+class Outbox:
+    """The answers under way."""
+
+    def __init__(self, store: Store, *, send: Send, spawn: Spawn, delay_s: float = FIRST_DELAY_S) -> None:
+        """`delay_s`: before the second try."""
+        self._store = store
+        self._send = send
+        self._spawn = spawn
+        self._delay_s = delay_s
+        self._lines: dict[str, Line] = {}
+        self._lanes: dict[Address, deque[Delivery]] = {}
+        self._sent: dict[str, _Sent] = {}
+
+    # --- channels -------------------------------------------------------------------------------------------------
+
+    def up(self, channel: str, extension: str) -> None:
+        """The channel can be sent to through this extension."""
+        line = self._line(channel)
+        line.extension = extension
+        line.is_up.set()
+
+    def down(self, channel: str) -> None:
+        """It cannot; what was sent may still be answered."""
+        self._line(channel).is_up.clear()
+
+    def lost(self, channel: str) -> None:
+        """What was sent will not be answered: its process has ended."""
+        for sent in self._sent.values():
+            if sent.channel == channel and not sent.answer.done():
+                sent.answer.set_result("the channel's process has ended")
+
+    def answered(self, frame: ext.ChannelSent) -> None:
+        """A channel says how it went; late and repeated answers are dropped."""
+        sent = self._sent.get(frame.id)
+        if sent is not None and not sent.answer.done():
+            sent.answer.set_result(frame.error)
+
+    # --- answers --------------------------------------------------------------------------------------------------
+
+    def put(self, delivery: Delivery) -> None:
+        """Deliver it, which has a text, after those before it to the same sender; it is in the store."""
+        lane = self._lanes.get(delivery.address)
+        if lane is not None:
+            lane.append(delivery)
+            return
+        self._lanes[delivery.address] = deque([delivery])
+        self._spawn(f"answers to {delivery.sender} on {delivery.channel}", self._work(delivery.address))
+
+    def tell(self, address: Address, text: str, metadata: dict[str, object] | None) -> None:
+        """Say something once; when it gets lost, it is lost."""
+        name, _, room = address.channel.partition("/")
+        line = self._lines.get(name)
+        if line is not None and line.is_up.is_set():
+            frame = ext.ChannelSend(ids.new("d"), room or name, address.sender, text, metadata)
+            self._send(line.extension, frame)
+
+    async def _work(self, address: Address) -> None:
+        lane = self._lanes[address]
+        try:
+            while lane:
+                await self._deliver(lane[0])
+                lane.popleft()
+        finally:
+            del self._lanes[address]
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        delay_s = self._delay_s
+        while delivery.key in self._store.deliveries:  # else its sender was unpaired meanwhile
+            error = await self._try(delivery)
+            if not error:
+                await self._forget(delivery)
+                return
+            tries = self._store.deliveries.get(delivery.key, delivery).tries + 1
+            log.warning("an answer to %s on %s was not delivered: %s", delivery.sender, delivery.channel, error)
+            if tries >= TRIES:
+                log.error("it is given up after %d tries; the session %s has it", tries, delivery.session)
+                await self._forget(delivery)
+                return
+            await self._count(structs.replace(delivery, tries=tries))
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, MAX_DELAY_S)
+
+    async def _try(self, delivery: Delivery) -> str:
+        """Send it when the channel is there; what was wrong, or nothing."""
+        name, _, room = delivery.channel.partition("/")
+        line = self._line(name)
+        await line.is_up.wait()  # ends when the channel is there, or with the daemon: the answer is on disk
+        key = ids.new("d")
+        sent = _Sent(name, asyncio.get_running_loop().create_future())
+        frame = ext.ChannelSend(key, room or name, delivery.sender, _cut(delivery.text or ""), delivery.metadata)
+        self._sent[key] = sent
+        try:
+            if not self._send(line.extension, frame):
+                return "the channel's process takes nothing"
+            async with asyncio.timeout(SENT_S):
+                return await sent.answer
+        except TimeoutError:
+            return f"the channel has not said within {SENT_S:g} s that it was sent"
+        finally:
+            del self._sent[key]
+
+    async def _count(self, delivery: Delivery) -> None:
+        if delivery.key in self._store.deliveries:
+            self._store.deliveries[delivery.key] = delivery
+            await self._save()
+
+    async def _forget(self, delivery: Delivery) -> None:
+        self._store.deliveries.pop(delivery.key, None)
+        await self._save()
+
+    async def _save(self) -> None:
+        try:
+            await self._store.save()
+        except StorageError as error:  # what is lost is that it was delivered: after a restart it is sent once more
+            log.warning("%s", error)
+
+    def _line(self, channel: str) -> Line:
+        return self._lines.setdefault(channel, Line(""))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - len(CUT)] + CUT

@@ -1,0 +1,108 @@
+"""Which processes serve channels: one for each `$ZOT_HOME/extensions/channels/NAME.py`, and the built-in Telegram.
+
+They run our host of Python modules (`zotd.sdk.modules`) under the daemon's supervision. A process works in a private
+directory of its own, `$ZOT_HOME/data/py-NAME`, where a channel may keep its place.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import zotd
+from zotd import logs
+from zotd.channels.channels import FEATURES
+from zotd.config import Telegram
+from zotd.core.ports import StorageError
+from zotd.exthost.discovery import Discovered
+from zotd.exthost.extension import Surroundings
+from zotd.exthost.manifest import NAME, Manifest, ReloadBy, Scope
+from zotd.paths import make_private_dir
+from zotd.store import credentials
+from zotd.wire.version import VERSION
+
+log = logging.getLogger(__name__)
+
+CREDENTIALS_FILE = "auth.json"
+
+PACKAGE = Path(zotd.__file__).parent
+HOST_PROGRAM = PACKAGE / "sdk" / "modules"
+
+TELEGRAM = "telegram"
+"""The built-in channel; a file of this name in the user's directory is not used while it is enabled."""
+
+TOKEN, URL = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"
+"""Variables that only the built-in channel's process gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where channels are looked for, and what they are started with."""
+
+    home: Path
+    """`$ZOT_HOME`."""
+    telegram: Telegram
+    python: str = sys.executable
+    """The interpreter of the user's own channels."""
+
+    def discover(self) -> Discovered:
+        """What to start, as the channels' `exthost.host.Host` wants it. Blocks, and makes private directories."""
+        found = Discovered()
+        if self.telegram.enabled:
+            self._take(found, TELEGRAM, PACKAGE, sys.executable, env=(TOKEN, URL))
+        directory = self.home / "extensions"
+        for path in sorted((directory / "channels").glob("*.py")):
+            if path.name.startswith("_"):
+                continue
+            if path.stem == TELEGRAM and self.telegram.enabled:
+                found.errors[path] = f"{path} is not used: the built-in channel of this name is enabled"
+            elif not NAME.fullmatch(f"py-{path.stem}"):
+                found.errors[path] = f"{path} is not used: the name of a channel is letters, digits, . _ and -"
+            else:
+                self._take(found, path.stem, directory, self.python)
+        return found
+
+    def surroundings(self, env: Mapping[str, str]) -> Surroundings:
+        """What the processes run in; `env` is the daemon's environment without what extensions must not see. Blocks.
+
+        Without a token, the Telegram channel says so when it connects.
+        """
+        shared = {name: value for name, value in env.items() if name not in {TOKEN, URL}}
+        withheld = {URL: self.telegram.base_url}
+        token = env.get(TOKEN) or (self._stored_token() if self.telegram.enabled else None)
+        if token:
+            logs.hide(token)
+            withheld[TOKEN] = token
+        return Surroundings("", self.home, shared, withheld, version=VERSION, features=FEATURES)
+
+    def _stored_token(self) -> str | None:
+        try:
+            return credentials.load(self.home / CREDENTIALS_FILE).get(TELEGRAM)
+        except StorageError as error:
+            log.warning("%s", error)
+            return None
+
+    def _take(
+        self, found: Discovered, channel: str, directory: Path, python: str, *, env: tuple[str, ...] = ()
+    ) -> None:
+        name = f"py-{channel}"
+        place = self.home / "data" / name
+        try:
+            make_private_dir(str(place))
+        except OSError as error:
+            found.errors[place] = f"{place} cannot be made: {error.strerror}"
+            return
+        argv = (python, str(HOST_PROGRAM), str(directory), "--channel", channel)
+        found.manifests.append(
+            Manifest(
+                place,
+                name,
+                argv,
+                description=f"the messaging channel {channel}",
+                language="python",
+                scope=Scope.DAEMON,
+                env=env,
+                reload=ReloadBy.REPLACE,
+            )
+        )

@@ -1,0 +1,186 @@
+"""Installing an extension into `$ZOT_HOME/extensions` (`docs/decisions/0007-installing-and-trust.md`).
+
+    a directory ─────────────────────────┐
+                                         ├─> tree.judged ─> staging ─> manifest, digest ─> recorded, in its place
+    a repository ─> clone (git, no files)┘
+
+Nothing is built and nothing is run. All of it is done or nothing, also when the process is killed.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace as with_changes
+
+from zotd import contents
+from zotd.exthost import installed, staging, tree
+from zotd.exthost.clone import Clone
+from zotd.exthost.discovery import RESERVED
+from zotd.exthost.installed import InstallError, Record
+from zotd.exthost.manifest import Manifest, ManifestError, read_manifest
+from zotd.exthost.removal import put_away
+from zotd.exthost.source import Directory, Repository, Source, parse
+from zotd.exthost.staging import Staging
+from zotd.logs import escaped
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What was installed."""
+
+    manifest: Manifest
+    record: Record
+    previous: Record | None
+    """What it replaced; with another `commit` for the same `ref`, the branch or tag has moved."""
+    kept: Path | None
+    """Where an extension of that name is now that we had not installed."""
+
+
+Progress = Callable[[str], None]
+"""Is told in words what goes on; called on the event loop."""
+
+
+async def install(
+    text: str,
+    *,
+    home: Path,
+    cwd: Path,
+    env: Mapping[str, str],
+    replace: bool = False,
+    progress: Progress = lambda _: None,
+) -> Installation:
+    """Install what `text` names, as `zotd.exthost.source` describes it; `cwd` and `env` are those of who wants it.
+
+    An extension of that name is replaced when it came from the same place, or with `replace`. What it had written
+    beside its program is gone then. It is not started, and not switched on when the user has switched it off.
+
+    May be cancelled while git runs; after that it goes on, in a thread.
+
+    Raises:
+        InstallError: it was not installed.
+    """
+    source = parse(text, cwd=cwd)
+    try:
+        return await _install(_Order(home, source, replace), env, progress)
+    except InstallError as error:
+        raise InstallError(f"{escaped(source.location)} was not installed: {error}") from error
+    except OSError as error:
+        raise InstallError(f"{escaped(source.location)} was not installed: {_reason(error)}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    home: Path
+    source: Source
+    replace: bool
+
+
+_Fill = Callable[[Path], None]
+"""Writes the files into a directory that it makes."""
+
+
+async def _install(order: _Order, env: Mapping[str, str], progress: Progress) -> Installation:
+    place = await asyncio.to_thread(staging.open_staging, order.home)
+    try:
+        if isinstance(order.source, Directory):
+            progress(f"copying {escaped(order.source.location)}")
+            commit, fill = "", _copy_of(order.source.path)
+        else:
+            commit, fill = await _fetch(order.source, place, env, progress)
+    except BaseException:
+        await asyncio.to_thread(place.discard)
+        raise
+    # The thread owns the staging from here on. Should it not even start, the next process to look there cleans up.
+    return await asyncio.to_thread(_finish, order, place, fill, commit)
+
+
+async def _fetch(source: Repository, place: Staging, env: Mapping[str, str], progress: Progress) -> tuple[str, _Fill]:
+    """The commit, and how to write it."""
+    directory = place.path / "clone"
+    directory.mkdir()
+    clone = Clone(directory, env)
+    progress(f"fetching {source.location}")
+    commit = await clone.fetch(source)
+    listing = await clone.list(commit)
+    if listing.submodules:
+        progress(f"leaving out what is in other repositories: {escaped(', '.join(listing.submodules)[:200])}")
+    entries = tree.judged(listing.entries)
+    progress(f"unpacking {len(entries)} files, {sum(entry.size for entry in entries) >> 10} KiB, of commit {commit}")
+    await clone.unpack(entries)
+    return commit, lambda new: tree.write(new, clone.read(entries))
+
+
+def _copy_of(directory: Path) -> _Fill:
+    def fill(new: Path) -> None:
+        _manifest(directory)  # before walking through what somebody named by mistake
+        entries = tree.judged(tree.walk(directory))
+        tree.write(new, ((entry, tree.read(directory, entry)) for entry in entries))
+
+    return fill
+
+
+def _finish(order: _Order, place: Staging, fill: _Fill, commit: str) -> Installation:
+    try:
+        fill(place.new)
+        manifest = _manifest(place.new)
+        found = contents.scan(place.new)
+        ref = order.source.ref if isinstance(order.source, Repository) else ""
+        record = Record(order.source.location, ref, commit, found.digest, dict(found.files), place.name)
+        with installed.locked(order.home):
+            staging.recover_locked(order.home)
+            return _commit(order, place, manifest.name, record)
+    finally:
+        place.discard()
+
+
+def _manifest(directory: Path) -> Manifest:
+    try:
+        manifest = read_manifest(directory)
+    except ManifestError as error:
+        raise InstallError(str(error).replace(f"{directory}/", "its ", 1)) from error
+    if manifest.name.casefold() in RESERVED:
+        raise InstallError(f'the name "{manifest.name}" is reserved for Python modules')
+    return manifest
+
+
+def _commit(order: _Order, place: Staging, name: str, record: Record) -> Installation:
+    home = order.home
+    before = installed.load(home)
+    previous = before.extensions.get(name)
+    directory = installed.extensions(home) / name
+    _check_free(order, directory, previous)
+    is_foreign = previous is None and directory.is_dir() and not directory.is_symlink()
+    kept = put_away(home, directory) if is_foreign else None
+    try:
+        installed.save(home, with_changes(before, extensions=before.extensions | {name: record}))
+        staging.swap(directory, place.path)
+    except BaseException:
+        if kept is not None:
+            kept.rename(directory)
+        with suppress(InstallError):  # the file is as it was then
+            installed.save(home, before)
+        raise
+    return Installation(read_manifest(directory), record, previous, kept)
+
+
+def _check_free(order: _Order, directory: Path, previous: Record | None) -> None:
+    """Whether the new extension may be at `directory`."""
+    for other in directory.parent.iterdir():
+        if other.name != directory.name and tree.folded(other.name) == tree.folded(directory.name):
+            raise InstallError(f"{directory.name} and {other.name}, which is there already, differ only in case")
+    if order.replace or not os.path.lexists(directory):
+        return
+    if previous is None:
+        raise InstallError(f"{directory} is there already and was not installed; remove it, or have it replaced")
+    if previous.source != order.source.location:
+        came_from = escaped(previous.source)
+        raise InstallError(f"{directory.name} is there already, from {came_from}; remove it, or have it replaced")
+
+
+def _reason(error: OSError) -> str:
+    name = f": {escaped(str(error.filename))}" if error.filename else ""
+    return f"{(error.strerror or str(error)).lower()}{name}"

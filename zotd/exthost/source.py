@@ -1,0 +1,126 @@
+"""What `zotctl ext install` may be told: a directory, or a git repository (`docs/decisions/0007-installing-and-trust.md`).
+
+    ~/work/notes      https://host/ann/notes      ssh://git@host/notes.git#v1.2      git@host:ann/notes@v1.2
+
+Only judges text. What git would take for an option, for a program to run or for a file is refused before git runs.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from zotd.exthost.installed import InstallError
+
+SCHEMES = ("https", "http", "ssh", "git")
+
+MAX_LENGTH = 2048
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+_HELPER = re.compile(r"[A-Za-z0-9+.-]+::")
+"""`ext::sh -c …`: git would run a program of that name."""
+
+_SCP = re.compile(r"(?:(?P<user>[^/:@]+)@)?(?P<host>\[[^/\]]+\]|[^/:@]+):(?P<path>.+)")
+"""`user@host:path`; a colon behind a slash belongs to the name of a file."""
+
+_PATH_WITH_REF = re.compile(r"(?P<path>[^@]*[^@/])@(?P<ref>[^@]+)")
+"""`path@ref`; in `/@scope/name` it is part of the path."""
+
+_REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
+"""Narrower than git's own rule: no refspecs (`a:b`, `+a`), no expressions (`a~1`, `a^{}`, `@{-1}`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory on this machine, to be copied."""
+
+    path: Path
+    """Real, absolute."""
+
+    @property
+    def location(self) -> str:
+        """By which it is recognized when it is installed again."""
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A git repository elsewhere."""
+
+    location: str
+    """The URL without the ref, by which it is recognized when it is installed again."""
+    ref: str = ""
+    """A branch, a tag or a whole commit id; empty for what the repository calls its HEAD."""
+
+
+Source: TypeAlias = Directory | Repository
+
+
+def parse(text: str, *, cwd: Path) -> Source:
+    """What `text` names; a relative path starts from `cwd`. Whether it exists is not looked at.
+
+    Raises:
+        InstallError: it is neither, or something that git must not be given.
+    """
+    if not text or len(text) > MAX_LENGTH or not text.isprintable():
+        raise InstallError(f"give the path of a directory or the URL of a git repository, not {text[:80]!a}")
+    if text.startswith("-"):
+        raise InstallError(f'"{text}" looks like an option; write ./{text} when it is a directory')
+    if _HELPER.match(text):
+        raise InstallError(f'"{text}" would have git run a program; use a URL with {_or(SCHEMES)}')
+    scheme = _SCHEME.match(text)
+    if scheme:
+        return _from_url(text, scheme[1])
+    scp = _SCP.fullmatch(text)
+    if scp:
+        return _from_scp(text, scp)
+    return Directory((cwd / text).resolve())
+
+
+def _from_url(text: str, scheme: str) -> Repository:
+    if scheme not in SCHEMES:
+        way_out = "; give the path" if scheme.lower() == "file" else ""
+        raise InstallError(f'"{scheme}:" is no way to install from{way_out}; use a URL with {_or(SCHEMES)}')
+    head = f"{scheme}://"
+    authority, slash, path = text.removeprefix(head).partition("/")
+    try:
+        parts = urlsplit(head + authority)
+        user, password, host, _ = parts.username, parts.password, parts.hostname, parts.port
+    except ValueError as error:
+        raise InstallError(f'"{text}" is no URL: {error}') from error
+    if password is not None or (user is not None and scheme != "ssh"):
+        raise InstallError("a URL with a password or a token in it would be kept and shown; use ssh for private ones")
+    _check_host(text, user, host)
+    path, ref = _split_ref(path)
+    return Repository(f"{head}{authority}{slash}{path}", ref)
+
+
+def _from_scp(text: str, scp: re.Match[str]) -> Repository:
+    _check_host(text, scp["user"], scp["host"])
+    path, ref = _split_ref(scp["path"])
+    return Repository(text[: scp.start("path")] + path, ref)
+
+
+def _check_host(text: str, user: str | None, host: str | None) -> None:
+    # ssh would take `ssh://-oProxyCommand=…` for an option (CVE-2017-1000117).
+    if not host or host.startswith("-") or (user or "").startswith("-") or " " in text:
+        raise InstallError(f'"{text}" names no host that can be reached; check the URL')
+
+
+def _split_ref(path: str) -> tuple[str, str]:
+    """`path#ref` or `path@ref`; with a `#`, every `@` is part of the path."""
+    path, hash_, ref = path.partition("#")
+    if not hash_:
+        found = _PATH_WITH_REF.fullmatch(path)
+        if not found:
+            return path, ""
+        path, ref = found["path"], found["ref"]
+    if not _REF.fullmatch(ref) or ".." in ref:
+        raise InstallError(f'"{ref}" is no name of a branch or a tag, and no commit id')
+    return path, ref
+
+
+def _or(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,123 @@
+"""Questions to an extension, each with what makes its answer a bad one."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from zotd.exthost.calls import Answer, CallError
+from zotd.exthost.content import NO_CONTENT, outcome_of
+from zotd.exthost.contributions import Registrations
+from zotd.exthost.host import Limits
+from zotd.exthost.offers import ACTIONS
+from zotd.exthost.validation import questions
+from zotd.exthost.validation.conversation import Conversation
+from zotd.wire import ext
+from zotd.wire.content import Text
+
+SHOWN_CHARS = 120
+"""Of arguments and results, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """Permission to call tools, which do real work."""
+
+    tool: str = ""
+    """The only one to call; empty: all of them, and all commands, with senseless arguments."""
+    args: Mapping[str, object] = field(default_factory=dict)
+    """For the only one, which must then not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something that must be answered."""
+
+    about: str
+    kind: type[Answer]
+    frame: questions.Fields
+    limit_s: float
+    fault: Callable[[Answer], str | None]
+    """What is wrong with an answer; goes on from the extension's name."""
+
+    async def put(self, talk: Conversation) -> str | None:
+        """Ask; a sentence when the answer is missing or bad."""
+        try:
+            fault = self.fault(await talk.ask(self.kind, self.frame, self.limit_s))
+        except CallError as error:
+            fault = str(error)
+        return fault and f"{self.about}: it {fault}"
+
+
+def about_guards(registrations: Registrations, limits: Limits, cwd: str) -> list[Question]:
+    """A harmless question about each event that it intercepts."""
+    return [
+        Question(
+            f"asked about `{event}`",
+            ext.EventInterceptResponse,
+            questions.guard_question(event, cwd),
+            limits.intercept_s,
+            _verdict_fault,
+        )
+        for event in sorted(registrations.intercepts)
+    ]
+
+
+def about_everything(registrations: Registrations, limits: Limits) -> list[Question]:
+    """Senseless calls of every tool, but for those that wait for a person, and of every command."""
+    tools = (tool for tool in registrations.tools.values() if not tool.interactive)
+    calls = [
+        _call(tool.name, args, limits, _content_fault)
+        for tool in tools
+        for args in questions.senseless_arguments(tool.schema)
+    ]
+    return calls + [
+        Question(f"/{name}", ext.CommandResponse, questions.command(name), limits.command_s, _response_fault)
+        for name in registrations.commands
+    ]
+
+
+def about_one(calling: Calling, limits: Limits) -> Question:
+    """A call that must not fail."""
+    return _call(calling.tool, calling.args, limits, lambda answer: _content_fault(answer) or _failure(answer))
+
+
+def _call(tool: str, args: Mapping[str, object], limits: Limits, fault: Callable[[Answer], str | None]) -> Question:
+    about = f"{tool} {json.dumps(args)[:SHOWN_CHARS]}"
+    return Question(about, ext.ToolResult, questions.tool_call(tool, args), limits.tool_s, fault)
+
+
+def _verdict_fault(answer: Answer) -> str | None:
+    assert isinstance(answer, ext.EventInterceptResponse)
+    if answer.modified_args is not None and not isinstance(answer.modified_args, dict):
+        return "answered with `modified_args` that are no JSON object, which are ignored"
+    return None
+
+
+def _response_fault(answer: Answer) -> str | None:
+    assert isinstance(answer, ext.CommandResponse)
+    if not answer.error and answer.action not in ACTIONS:
+        return f'wants the unknown action "{answer.action[:SHOWN_CHARS]}"'
+    return None
+
+
+def _content_fault(answer: Answer) -> str | None:
+    """What the host would put in place of a block."""
+    assert isinstance(answer, ext.ToolResult)
+    for replacement in _replacements(answer.content):
+        return f"answered with a block that is shown as {replacement}"
+    return None
+
+
+def _replacements(blocks: Iterable[object]) -> Iterator[str]:
+    for raw in blocks:
+        [shown] = outcome_of(ext.ToolResult("", (raw,)), "it").content
+        text = raw.get("text") if isinstance(raw, dict) else None
+        if isinstance(shown, Text) and shown.text != text and (shown.text, text) != (NO_CONTENT, ""):
+            yield shown.text
+
+
+def _failure(answer: Answer) -> str | None:
+    assert isinstance(answer, ext.ToolResult)
+    outcome = outcome_of(answer, "it")
+    text = next((block.text for block in outcome.content if isinstance(block, Text)), "")
+    return f"failed: {text[:SHOWN_CHARS]}" if outcome.is_error else None

@@ -1,0 +1,240 @@
+"""One process of an extension that is checked: the host's side of the protocol, which uses nothing and notes everything.
+
+The lines are read by the daemon's own `Peer`: what it would complain about is what is complained about here.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from zotd.core import life
+from zotd.core.supervision import EXIT_S, HELLO_S, KILL_S, LEAVE_S, QUIET_S, READY_S
+from zotd.exthost.calls import Answer, CallError
+from zotd.exthost.contributions import Registrations
+from zotd.exthost.extension import Surroundings
+from zotd.exthost.log import ExtensionLog
+from zotd.exthost.manifest import DataPlace, Manifest
+from zotd.exthost.peer import Peer
+from zotd.exthost.process import Listener, Process, why_not_started
+from zotd.wire import ext
+from zotd.wire.base import encode
+
+
+class GoneError(Exception):
+    """The process cannot be talked to, or does not do what it must; the message goes on from its name."""
+
+
+class Conversation:
+    """A process, as a context manager from its start to its end; on leaving the block its group is killed."""
+
+    def __init__(
+        self, manifest: Manifest, surroundings: Surroundings, log: ExtensionLog, extra: Mapping[str, object]
+    ) -> None:
+        """`extra`: fields that every frame to it has as well. `log` gets its stderr."""
+        self.registrations = Registrations()
+        self.refused: list[str] = []
+        """A sentence for each registration that is not used."""
+        self.complaints: list[str] = []
+        """About lines that are no frames; go on from its name."""
+        self.module_errors: dict[str, str] = {}
+        """By the module's file; an empty one is mended."""
+        self.has_said_ready = False
+        self.exit = ""
+        """How it has ended, when it has; goes on from its name."""
+        self._manifest = manifest
+        self._surroundings = surroundings
+        self._log = log
+        self._extra = extra
+        self._first: ext.FromExtension | None = None
+        self._gone = ""
+        self._heard = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    async def __aenter__(self) -> Self:
+        """Start the process.
+
+        Raises:
+            GoneError: it cannot be started.
+        """
+        manifest, surroundings = self._manifest, self._surroundings
+
+        def start(listener: Listener) -> Process:
+            directory = str(manifest.directory)
+            return Process(manifest.argv, cwd=directory, env=surroundings.env, listener=listener, log=self._log)
+
+        try:
+            self._peer = Peer(1, "question", owner=self, start=start)
+        except (OSError, ValueError) as error:
+            raise GoneError(why_not_started(error, manifest.argv)) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._peer.process.end(kill=True)
+        await self._within(KILL_S, lambda: bool(self.exit))
+        self._log.close()
+
+    # --- what is done with it ---------------------------------------------------------------------------------
+
+    @property
+    def dropped(self) -> int:
+        """Answers that nobody had asked for, or that came a second time."""
+        return self._peer.calls.dropped.late + self._peer.calls.dropped.unknown
+
+    def can(self, capability: str) -> bool:
+        """Whether it has announced this."""
+        return self._peer.can(capability)
+
+    async def greet(self) -> str:
+        """Wait for its `hello`, which is answered at once; the name in it.
+
+        Raises:
+            GoneError: it has begun with something else, or not at all.
+        """
+        if not await self._within(HELLO_S, lambda: self._first is not None or bool(self._gone)):
+            raise GoneError(f"said no hello within {HELLO_S:g} s")
+        match self._first:
+            case ext.Hello(""):
+                raise GoneError("said hello without a name")
+            case ext.Hello(name):
+                return name
+            case None:
+                raise GoneError(self._gone)
+            case _:
+                raise GoneError(f"began with `{self._first.__struct_config__.tag}` instead of `hello`")
+
+    async def settle(self) -> bool:
+        """Wait for `ready`, or for the silence that stands for it; False when neither has come in time.
+
+        Raises:
+            GoneError: it has ended before.
+        """
+        try:
+            async with asyncio.timeout(READY_S):
+                await self._fall_silent()
+        except TimeoutError:
+            return False
+        return True
+
+    async def stay(self) -> None:
+        """Wait for some silence.
+
+        Raises:
+            GoneError: it has ended.
+        """
+        await self._within(QUIET_S, lambda: bool(self._gone))
+        self._check()
+
+    def send(self, frame: Mapping[str, object]) -> None:
+        """Send a frame, which need not be one of the protocol."""
+        line = json.dumps({**frame, **self._extra}, ensure_ascii=False)
+        self._peer.process.write(line.encode(errors="replace"))  # a file name need not be Unicode
+
+    async def ask(self, kind: type[Answer], question: Mapping[str, object], limit_s: float | None) -> Answer:
+        """Send a frame with a new `id` and wait for the answer.
+
+        Raises:
+            CallError: there is none, or it makes no sense.
+        """
+        if self._gone:
+            raise CallError(self._gone)
+        return await self._peer.calls.call(kind, lambda key: self.send({**question, "id": key}), limit_s=limit_s)
+
+    async def leave(self) -> str:
+        """Say `shutdown` and close its stdin; how it ended, empty when it has not within 2 s."""
+        self.send({"type": "shutdown"})
+        self._peer.process.end_input()
+        await self._within(LEAVE_S, lambda: bool(self.exit))
+        return self.exit
+
+    # --- what it does (exthost.peer.Owner) --------------------------------------------------------------------
+
+    def frame(self, peer: Peer, frame: ext.FromExtension) -> None:  # noqa: ARG002  (there is only one)
+        """It has sent a frame."""
+        if self._first is None:
+            self._first = frame
+            if isinstance(frame, ext.Hello):
+                self.send(self._hello_ack())
+        match frame:
+            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister():
+                fault = self.registrations.take(frame)
+                self.refused += [fault] if fault else []
+            case ext.ModuleError(file, error):
+                self.module_errors[file] = error
+            case ext.Ready():
+                self.has_said_ready = True
+            case _:
+                pass  # it may send what it likes
+        self._heard.set()
+
+    def complained(self, sentence: str) -> None:
+        """Something is wrong with what it sends."""
+        self.complaints.append(sentence)
+
+    def happened(self, event: life.FromProcess) -> None:
+        """Something happened to the process."""
+        match event:
+            case life.Exited(_, reason):
+                self.exit = reason
+                self._lose(reason)
+            case life.Broke(_, reason):
+                self._lose(reason)
+            case life.Closed(_, pipe):  # most of the time the first sign of the exit, which has the better reason
+                self._loop.call_later(EXIT_S, self._lose, f"closed its {pipe} without exiting")
+            case _:
+                pass
+
+    # --- details ----------------------------------------------------------------------------------------------
+
+    def _lose(self, reason: str) -> None:
+        self._gone = self._gone or reason
+        self._peer.calls.fail_all(self._gone)
+        self._heard.set()
+
+    def _check(self) -> None:
+        if self._gone:
+            raise GoneError(self._gone)
+
+    async def _fall_silent(self) -> None:
+        while not self.has_said_ready:
+            self._check()
+            if await self._is_quiet():
+                return
+
+    async def _is_quiet(self) -> bool:
+        """Wait for the next frame; True when none comes."""
+        self._heard.clear()
+        try:
+            async with asyncio.timeout(QUIET_S):
+                await self._heard.wait()
+        except TimeoutError:
+            return True
+        return False
+
+    async def _within(self, limit_s: float, holds: Callable[[], bool]) -> bool:
+        """Wait until this holds; False when it does not in time."""
+        try:
+            async with asyncio.timeout(limit_s):
+                while not holds():
+                    self._heard.clear()
+                    await self._heard.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _hello_ack(self) -> dict[str, object]:
+        where, directory = self._surroundings, self._manifest.directory
+        is_beside = self._manifest.data is DataPlace.BESIDE
+        ack = ext.HelloAck(
+            protocol_version=ext.PROTOCOL_VERSION,
+            zot_version=where.version,
+            provider=where.provider,
+            model=where.model,
+            cwd=where.cwd,
+            extension_dir=str(directory),
+            data_dir=str(directory if is_beside else where.home),
+            capabilities=(),
+            features=where.features,
+        )
+        fields: dict[str, object] = json.loads(encode(ack))
+        return fields

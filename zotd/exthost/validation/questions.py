@@ -1,0 +1,81 @@
+"""What an extension is asked and told while it is checked: values that might come from a real session."""
+
+from collections.abc import Iterator, Mapping
+
+from zotd.core.registry import INTERCEPTS
+
+Fields = Mapping[str, object]
+
+GUARDED: Mapping[str, Fields] = {
+    "tool_call": {"tool_id": "c_1", "tool_name": "read", "tool_args": {"path": "README.md"}},
+    "turn_start": {"step": 1},
+    "assistant_message": {"text": "It is in README.md."},
+    "before_agent_start": {"system_prompt": "You help with programs."},
+}
+"""A harmless question for each event that can be intercepted."""
+
+assert GUARDED.keys() == set(INTERCEPTS)
+
+_CALL: Fields = {"tool_id": "c_1", "tool_name": "read", "tool_args": {"path": "README.md"}}
+
+EVENTS: Mapping[str, Fields] = {
+    "session_start": {},
+    "user_prompt_submit": {"text": "What is in README.md?", "image_count": 0, "queued": False},
+    "turn_start": {"step": 1},
+    "assistant_message": {"text": "I read it."},
+    "tool_call": _CALL,
+    "turn_end": {"stop": "tool_use"},
+    "permission_decision": {"tool_id": "c_1", "tool_name": "read", "decision": "allow", "source": "user"},
+    "tool_result": {
+        **_CALL,
+        "executed": True,
+        "result": {"content": [{"type": "text", "text": "# Title"}], "is_error": False},
+    },
+    "pre_compact": {"compaction_id": "k_1", "reason": "manual", "message_count": 4, "token_estimate": 2000},
+    "post_compact": {"compaction_id": "k_1", "status": "ok", "message_count": 2, "token_estimate": 500},
+    "subagent_start": {"agent_id": "a_1", "agent_run_id": "r_1", "name": "reviewer"},
+    "subagent_stop": {"agent_id": "a_1", "agent_run_id": "r_1", "name": "reviewer", "status": "ok"},
+    "session_end": {"reason": "closed"},
+}
+"""Each event (`docs/extensions.md`) as it might be, in the order of a session."""
+
+NEWER: Fields = {"of_a_newer_zot": {"list": [1, None, "two"]}}
+"""A field that no extension knows."""
+
+SEPARATORS: Fields = {"of_a_newer_zot": "a\u2028b\u2029c\u0085d\x0be\x0cf"}
+"""A field with what some languages take for the end of a line."""
+
+
+def guard_question(event: str, cwd: str) -> Fields:
+    """The frame that asks about an event; without its `id`."""
+    return {"type": "event_intercept", "event": event, "session_id": "s_1", "cwd": cwd, **GUARDED[event]}
+
+
+def event(name: str, cwd: str) -> Fields:
+    """The frame that tells that something happened."""
+    return {"type": "event", "event": name, "session_id": "s_1", "cwd": cwd, **EVENTS[name]}
+
+
+def tool_call(name: str, args: Mapping[str, object]) -> Fields:
+    """The frame that calls a tool; without its `id`."""
+    return {"type": "tool_call", "name": name, "args": args, "session_id": "s_1"}
+
+
+def command(name: str) -> Fields:
+    """The frame that runs a slash command without arguments; without its `id`."""
+    return {"type": "command_invoked", "name": name, "args": "", "session_id": "s_1"}
+
+
+def senseless_arguments(schema: Mapping[str, object] | None) -> Iterator[Fields]:
+    """Arguments that a careless model might send: none, all of the wrong type, unknown ones."""
+    properties = (schema or {}).get("properties")
+    yield {}
+    if isinstance(properties, Mapping) and properties:
+        yield {str(name): _wrong(wanted) for name, wanted in properties.items()}
+    yield {"of_a_newer_model": "a\u2028b"}
+
+
+def _wrong(schema: object) -> object:
+    """A value that the schema does not allow, if it says anything."""
+    is_text = isinstance(schema, Mapping) and schema.get("type") == "string"
+    return 7 if is_text else "not a value"

@@ -1,0 +1,133 @@
+"""What a validation finds: one finding for each rule of `RULES`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+from zotd.exthost.validation.conversation import GoneError
+
+RULES = {
+    "manifest": "`extension.json` can be used",
+    "start": "its program can be started",
+    "hello": "its first frame is `hello`, within 5 s",
+    "name": "its `hello` has the manifest's name",
+    "ready": "it says `ready`, within 10 s",
+    "stays": "it waits for frames then",
+    "tools": "its tools can be offered to any model; each Python module is one",
+    "commands": "its commands can be typed",
+    "subscriptions": "it subscribes to what there is",
+    "guards": "it answers when it is asked about an event",
+    "calls": "it answers calls of its tools and commands, with senseless arguments too",
+    "at once": "it answers several questions that are asked at once",
+    "answers": "it answers each question once, and nothing else",
+    "shutdown": "it ends within 2 s of `shutdown`",
+    "unknown": "it ignores frames and fields that it does not know",
+    "unicode": "it takes U+2028, U+0085, VT and FF in a string for data",
+    "cancel": "it ignores `tool_cancel` of a call that has ended, when it has announced `tool_cancel`",
+    "events": "it lives through every event that it subscribed to",
+    "frames": "it sends no frame that is unknown or incomplete",
+    "stdout": "it prints nothing but frames on stdout, in lines under 4 MiB",
+    "end of input": "it ends within 2 s of the end of its stdin, as when zot has died",
+    "children": "it leaves no process behind",
+}
+"""What is checked, in the order of the report: the name of each rule and the rule (`docs/extensions.md`)."""
+
+
+TOLD = 4
+"""Ways to break one rule that are told; whoever errs in more will come back."""
+
+
+class Verdict(StrEnum):
+    """How a rule came out."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule and what was seen."""
+
+    rule: str
+    verdict: Verdict
+    sentence: str
+    """For the extension's author; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a validation."""
+
+    name: str
+    """The manifest's; empty without a manifest."""
+    findings: tuple[Finding, ...]
+    """One for each of `RULES`, in its order."""
+    stderr: str
+    """The end of what it has printed there, some lines."""
+
+    @property
+    def is_ok(self) -> bool:
+        """No rule was broken."""
+        return all(finding.verdict is not Verdict.BROKEN for finding in self.findings)
+
+
+class StoppedError(Exception):
+    """A rule was broken without which nothing else can be checked; the finding is noted."""
+
+
+class Findings:
+    """Collects findings; a rule that was broken once stays broken."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Finding] = {}
+
+    def kept(self, rule: str, sentence: str = "") -> None:
+        """Note that a rule was kept; without a sentence of its own in the words of the rule."""
+        self._note(Finding(rule, Verdict.KEPT, sentence or RULES[rule]))
+
+    def broken(self, rule: str, sentence: str) -> None:
+        """Note that a rule was broken."""
+        self._note(Finding(rule, Verdict.BROKEN, sentence))
+
+    def unchecked(self, rule: str, sentence: str) -> None:
+        """Note that a rule could not be checked, or does not apply."""
+        self._note(Finding(rule, Verdict.UNCHECKED, sentence))
+
+    def judge(self, rule: str, faults: Sequence[str], kept: str = "") -> None:
+        """Note that a rule was broken in these ways, or kept."""
+        told = list(dict.fromkeys(faults))
+        if len(told) > TOLD:
+            told[TOLD:] = [f"and {len(told) - TOLD} more"]
+        if told:
+            self.broken(rule, "; ".join(told))
+        else:
+            self.kept(rule, kept)
+
+    @contextmanager
+    def under(self, rule: str, subject: str = "it") -> Iterator[None]:
+        """Note a process that goes away in this block under `rule`, and raise StoppedError.
+
+        `subject` begins the sentence.
+        """
+        try:
+            yield
+        except GoneError as error:
+            self.broken(rule, f"{subject} {error}")
+            raise StoppedError from error
+
+    def is_kept(self, rule: str) -> bool:
+        """Whether a rule was checked and kept."""
+        finding = self._found.get(rule)
+        return finding is not None and finding.verdict is Verdict.KEPT
+
+    def all(self) -> tuple[Finding, ...]:
+        """A finding for each rule."""
+        missing = "not checked: it did not get that far"
+        return tuple(self._found.get(rule) or Finding(rule, Verdict.UNCHECKED, missing) for rule in RULES)
+
+    def _note(self, finding: Finding) -> None:
+        earlier = self._found.get(finding.rule)
+        if earlier is None or earlier.verdict is not Verdict.BROKEN:
+            self._found[finding.rule] = finding

@@ -1,0 +1,297 @@
+"""The course of a validation: one process to get to know the extension, one for each thing that may upset it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from zotd.core.supervision import LEAVE_S, QUIET_S, READY_S
+from zotd.exthost.calls import CallError
+from zotd.exthost.extension import Surroundings
+from zotd.exthost.host import Limits
+from zotd.exthost.log import ExtensionLog
+from zotd.exthost.manifest import ManifestError
+from zotd.exthost.validation import questions
+from zotd.exthost.validation.calling import Calling, Question, about_everything, about_guards, about_one
+from zotd.exthost.validation.conversation import Conversation
+from zotd.exthost.validation.departure import depart
+from zotd.exthost.validation.registering import command_faults, subscription_faults, tool_faults
+from zotd.exthost.validation.report import Findings, Report, StoppedError
+from zotd.exthost.validation.subject import Subject, find_subject
+from zotd.wire import ext
+from zotd.wire.version import VERSION
+
+GIVEN_UP_AFTER_S = 0.01
+"""For the call that is cancelled: the extension should have begun with it, and most are not done by then."""
+
+AT_ONCE = 4
+"""Questions that are asked at once, each of them twice: as many as a busy model asks."""
+
+NOTHING: questions.Fields = {}
+
+STDERR_BYTES = 4096
+"""Of its stderr, in the report."""
+
+
+async def validate(
+    path: Path, *, env: Mapping[str, str], cwd: str, calling: Calling | None = None, limits: Limits | None = None
+) -> Report:
+    """Check the extension or the Python modules at `path`; takes some seconds, and 2 s more where it does not end.
+
+    Its processes run in `env`, are told that somebody works in `cwd`, and are all ended afterwards. Nothing of zot is
+    written: separate data and the log go to a temporary directory. `calling`: which tools and commands may be called.
+    """
+    findings = Findings()
+    try:
+        subject = find_subject(path)
+    except ManifestError as error:
+        findings.broken("manifest", str(error))
+        return Report("", findings.all(), "")
+    findings.kept("manifest", f"{subject.manifest.name} is started with: {' '.join(subject.manifest.argv)}")
+    with TemporaryDirectory(prefix="zot-validate-") as home:
+        surroundings = Surroundings(cwd, Path(home), env, version=VERSION)
+        validation = _Validation(
+            subject=subject,
+            surroundings=surroundings,
+            findings=findings,
+            calling=calling,
+            limits=limits or Limits(),
+        )
+        with suppress(StoppedError):
+            await validation.run()
+        return Report(subject.manifest.name, findings.all(), validation.stderr())
+
+
+@dataclass(frozen=True, slots=True)
+class _Upset:
+    """Something that an extension must live through."""
+
+    rule: str
+    extra: questions.Fields
+    """In every frame."""
+    frames: Sequence[questions.Fields] = ()
+    cancelled: Question | None = None
+    """A call to be given up."""
+
+
+class _Validation:
+    def __init__(
+        self,
+        *,
+        subject: Subject,
+        surroundings: Surroundings,
+        findings: Findings,
+        calling: Calling | None,
+        limits: Limits,
+    ) -> None:
+        self._subject = subject
+        self._surroundings = surroundings
+        self._found = findings
+        self._calling = calling
+        self._limits = limits
+        self._log = ExtensionLog(surroundings.home / "logs" / f"ext-{subject.manifest.name}.log")
+        self._complaints: list[str] = []
+        self._answered: list[Question] = []
+        """What it can be asked, because it has answered it once."""
+        self._ending = ""
+        """How its process ends when all is well; empty: not by itself."""
+
+    async def run(self) -> None:
+        """Check everything."""
+        for upset in await self._get_to_know():
+            with suppress(StoppedError):
+                await self._upset(upset)
+        departure = await depart(self._subject.manifest, self._surroundings)
+        if not departure.exit:
+            self._found.broken("end of input", f"it was still there {LEAVE_S:g} s after the end of its stdin")
+        else:
+            self._found.kept("end of input", f"it {departure.exit}")
+            left = [f"it left a process behind, which zot kills: {command}" for command in departure.left]
+            self._found.judge("children", left)
+
+    def stderr(self) -> str:
+        """The end of what all processes have printed there."""
+        if not self._log.path.exists():
+            return ""
+        return self._log.path.read_bytes()[-STDERR_BYTES:].decode(errors="replace")
+
+    # --- the first process ------------------------------------------------------------------------------------
+
+    async def _get_to_know(self) -> list[_Upset]:
+        """All that can be seen without upsetting it; what it has to live through next."""
+        async with self._conversation("start") as talk:
+            self._found.kept("start")
+            await self._meet(talk)
+            self._judge_registrations(talk)
+            await self._question(talk)
+            await self._end(talk)
+        if self._answered:
+            stray = f"it sent {talk.dropped} answers to nothing that it was asked, or to something answered before"
+            self._found.judge("answers", [stray] if talk.dropped else [])
+        else:
+            self._found.unchecked("answers", "it was asked nothing")
+        return self._upsets(talk)
+
+    async def _meet(self, talk: Conversation) -> None:
+        found, started = self._found, time.monotonic()
+        with found.under("hello"):
+            name = await talk.greet()
+        found.kept("hello", f"it said hello after {_milliseconds_since(started)} ms")
+        wanted = self._subject.manifest.name
+        other = [f'it calls itself "{name[:80]}" in its hello, and the manifest "{wanted}", which counts']
+        found.judge("name", other if name != wanted else [])
+        with found.under("ready"):
+            is_settled = await talk.settle()
+        if talk.has_said_ready:
+            found.kept("ready", f"it was ready after {_milliseconds_since(started)} ms")
+        elif is_settled:
+            found.unchecked("ready", f"it never says `ready`; {QUIET_S * 1000:.0f} ms without a frame count as `ready`")
+        else:
+            found.broken("ready", f"it neither said `ready` nor was silent for a moment, for {READY_S:g} s")
+            raise StoppedError  # it would be waited for again and again
+        with found.under("stays", "when it was ready, it"):
+            await talk.stay()
+        found.kept("stays")
+
+    def _judge_registrations(self, talk: Conversation) -> None:
+        registered, refused = talk.registrations, talk.refused
+        self._judge_names("tools", tool_faults(registered, refused, talk.module_errors), registered.tools)
+        commands = [f"/{name}" for name in registered.commands]
+        self._judge_names("commands", command_faults(registered, refused), commands)
+        events = sorted(registered.events | registered.intercepts)
+        self._judge_names("subscriptions", subscription_faults(registered, refused), events)
+
+    def _judge_names(self, rule: str, faults: Iterable[str], names: Iterable[str]) -> None:
+        told, listed = list(faults), ", ".join(names)
+        if told or listed:
+            self._found.judge(rule, told, listed)
+        else:
+            self._found.unchecked(rule, "it has none")
+
+    async def _question(self, talk: Conversation) -> None:
+        guards = about_guards(talk.registrations, self._limits, self._surroundings.cwd)
+        if guards:
+            await self._put("guards", talk, guards)
+        else:
+            self._found.unchecked("guards", "it intercepts nothing")
+        await self._call(talk)
+        if not self._answered:
+            self._found.unchecked("at once", "it was asked nothing")
+            return
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(question.put(talk)) for question in self._answered[:AT_ONCE] * 2]
+        faults = [fault for fault in (task.result() for task in asked) if fault]
+        self._found.judge("at once", faults, f"it answered {len(asked)} questions")
+
+    async def _call(self, talk: Conversation) -> None:
+        calling, registered = self._calling, talk.registrations
+        if not registered.tools and not registered.commands:
+            self._found.unchecked("calls", "there is nothing to call")
+        elif calling is None:
+            self._found.unchecked("calls", "not checked, for they may do real work; --call allows it")
+        elif not calling.tool:
+            await self._put("calls", talk, about_everything(registered, self._limits))
+        elif calling.tool in registered.tools:
+            await self._put("calls", talk, [about_one(calling, self._limits)])
+        else:
+            there = ", ".join(registered.tools) or "none"
+            self._found.broken("calls", f'it has no tool "{calling.tool}"; its tools: {there}')
+
+    async def _put(self, rule: str, talk: Conversation, asked: Sequence[Question]) -> None:
+        """Ask one after the other."""
+        told = [(question, await question.put(talk)) for question in asked]
+        self._answered += [question for question, fault in told if fault is None]
+        about = "; ".join(question.about for question in asked)
+        self._found.judge(rule, [fault for _, fault in told if fault], about)
+
+    async def _end(self, talk: Conversation) -> None:
+        if talk.exit:
+            self._found.unchecked("shutdown", f"not checked: before it, it {talk.exit}")
+            return
+        ending = await talk.leave()
+        self._ending = _kind(ending)
+        if not ending:
+            late = f"it was still there {LEAVE_S:g} s after `shutdown`; zot then sends SIGTERM to its group"
+            self._found.broken("shutdown", late)
+        elif ending.startswith("was ended"):
+            self._found.broken("shutdown", f"it {ending}")
+        else:
+            self._found.kept("shutdown", f"it {ending}")
+
+    # --- the others -------------------------------------------------------------------------------------------
+
+    def _upsets(self, talk: Conversation) -> list[_Upset]:
+        cwd, events = self._surroundings.cwd, talk.registrations.events
+        newer = {"type": "of_a_newer_zot", "id": "1"}
+        upsets = [
+            _Upset("unknown", questions.NEWER, [newer]),
+            _Upset("unicode", questions.SEPARATORS),
+        ]
+        told = [questions.event(name, cwd) for name in questions.EVENTS if name in events]
+        if told:
+            upsets.append(_Upset("events", NOTHING, told))
+        else:
+            self._found.unchecked("events", "it subscribes to none")
+        if talk.can("tool_cancel"):
+            call = next((question for question in self._answered if question.kind is ext.ToolResult), None)
+            stale = {"type": "tool_cancel", "id": "ended"}
+            upsets.append(_Upset("cancel", NOTHING, [stale], call))
+        else:
+            self._found.unchecked("cancel", "it has not announced it")
+        return upsets
+
+    async def _upset(self, upset: _Upset) -> None:
+        async with self._conversation(upset.rule, upset.extra) as talk:
+            await talk.greet()
+            await talk.settle()
+            for frame in upset.frames:
+                talk.send(frame)
+            if upset.cancelled is not None:
+                await _cancel(talk, upset.cancelled)
+            answers = [await question.put(talk) for question in self._answered]
+            await talk.stay()
+            ending = await talk.leave() if self._ending else ""
+        faults = [fault for fault in answers if fault]
+        if _kind(ending) != self._ending:
+            faults.append(f"it {ending or 'did not end afterwards'}")
+        self._found.judge(upset.rule, faults)
+
+    # --- all of them ------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _conversation(self, rule: str, extra: questions.Fields = NOTHING) -> AsyncIterator[Conversation]:
+        """A process of its own; one that goes away is noted under `rule`, unless it is under a narrower one."""
+        talk = Conversation(self._subject.manifest, self._surroundings, self._log, extra)
+        try:
+            with self._found.under(rule):
+                async with talk:
+                    yield talk
+        finally:
+            self._judge_output(talk)
+
+    def _judge_output(self, talk: Conversation) -> None:
+        """What a process has printed, when all of it was read."""
+        if not self._found.is_kept("start"):
+            return
+        self._complaints += talk.complaints
+        for rule, begin in (("stdout", "wrote"), ("frames", "sent")):
+            faults = [f"it {complaint}" for complaint in self._complaints if complaint.startswith(begin)]
+            self._found.judge(rule, faults)
+
+
+async def _cancel(talk: Conversation, call: Question) -> None:
+    """Give up a call at once; the extension is told."""
+    with suppress(CallError):
+        await talk.ask(call.kind, call.frame, GIVEN_UP_AFTER_S)
+
+
+def _kind(ending: str) -> str:
+    """The way a process ended, without its last words."""
+    return ending.partition(":")[0]
+
+
+def _milliseconds_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

@@ -1,0 +1,156 @@
+"""Which children run, on disk: whoever starts next ends those of a host that was killed.
+
+    $ZOT_HOME/run/children/WORLD.PID.START/        one directory for each host
+                               └── MARK            one file for each child; empty until its pid is known
+
+Nothing is synced: the files survive the death of their writer, and after the machine's nobody is left to be found.
+"""
+
+import logging
+import os
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from zotd.paths import make_private_dir
+from zotd.process.census import Identity, identify, is_alive, world
+
+log = logging.getLogger(__name__)
+
+FORGET_S = 30 * 24 * 3600.0
+"""Age at which the directory of another boot, container or machine is removed: from here nobody can tell whether its
+host lives. A host that does makes it again."""
+
+
+class _Note(msgspec.Struct, frozen=True):
+    """What a file holds."""
+
+    pid: int
+    started: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """A child whose host is dead; it may be dead itself."""
+
+    path: Path
+    leader: Identity | None
+    """The child, which leads its group; None: the host died before it could note that."""
+    what: str
+
+    @property
+    def mark(self) -> str:
+        """What the child's descendants carry, if it was told to pass it on."""
+        return self.path.name
+
+
+class Entry:
+    """One child's place in the ledger."""
+
+    def __init__(self, path: Path) -> None:
+        """Use `Ledger.open`."""
+        self._path = path
+
+    @property
+    def mark(self) -> str:
+        """Nobody else's: 64 random bits in hexadecimal."""
+        return self._path.name
+
+    def started(self, pid: int, what: str) -> None:
+        """Note the child, which leads a group of its own; `what` it is, for people who look."""
+        with suppress(OSError):  # it was said when the file could not be made
+            child = identify(pid)
+            if child is None:  # gone already: somebody ignores SIGCHLD
+                return
+            self._path.write_bytes(msgspec.json.encode(_Note(child.pid, child.started, what)))
+
+    def close(self) -> None:
+        """Nothing of the child is left, or what is left has been let go."""
+        with suppress(OSError):
+            self._path.unlink()
+
+
+class Ledger:
+    """The ledger of one home. Its methods block for 10 to 50 us; `abandoned` for longer."""
+
+    def __init__(self, directory: Path) -> None:
+        """`directory` is made when it is needed; every host of a home uses the same."""
+        self.directory = directory
+        self._has_failed = False
+
+    def open(self) -> Entry:
+        """An entry for a child that is about to start; where the disk takes none, that is logged, once.
+
+        `OSError`: there is no free descriptor, for the child neither.
+        """
+        path = self._own() / secrets.token_hex(8)
+        try:
+            make_private_dir(str(path.parent))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            if not self._has_failed:
+                log.warning("children are not noted in %s, so none is ended after a crash: %s", path.parent, error)
+            self._has_failed = True
+        return Entry(path)
+
+    def close(self) -> None:
+        """Remove the directory of this host, unless children are left."""
+        with suppress(OSError):
+            self._own().rmdir()
+
+    def abandoned(self) -> list[Abandoned]:
+        """The children of dead hosts of this home. Blocks; run it in a thread."""
+        found = []
+        for host in _inside(self.directory):
+            if not host.name.startswith(f"{world()}."):
+                _forget_if_old(host)
+            elif not _lives(host):
+                found += [_read(path) for path in _inside(host)]
+                with suppress(OSError):  # it is empty only if its host was killed between two children
+                    host.rmdir()
+        return found
+
+    def forget(self, abandoned: Abandoned) -> None:
+        """Nothing of this child is left."""
+        with suppress(OSError):
+            abandoned.path.unlink()
+        with suppress(OSError):  # others are left
+            abandoned.path.parent.rmdir()
+
+    def _own(self) -> Path:
+        pid = os.getpid()
+        me = identify(pid) or Identity(pid, 0)  # without /proc nothing is found again, and nothing fails
+        return self.directory / f"{world()}.{me.pid}.{me.started}"
+
+
+def _inside(directory: Path) -> list[Path]:
+    try:
+        return list(directory.iterdir())
+    except OSError:
+        return []
+
+
+def _lives(host: Path) -> bool:
+    pid, _, started = host.name.removeprefix(f"{world()}.").partition(".")
+    return not (pid.isdigit() and started.isdigit()) or is_alive(Identity(int(pid), int(started)))
+
+
+def _read(path: Path) -> Abandoned:
+    try:
+        note = msgspec.json.decode(path.read_bytes(), type=_Note)
+    except (OSError, msgspec.DecodeError):  # the host died between the two steps of starting a child
+        return Abandoned(path, None, "")
+    return Abandoned(path, Identity(note.pid, note.started), note.what)
+
+
+def _forget_if_old(host: Path) -> None:
+    with suppress(OSError):
+        if time.time() - host.stat().st_mtime > FORGET_S:
+            for path in _inside(host):
+                path.unlink()
+            host.rmdir()

@@ -1,0 +1,53 @@
+"""Handing messages over to the host so that none is lost, whoever of the two is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from concurrent.futures import Future
+from itertools import count
+
+from ..peer import Peer
+from ..pipe import Frame, text
+
+FEATURE = "channel_accepted"
+"""Of a host that answers a `channel_message` when the message is safe with it."""
+
+
+class Receipts:
+    """Gives messages to the host and waits until it has them, if it is one that says so."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._greeted: Future[None] = Future()
+        self._waiting: dict[str, Future[None]] = {}
+        # An earlier process of this channel may get its answer when this one runs: ids are nobody else's.
+        self._ids = map(f"{secrets.token_hex(4)}-{{}}".format, count(1))
+        self._take_hello = peer.receivers["hello_ack"]
+        peer.receivers["hello_ack"] = self._hello_ack
+        peer.receivers["channel_accepted"] = self._accepted
+
+    async def hand_over(self, frame: Frame) -> None:
+        """Send a `channel_message`; returns when the platform may forget it. Ends at the latest with the process."""
+        # Shielded: a cancelled wait would cancel the future, which belongs to all messages.
+        await asyncio.shield(asyncio.wrap_future(self._greeted))
+        if FEATURE not in self._peer.hello.features:
+            self._peer.pipe.send(frame)
+            return
+        key = next(self._ids)
+        accepted = self._waiting[key] = Future()
+        try:
+            self._peer.pipe.send({**frame, "id": key})
+            await asyncio.wrap_future(accepted)
+        finally:
+            del self._waiting[key]
+
+    def _hello_ack(self, frame: Frame) -> None:
+        self._take_hello(frame)
+        if not self._greeted.done():
+            self._greeted.set_result(None)
+
+    def _accepted(self, frame: Frame) -> None:
+        accepted = self._waiting.get(text(frame, "id"))
+        if accepted is not None and accepted.set_running_or_notify_cancel():
+            accepted.set_result(None)

@@ -1,0 +1,181 @@
+"""Slash commands: those that the daemon itself knows, and those of extensions.
+
+/name args  ->  built in?  ->  it does it        else the extension that has the name  ->  what it wants done
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from zotd.core import records
+from zotd.exthost.host import ReloadReport
+from zotd.exthost.offers import UnknownCommandError
+from zotd.sessions.extensions import Submission
+from zotd.sessions.hosting import Hosting
+from zotd.sessions.session import Session
+from zotd.wire import ext
+from zotd.wire.api import CommandResult, Started
+from zotd.wire.errors import Code, CommandError
+
+OF_CLIENTS = ("help", "new", "sessions", "model", "exit", "quit", "login", "logout", "settings", "rename", "fork")
+"""Commands that clients carry out themselves, and that no extension can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who typed a command."""
+
+    sender: str
+    """As the queue and the log show it."""
+    respond: Callable[[CommandResult], None]
+    """Answers; called before any event that the command causes."""
+    client: str | None = None
+    """The connection's id, which the extension is told."""
+    insert: Callable[[str], None] | None = None
+    """Puts text into the editor of the one who asked; None: there is no editor."""
+
+
+class Commands:
+    """Runs slash commands for clients, and for extensions that submit them."""
+
+    def __init__(self, hosting: Hosting, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
+        """`spawn` starts a named task for what an extension submits."""
+        self._hosting = hosting
+        self._spawn = spawn
+        hosting.submit = self._submitted
+
+    async def run(self, session: Session, name: str, args: str, asker: Asker) -> None:
+        """Run `/name args` in this session, and answer.
+
+        Raises:
+            CommandError: there is no such command, or it failed; one sentence says what, and what to do.
+        """
+        name = name.removeprefix("/")
+        builtin = BUILTIN.get(name.casefold())
+        if builtin is not None:
+            await builtin(self, session, args.strip(), asker)
+            return
+        extensions = self._hosting.join(session)
+        if extensions is None:
+            raise CommandError(Code.NOT_FOUND, f"there is no /{name}: the session has no extensions")
+        await extensions.ready()
+        try:
+            extension, answer = await extensions.offers.invoke(name, args, about=extensions.about, client=asker.client)
+        except UnknownCommandError as error:
+            raise CommandError(Code.NOT_FOUND, f"there is no /{name}; {self._known(session)}") from error
+        if answer.error:
+            raise CommandError(Code.BAD_REQUEST, answer.error)
+        await self._carry_out(session, extension, answer, asker)
+
+    async def reload(self, session: Session, name: str | None) -> ReloadReport:
+        """Read the manifests of the session's extensions again, and restart them all, or the one with this name."""
+        self._hosting.join(session)
+        return await self._hosting.reload(self._hosting.of_session(session.id), name)
+
+    # --- of extensions ----------------------------------------------------------------------------------------
+
+    async def _carry_out(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
+        extensions = session.extensions
+        assert extensions is not None
+        match answer.action:
+            case "prompt" | "tool_prompt":
+                await self._prompt(session, extension, answer, asker)
+            case "display":
+                asker.respond(CommandResult("display", extension, answer.display))
+                extensions.board.display(extension, answer.display)
+            case "insert":
+                asker.respond(CommandResult("insert", extension, answer.insert))
+                if asker.insert is not None:
+                    asker.insert(answer.insert)
+            case "open_panel" if answer.open_panel is not None:
+                asker.respond(CommandResult("open_panel", extension))
+                refused = extensions.board.open(extension, answer.open_panel)
+                if refused is not None:
+                    extensions.board.note(extension, "error", refused)
+            case "open_panel":
+                raise CommandError(Code.BAD_REQUEST, f"{extension} wants a panel opened, and did not say which")
+            case _:
+                asker.respond(CommandResult("noop", extension))
+
+    async def _prompt(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
+        if answer.action == "tool_prompt" and not answer.tool_name:
+            raise CommandError(Code.BAD_REQUEST, f"{extension} wants a tool run, and did not say which")
+
+        def accepted(started: Started) -> None:
+            result = CommandResult("prompt", extension, input=started.input, run=started.run)
+            asker.respond(replace(result, position=started.position, started=started.started))
+
+        opening = None
+        if answer.action == "tool_prompt":
+            opening = records.Opening(answer.tool_name, answer.tool_args or {})
+        await session.load()
+        await session.prompt(
+            answer.prompt or (f"/{answer.tool_name}" if opening else ""),
+            [],
+            sender=asker.sender,
+            when_busy="queue",
+            accepted=accepted,
+            opening=opening,
+        )
+
+    def _submitted(self, session: Session, extension: str, frame: Submission) -> None:
+        self._spawn(f"what {extension} submits to {session.id}", self._submit(session, extension, frame))
+
+    async def _submit(self, session: Session, extension: str, frame: Submission) -> None:
+        try:
+            if isinstance(frame, ext.SubmitSlash):
+                name, _, args = frame.text.strip().partition(" ")
+                await self.run(session, name, args, Asker(extension, _unheard))
+            else:
+                await session.load()
+                await session.prompt(frame.text, [], sender=extension, when_busy="queue", accepted=lambda _: None)
+        except CommandError as error:
+            if session.extensions is not None:
+                session.extensions.board.note(extension, "error", error.sentence)
+
+    def _known(self, session: Session) -> str:
+        extensions = session.extensions
+        names = [*BUILTIN, *([one.name for one in extensions.offers.commands()] if extensions else [])]
+        return "there are " + ", ".join(f"/{name}" for name in names)
+
+
+async def _clear(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    del args
+    await session.clear(accepted=lambda: asker.respond(CommandResult("noop")))
+
+
+async def _compact(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    await session.load()
+    await session.compact(args, accepted=lambda started: asker.respond(CommandResult("prompt", run=started.run)))
+
+
+async def _reload(commands: Commands, session: Session, args: str, asker: Asker) -> None:
+    asker.respond(CommandResult("display", text=_words(await commands.reload(session, args or None))))
+
+
+async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    del args
+    asker.respond(CommandResult("noop"))
+    session.abort()
+
+
+BUILTIN: Mapping[str, Callable[[Commands, Session, str, Asker], Awaitable[None]]] = {
+    "clear": _clear,
+    "compact": _compact,
+    "reload-ext": _reload,
+    "stop": _stop,
+}
+"""Built in, by name."""
+
+RESERVED = (*BUILTIN, *OF_CLIENTS)
+"""Names that no extension can have."""
+
+
+def _unheard(result: CommandResult) -> None:
+    """An extension that submits a command is not told what came of it."""
+
+
+def _words(report: ReloadReport) -> str:
+    figures = f"{len(report.loaded)} loaded, {len(report.ready)} ready, {len(report.stopped)} stopped"
+    return "\n".join([f"extensions reloaded: {figures}", *report.errors])

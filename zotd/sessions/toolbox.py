@@ -1,0 +1,51 @@
+"""Which tools the model may use in one step: ours, and those of the session's extensions."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from zotd.core.ports import Tool, ToolSpec
+from zotd.core.records import Settings
+from zotd.exthost.tools import ExtensionTool
+from zotd.tools import TOOLS
+from zotd.wire.errors import Code, CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Tools by name, and the same as the model sees them; `hidden` wait until they are activated."""
+
+    tools: Mapping[str, Tool]
+    specs: Sequence[ToolSpec]
+    hidden: Mapping[str, Tool]
+
+
+def choose(settings: Settings, extras: Sequence[ExtensionTool] = (), activated: Collection[str] = ()) -> Toolbox:
+    """The tools of a session with these settings, whose extensions offer `extras`.
+
+    A name in `settings.tools` that nobody has is left out: its extension may come later (`unknown` names it).
+    """
+    if settings.no_tools:
+        return Toolbox({}, (), {})
+    every: dict[str, Tool] = {tool.spec.name: tool for tool in TOOLS}
+    hidden: dict[str, Tool] = {}
+    for tool in extras:
+        is_hidden = tool.exposure == "deferred" and tool.spec.name not in activated
+        (hidden if is_hidden else every)[tool.spec.name] = tool
+    if settings.tools is not None:
+        every = {name: every[name] for name in settings.tools if name in every}
+        hidden = {name: hidden[name] for name in settings.tools if name in hidden}
+    return Toolbox(every, tuple(tool.spec for tool in every.values()), hidden)
+
+
+def unknown(settings: Settings, toolbox: Toolbox) -> list[str]:
+    """The names in `settings.tools` that nobody has."""
+    named = () if settings.tools is None or settings.no_tools else settings.tools
+    return [name for name in named if name not in toolbox.tools and name not in toolbox.hidden]
+
+
+def check(settings: Settings) -> None:
+    """Raise CommandError for a tool that cannot exist: it is not ours, and the session has no extensions."""
+    names = unknown(settings, choose(settings))
+    if names and settings.no_ext and not settings.extensions:
+        there = ", ".join(tool.spec.name for tool in TOOLS)
+        raise CommandError(Code.BAD_REQUEST, f'unknown tool "{names[0]}"; there are {there}')

@@ -1,0 +1,132 @@
+"""`mcp.json`: MCP servers as their users write them down; the host reads which there are, the bridge how to reach one.
+
+    {"mcpServers": {
+        "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]},
+        "issues": {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${ISSUES_TOKEN}"}}}}
+
+`${NAME}` and `${NAME:-default}` in any text stand for environment variables. Other programs read the same files: their
+fields are ignored.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from zotd.wire.base import BadFrameError, Frozen, convert, decode
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
+"""A server's name; with `mcp-` before it, it is an extension's."""
+
+HTTP = ("http", "streamable-http", "streamableHttp")
+"""What programs call MCP's streamable HTTP in `type`."""
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class ServerError(ValueError):
+    """A server cannot be used; one sentence that says why, and no value of a variable."""
+
+
+class Server(Frozen, frozen=True):
+    """How one server is reached: by starting `command`, or at `url`; never both."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}  # noqa: RUF012  (msgspec copies an empty default)
+    cwd: str = ""
+    """From the working directory of the session; empty: there."""
+    url: str = ""
+    headers: dict[str, str] = {}  # noqa: RUF012
+    type: str = ""
+    disabled: bool = False
+
+
+def read_servers(data: bytes) -> dict[str, Server | ServerError]:
+    """The servers of a file by name, in its order; an entry that is wrong costs itself only.
+
+    Raises:
+        ServerError: nothing of the file can be used.
+    """
+    try:
+        entries = decode(data, dict[str, object]).get("mcpServers")
+    except BadFrameError as error:
+        raise ServerError(str(error)) from error
+    if not isinstance(entries, dict):
+        raise ServerError("it has no object `mcpServers`")
+    return {name: _read(name, entry) for name, entry in entries.items()}
+
+
+def variables(server: Server) -> tuple[str, ...]:
+    """The environment variables that it names, each once."""
+    return tuple(dict.fromkeys(found[1] for text in _texts(server) for found in _VARIABLE.finditer(text)))
+
+
+def expanded(server: Server, env: Mapping[str, str]) -> Server:
+    """The server with its variables replaced; an empty one counts as unset where there is a default.
+
+    Raises:
+        ServerError: a variable without a default is not set, or the URL is none.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name, default = found[1], found[2]
+        if default is not None:
+            return env.get(name) or default
+        if name not in env:
+            raise ServerError(f"names the variable {name}, which is not set; set it, or write ${{{name}:-default}}")
+        return env[name]
+
+    def text(raw: str) -> str:
+        return _VARIABLE.sub(value, raw)
+
+    result = msgspec.structs.replace(
+        server,
+        command=text(server.command),
+        args=tuple(map(text, server.args)),
+        env={name: text(raw) for name, raw in server.env.items()},
+        cwd=text(server.cwd),
+        url=text(server.url),
+        headers={name: text(raw) for name, raw in server.headers.items()},
+    )
+    if server.url and not result.url.startswith(("http://", "https://")):
+        raise ServerError("has a `url` that does not begin with http:// or https://")
+    return result
+
+
+def secrets(server: Server, env: Mapping[str, str]) -> Iterator[str]:
+    """What must not be shown: the values of the variables that it names, of its `env` and of its `headers`."""
+    yield from (env[name] for name in variables(server) if name in env)
+    yield from server.env.values()
+    yield from server.headers.values()
+
+
+def _texts(server: Server) -> Iterator[str]:
+    yield from (server.command, server.cwd, server.url, *server.args)
+    yield from (*server.env.values(), *server.headers.values())
+
+
+def _read(name: str, entry: object) -> Server | ServerError:
+    if not NAME.fullmatch(name):
+        return ServerError('a name has 1 to 60 letters, digits, ".", "_" and "-"')
+    if not isinstance(entry, dict):
+        return ServerError("it is no object")
+    try:
+        # Some programs write null for what they leave out.
+        server = convert({key: value for key, value in entry.items() if value is not None}, Server)
+    except BadFrameError as error:
+        return ServerError(str(error))
+    fault = _fault(server)
+    return server if fault is None else ServerError(fault)
+
+
+def _fault(server: Server) -> str | None:
+    if bool(server.command) == bool(server.url):
+        return "it needs either a `command` to start or a `url`"
+    if server.type == "sse":
+        return 'its `type` is "sse", which MCP has given up; most such servers are also reached by "http"'
+    if server.type not in ("", "stdio", *HTTP):
+        return f'its `type` "{server.type[:80]}" is neither "stdio" nor "http"'
+    if server.type and (server.type == "stdio") != bool(server.command):
+        return f'its `type` is "{server.type}", which goes with a `{"command" if server.type == "stdio" else "url"}`'
+    return None
