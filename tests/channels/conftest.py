@@ -62,7 +62,7 @@ def open_chat(stack, tmp_path, telegram):
     """`await open_chat(model)`: a house whose Telegram user 7 is paired."""
 
     async def open_chat(model, *, paired=True):
-        house = await stack.enter_async_context(serving(tmp_path, model.url, telegram.url))
+        house = await stack.enter_async_context(serving(tmp_path, model.openai_url, telegram.url))
         chat = Chat(telegram, house)
         if paired:
             await chat.pair(user=USER)

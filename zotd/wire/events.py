@@ -274,6 +274,28 @@ class ExtInsert(Event, tag="ext_insert", frozen=True):
     text: str
 
 
+class ExtLog(Event, tag="ext_log", frozen=True):
+    """What an extension has written to its log; only for a client that follows that."""
+
+    extension: str
+    text: str
+
+
+class ExtFrame(Event, tag="ext_frame", frozen=True):
+    """A frame between the host and an extension; only for a client that taps it."""
+
+    extension: str
+    direction: str
+    """`in` (from the extension) or `out`."""
+    frame: str
+    """The line, cut after 64 KiB."""
+    time: str
+    latency_s: float | None = None
+    """Of an answer: since its question."""
+    cut: int = 0
+    """Bytes that were left out."""
+
+
 class ClientInfo(Frozen, frozen=True):
     """Who is attached."""
 
@@ -356,6 +378,8 @@ LIVE = (
     ExtPanel,
     ExtPanelClosed,
     ExtInsert,
+    ExtLog,
+    ExtFrame,
     Presence,
     Heartbeat,
     Evicted,
@@ -398,6 +422,8 @@ AnyEvent = (
     | ExtPanel
     | ExtPanelClosed
     | ExtInsert
+    | ExtLog
+    | ExtFrame
     | Presence
     | Heartbeat
     | Evicted

@@ -77,7 +77,8 @@ class GitOverHttp(BaseHTTPRequestHandler):
         else:
             self.serve()
 
-    do_POST = do_GET
+    def do_POST(self):
+        self.do_GET()
 
     def serve(self):
         url = urlsplit(self.path)

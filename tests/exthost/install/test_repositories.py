@@ -209,12 +209,12 @@ async def test_a_hostile_repository_leaves_nothing_behind(hostile, reason, place
 
 async def test_nobody_is_asked_for_a_password(place):
     place.handler.status = 401
-    with pytest.raises(InstallError, match="fatal: could not read Username .*: terminal prompts disabled"):
+    with pytest.raises(InstallError, match=r"fatal: could not read Username .*: terminal prompts disabled"):
         await place.install(f"{place.url}/notes")
 
 
 async def test_a_repository_that_is_not_there_is_told_in_a_sentence(place):
-    with pytest.raises(InstallError, match="git could not get its HEAD: fatal: repository .* not found"):
+    with pytest.raises(InstallError, match=r"git could not get its HEAD: fatal: repository .* not found"):
         await place.install(f"{place.url}/nothing")
     assert place.holds_only()
 

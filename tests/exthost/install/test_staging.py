@@ -1,6 +1,6 @@
 """What a process that was killed has left behind."""
 
-import os
+import asyncio
 import signal
 import subprocess
 import sys
@@ -45,7 +45,8 @@ async def test_an_installation_that_was_killed_is_there_or_not(moment, place):
     (source / "main.sh").write_text("new")
     run = f"asyncio.run(install.install('{source}', home=home, cwd=home, env={{}}))"
     program = f"{HEAD}\n{MOMENTS[moment]}\n{run}"
-    killed = subprocess.run([sys.executable, "-c", program, place.home, source], check=False, env=os.environ)
+    argv = [sys.executable, "-c", program, place.home, source]
+    killed = await asyncio.to_thread(subprocess.run, argv, check=False)
     assert killed.returncode == -signal.SIGKILL
 
     recover(place.home)

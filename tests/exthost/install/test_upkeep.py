@@ -159,13 +159,8 @@ async def test_what_was_edited_is_named(place):
     (directory / "main.sh").write_text("edited")
     (directory / "lib.sh").chmod(0o755)
     (directory / "gone.sh").unlink()
-    assert verify(place.home) == [
-        (
-            "notes",
-            f"notes is not what was installed: changed lib.sh, main.sh, removed gone.sh; "
-            f"install it again from {place.cwd}/notes, or remove it",
-        )
-    ]
+    told = f"changed lib.sh, main.sh, removed gone.sh; install it again from {place.cwd}/notes, or remove it"
+    assert verify(place.home) == [("notes", f"notes is not what was installed: {told}")]
 
 
 async def test_state_beside_the_program_is_expected_unless_it_has_a_place_of_its_own(place):

@@ -21,8 +21,8 @@ from mcp.types import CONNECTION_CLOSED, ToolListChangedNotification
 
 from zotd.bridges.mcp.connection import Connection, connected
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
-from zotd.bridges.mcp.tools import Frame, offered_names, registration
-from zotd.sdk.pipe import HostPipe, text
+from zotd.bridges.mcp.tools import offered_names, registration
+from zotd.sdk.pipe import Frame, HostPipe, text
 from zotd.wire.mcp import Server, ServerError
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from mcp.types import (
     TextContent,
 )
 
-Frame = dict[str, object]
+from zotd.sdk.pipe import Frame
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What models take; with any other, the host would call the whole result an error."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mcp.types import Tool
 
-Frame = dict[str, object]
+from zotd.sdk.pipe import Frame
 
 NAME_CHARS = 64
 """Longest name of a tool that every vendor takes; the characters are letters, digits, `_` and `-`."""

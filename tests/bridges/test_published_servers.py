@@ -1,0 +1,92 @@
+"""Three published servers, in pinned versions: what users will try first."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from zotd.testing.ext_driver import text_of
+
+VERSION = "2026.8.31"
+SERVERS = ("everything", "filesystem", "memory")
+INSTALL_S = 60
+"""For the three and what they need, 40 MB; 10 s here. Only the first run on a machine waits for it."""
+
+pytestmark = pytest.mark.timeout(INSTALL_S + 20)
+
+
+@pytest.fixture(scope="session")
+def programs(request):
+    """The directory of the servers' programs."""
+    home = request.config.cache.mkdir("mcp-servers") / VERSION
+    if not home.exists():
+        draft = Path(tempfile.mkdtemp(dir=home.parent))
+        packages = [f"@modelcontextprotocol/server-{name}@{VERSION}" for name in SERVERS]
+        subprocess.run(
+            ["npm", "install", "--no-audit", "--no-fund", "--prefix", draft, *packages],
+            check=True,
+            capture_output=True,
+            timeout=INSTALL_S,
+        )
+        try:
+            draft.rename(home)
+        except OSError:  # another run was faster
+            shutil.rmtree(draft)
+    return home / "node_modules" / ".bin"
+
+
+@pytest.fixture
+def published(programs, start):
+    def published(name, *args, **env):
+        return start({"command": str(programs / f"mcp-server-{name}"), "args": [str(one) for one in args], "env": env})
+
+    return published
+
+
+def test_everything(published):
+    driver = published("everything", "stdio")
+    assert text_of(driver.call_tool("srv__echo", message="hi")) == "Echo: hi"
+    call = driver.request("tool_call", name="srv__trigger-long-running-operation", args={"duration": 0.2, "steps": 2})
+    assert driver.expect("tool_progress", id=call)["text"] == "1/2"
+    assert driver.expect("tool_progress", id=call)["text"] == "2/2"
+    assert "completed" in text_of(driver.expect("tool_result", id=call))
+    kinds = [block["type"] for block in driver.call_tool("srv__get-tiny-image")["content"]]
+    assert kinds == ["text", "image", "text"]
+    weather = driver.call_tool("srv__get-structured-content", location="New York")
+    assert json.loads(text_of(weather)) == weather["structured_content"]
+    assert driver.call_tool("srv__echo")["is_error"]
+    call = driver.request("tool_call", name="srv__trigger-long-running-operation", args={"duration": 60, "steps": 600})
+    driver.expect("tool_progress", id=call)
+    driver.send("tool_cancel", id=call)
+    assert text_of(driver.expect("tool_result", id=call)) == "cancelled"
+    assert driver.shut_down() == 0
+
+
+def test_filesystem(published, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    driver = published("filesystem", place)
+    assert (driver.tools["srv__read_text_file"]["replay"], driver.tools["srv__move_file"]["replay"]) == (
+        "safe",
+        "never",
+    )
+    driver.call_tool("srv__write_file", path=str(place / "a.txt"), content="hello")
+    assert (place / "a.txt").read_text() == "hello"
+    assert text_of(driver.call_tool("srv__read_text_file", path=str(place / "a.txt"))) == "hello"
+    outside = driver.call_tool("srv__read_text_file", path=str(tmp_path / "mcp.json"))
+    assert outside["is_error"]
+    assert "Access denied" in text_of(outside)
+    assert driver.shut_down() == 0
+
+
+def test_memory(published, tmp_path):
+    driver = published("memory", MEMORY_FILE_PATH=str(tmp_path / "memory.json"))
+    entity = {"name": "zot", "entityType": "program", "observations": ["keeps sessions alive"]}
+    assert not driver.call_tool("srv__create_entities", entities=[entity])["is_error"]
+    assert driver.shut_down() == 0
+    driver = published("memory", MEMORY_FILE_PATH=str(tmp_path / "memory.json"))
+    assert "keeps sessions alive" in text_of(driver.call_tool("srv__search_nodes", query="zot"))
+    assert driver.shut_down() == 0
