@@ -3,6 +3,7 @@
 import os
 import socket
 import sqlite3
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -61,6 +62,40 @@ class Echo:
         start = time.perf_counter()
         self._socket.sendall(b"ping\n")
         self._socket.recv(16)
+        return time.perf_counter() - start
+
+
+class Pipe:
+    """Lines to a Python program that echoes them, and back."""
+
+    WORD = "x" * 100
+    """What a call that is compared with it says."""
+
+    _LINE = b'{"type":"tool_call","id":"0123abcd-1","name":"echo","args":{"text":"%b"}}\n' % WORD.encode()
+
+    def __init__(self) -> None:
+        echo = "import os, sys\nfor line in sys.stdin.buffer: os.write(1, line)"
+        self._process = subprocess.Popen(  # noqa: S603  (our own program)
+            [sys.executable, "-c", echo], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def trip(self, lines: int = 1) -> float:
+        """Seconds until so many lines that were written at once are back."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        start = time.perf_counter()
+        self._process.stdin.write(self._LINE * lines)
+        missing = len(self._LINE) * lines
+        while missing:
+            missing -= len(self._process.stdout.read(RECEIVE_BYTES))
         return time.perf_counter() - start
 
 

@@ -4,7 +4,7 @@
 looks at a request's path only. The path begins with a plan:
 
     /deltas/N/...            N text deltas, as fast as the socket takes them
-    /call/TOOL/N/...         a call of `read` or `bash`, until N results are in the request; then a word
+    /call/WHAT/N/...         what `CALLS` has of that name, until N results are in the request; then a word
     /paced/RATE/N/PAD/...    N deltas, RATE in a second; each holds the time it was sent (see `sent_ns`) and PAD bytes
 
 `python -m benchmarks.model` prints its URL and serves until it is stopped.
@@ -14,7 +14,7 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from zotd.testing.dialects import Anthropic, Dialect, OpenAI
@@ -26,7 +26,17 @@ DIALECTS: Mapping[str, Dialect] = {"messages": Anthropic(), "completions": OpenA
 RESULTS = (b'"tool_use_id"', b'"tool_call_id"')
 """What a tool's result has in the two dialects, once."""
 
-CALLS = {"read": Call("read", {"path": "note.txt"}), "bash": Call("bash", {"command": "true"})}
+ECHO = Call("echo", {"text": "x" * 100})
+
+CALLS: Mapping[str, Sequence[Call]] = {
+    "read": [Call("read", {"path": "note.txt"})],
+    "bash": [Call("bash", {"command": "true"})],
+    "echo": [ECHO],
+    "echoes": [ECHO] * 32,
+    "naps": [Call("nap", {})] * 4,
+    "pair": [Call("steady", {}), Call("reloaded", {})] * 4,
+}
+"""Calls that one reply asks for. `read` and `bash` are zot's; the others belong to extensions of benchmarks."""
 
 NOTE = "remember the milk\n"
 """What callers of `read` put into `note.txt`."""
@@ -106,9 +116,9 @@ class Server(asyncio.Protocol):
         match path.split("/")[1:]:
             case "deltas", count, *_:
                 transport.write(flood(dialect, int(count)))
-            case "call", tool, count, *_:
+            case "call", what, count, *_:
                 results = sum(body.count(word) for word in RESULTS)
-                transport.write(call(dialect, tool) if results < int(count) else flood(dialect, 1))
+                transport.write(call(dialect, what) if results < int(count) else flood(dialect, 1))
             case "paced", rate, count, pad, *_:
                 _Stream(transport, dialect, rate=int(rate), count=int(count), pad=int(pad))
             case _:
@@ -127,9 +137,9 @@ def flood(dialect: str, count: int) -> bytes:
 
 
 @cache
-def call(dialect: str, tool: str) -> bytes:
-    """A response that asks for a tool."""
-    return HEADERS + _chunk(b"".join(_pieces(dialect, Reply([CALLS[tool]])))) + LAST_CHUNK
+def call(dialect: str, what: str) -> bytes:
+    """A response that asks for tools."""
+    return HEADERS + _chunk(b"".join(_pieces(dialect, Reply(CALLS[what])))) + LAST_CHUNK
 
 
 @cache

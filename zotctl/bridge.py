@@ -9,16 +9,16 @@ import hmac
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from zotctl import link
 from zotd import paths
 from zotd.client.blocking import CALL_S, Json, WholeLines, Wire, open_socket
 from zotd.client.choosing import find
-from zotd.client.environment import shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import child, maybe_text, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
+from zotd.client.options import environment
 
 READ_BYTES = 256 * 1024
 
@@ -32,8 +32,10 @@ def main(argv: Sequence[str]) -> int:
     """Bridge until standard input ends; the result is the exit code."""
     parser = argparse.ArgumentParser(prog="zot rpc", description="Drive a session of the daemon.")
     parser.add_argument("--session", required=True, metavar="ID|NAME", help="the session")
+    parser.add_argument("--trust", action="store_true", help="run the directory's own code, as ZOT_TRUST=1 does")
+    args = parser.parse_args(argv)
     try:
-        return _bridge(str(parser.parse_args(argv).session))
+        return _bridge(str(args.session), environment(args, os.environ))
     except ClientError as error:
         sys.stderr.write(f"zot: {error}\n")
         return 1
@@ -43,11 +45,11 @@ def main(argv: Sequence[str]) -> int:
         return 128 + signal.number
 
 
-def _bridge(word: str) -> int:
+def _bridge(word: str, env: Mapping[str, str]) -> int:
     with link.connect("zot rpc") as connection:
         session = text(find(connection, word), "id")
     wire = Wire(open_socket(paths.socket_path(os.environ)))
-    bridge = Bridge(wire, session, os.environ.get(TOKEN))
+    bridge = Bridge(wire, session, os.environ.get(TOKEN), env)
     with Watch(1) as watch:
         while not bridge.attached:
             bridge.from_daemon(wire.receive(CALL_S))
@@ -63,8 +65,11 @@ def _bridge(word: str) -> int:
 class Bridge:
     """Passes frames on, and knows what is still owed to the program."""
 
-    def __init__(self, wire: Wire, session: str, token: str | None) -> None:
-        """`token`: the program's first command has to be a hello with it; None: it is not asked."""
+    def __init__(self, wire: Wire, session: str, token: str | None, env: Mapping[str, str]) -> None:
+        """`token`: the program's first command has to be a hello with it; None: it is not asked.
+
+        `env`: what the session's tools run in from now on.
+        """
         self._wire = wire
         self._session = session
         self._token = token
@@ -76,7 +81,7 @@ class Bridge:
         self.attached = False
         self.listening = True
         self.refused = False
-        self._send({"type": "attach", "id": ATTACH, "limit": 1, "env": shared(os.environ)})
+        self._send({"type": "attach", "id": ATTACH, "limit": 1, "env": dict(env)})
 
     @property
     def finished(self) -> bool:

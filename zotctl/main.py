@@ -4,9 +4,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from zotctl import attach, config, daemon, export, ext, log, output, send, sessions
+from zotctl import attach, config, daemon, export, ext, log, output, send, sessions, trust
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
+from zotd.client.plain import harmless
 from zotd.wire.version import VERSION
 
 EXAMPLES = """\
@@ -16,11 +17,13 @@ examples:
   zotctl send --session tests "run them again" --wait
   zotctl attach --plain --last
   zotctl export --session s_01JX… --format markdown -o talk.md
+  zotctl ext install https://git.example.org/ann/weather
+  zotctl trust grant .
 
 `zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
 """
 
-NOUNS = (daemon, sessions, send, attach, log, export, ext, config)
+NOUNS = (daemon, sessions, send, attach, log, export, ext, trust, config)
 """Each has `add(commands)`; in the order of the help."""
 
 
@@ -32,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return int(args.run(args))
     except ClientError as error:
-        sys.stderr.write(f"zotctl: {error}\n")
+        sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may repeat what an extension has said
         return 1
     except (KeyboardInterrupt, InterruptedBySignal):
         return 130

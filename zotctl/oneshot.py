@@ -73,7 +73,7 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
         try:
             with watch:  # from here on there is a run to take care of
                 run = start(connection, text(session, "id"), prompt)
-                show = _json_printer(outcome) if args.json else outcome.see_line
+                show = _json_printer(outcome) if args.json else _notice_printer(outcome)
                 code = follow(connection, text(session, "id"), run, show)
         except (InterruptedBySignal, BrokenPipeError, OutputLostError) as reason:
             return _leave(session, reason)
@@ -109,6 +109,20 @@ def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
     return show
 
 
+def _notice_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
+    """What a person should know goes to standard error, each sentence once: standard output is for the answer."""
+    told: set[str] = set()
+
+    def show(_: bytes, event: Json) -> None:
+        outcome.see(event)
+        words = text(event, "text")
+        if event.get("type") == "notice" and words not in told:
+            told.add(words)
+            sys.stderr.write(f"zot: {harmless(words)}\n")
+
+    return show
+
+
 def _print_answer(answer: str) -> None:
     if sys.stdout.isatty():
         answer = harmless(answer)
@@ -117,7 +131,7 @@ def _print_answer(answer: str) -> None:
 
 
 def _failed(sentence: str, *, as_json: bool) -> int:
-    sys.stderr.write(f"zot: {sentence}\n")
+    sys.stderr.write(f"zot: {harmless(sentence)}\n")
     if as_json:
         try:
             print(json.dumps({"type": "error", "message": sentence}), flush=True)

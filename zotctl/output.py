@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 
+from zotd.client import colour
+from zotd.client.plain import harmless
+
 PROGRESS_AFTER_S = 1.0
 """What takes less is not worth a line."""
 
@@ -19,11 +22,14 @@ def switch_colour_off() -> None:
     _colour_wanted = False
 
 
-def bold(words: str) -> str:
-    """`words` as a heading, on a terminal that may have colours (no-color.org)."""
-    if _colour_wanted and not os.environ.get("NO_COLOR") and sys.stdout.isatty():
-        return f"\x1b[1m{words}\x1b[0m"
-    return words
+def has_colours() -> bool:
+    """Whether standard output is a terminal that may have colours."""
+    return _colour_wanted and colour.is_wanted(sys.stdout.fileno(), os.environ)
+
+
+def painted(words: str, hue: str) -> str:
+    """`words` in one of the colours of `zotd.client.colour`, where there may be colours."""
+    return colour.painted(words, hue) if has_colours() else words
 
 
 def print_json(value: object) -> None:
@@ -32,12 +38,21 @@ def print_json(value: object) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they have to be, the last one without an end; nothing but the head when there is no row."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    """Columns as wide as they have to be, the last one without an end; nothing but the head when there is no row.
+
+    Cells may come from anybody: each is made `one_line`.
+    """
+    lines = [list(map(one_line, row)) for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     widths[-1] = 0
-    for number, row in enumerate([head, *rows]):
+    for number, row in enumerate(lines):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        print(line if number else bold(line))
+        print(line if number else painted(line, colour.BOLD))
+
+
+def one_line(words: str) -> str:
+    """`words` that cannot steer a terminal and do not begin another line."""
+    return harmless(words).replace("\n", " ").replace("\t", " ")
 
 
 @contextmanager

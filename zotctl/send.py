@@ -1,4 +1,4 @@
-"""`zotctl send`: a prompt for a session, from a script or another terminal."""
+"""`zotctl send`: a prompt or a slash command for a session, from a script or another terminal."""
 
 import argparse
 import os
@@ -6,46 +6,68 @@ import sys
 
 from zotctl import link, output
 from zotctl.commands import Commands
+from zotd.client import slash
 from zotd.client.blocking import Connection, Json
 from zotd.client.environment import shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
 from zotd.client.outcome import Outcome
+from zotd.client.plain import harmless
 from zotd.client.running import follow, start
+from zotd.client.runs import Run
+
+EPILOG = """\
+examples:
+  zotctl send --session tests "run them again" --wait
+  zotctl send --session tests "/todo add milk"
+  git diff | zotctl send --last -
+
+What begins with /NAME is a slash command, of the daemon or of an extension: its text is printed, and with --wait the
+answer of the run that it starts. A prompt that has to begin with a slash begins with two, or comes from standard
+input, which is never a command.
+"""
 
 
 def add(commands: Commands) -> None:
     """`send`."""
-    parser = commands.add_parser(
-        "send", help="give a session a prompt", epilog='example: zotctl send --session tests "run them again" --wait'
-    )
+    parser = commands.add_parser("send", help="give a session a prompt, or a slash command", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
-    parser.add_argument("prompt", help="the prompt; - reads it from standard input")
+    parser.add_argument("prompt", help="the prompt, or /NAME ARGUMENTS; - reads a prompt from standard input")
     parser.add_argument("--wait", action="store_true", help="print the answer; Ctrl-C ends the run")
-    parser.add_argument("--when-busy", choices=["queue", "steer", "reject"], default="queue")
+    parser.add_argument("--when-busy", choices=["queue", "steer", "reject"], help="of a prompt (queue)")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    prompt = sys.stdin.read() if args.prompt == "-" else str(args.prompt)
+    line = str(args.prompt)
+    command = None if line == "-" else slash.parsed(line)
+    if command is not None and args.when_busy is not None:
+        raise ClientError("--when-busy is for prompts; a slash command runs at once, and what it starts is queued")
+    prompt = sys.stdin.read() if line == "-" else slash.unescaped(line)
     watch = Watch(sys.stdout.fileno())
     with link.connect("zotctl", watch.wait) as connection, watch:
         session = text(link.chosen(connection, args), "id")
         if args.wait:
-            return _wait(connection, session, prompt, args)
+            connection.call("attach", session=session, limit=1, env=shared(os.environ))
+        if command is not None:
+            return _command(connection, session, command, args)
+        if args.wait:
+            return _wait(connection, session, start(connection, session, prompt, args.when_busy), args)
         answer = connection.call("prompt", session=session, message=prompt, when_busy=args.when_busy)
-    if args.json:
-        output.print_json({"v": 1, "session": session, **answer})
-    else:
-        print(f"{session}: {_words(answer)}")
-    return 0
+    return _tell(session, answer, args)
 
 
-def _wait(connection: Connection, session: str, prompt: str, args: argparse.Namespace) -> int:
-    connection.call("attach", session=session, limit=1, env=shared(os.environ))
-    run = start(connection, session, prompt, args.when_busy)
+def _command(connection: Connection, session: str, command: tuple[str, str], args: argparse.Namespace) -> int:
+    answer, run = slash.invoke(connection, session, *command)
+    if run is not None and args.wait:
+        return _wait(connection, session, run, args)
+    return _tell(session, answer, args)
+
+
+def _wait(connection: Connection, session: str, run: Run, args: argparse.Namespace) -> int:
     outcome = Outcome()
     code = follow(connection, session, run, outcome.see_line)
     if code:
@@ -59,5 +81,17 @@ def _wait(connection: Connection, session: str, prompt: str, args: argparse.Name
     return 0
 
 
-def _words(answer: Json) -> str:
-    return "started" if answer.get("started") is True else f"waits at position {text(answer, 'position')}"
+def _tell(session: str, answer: Json, args: argparse.Namespace) -> int:
+    if args.json:
+        output.print_json({"v": 1, "session": session, **answer})
+    else:
+        print(harmless(text(answer, "text")) or f"{session}: {_progress(answer)}")
+    return 0
+
+
+def _progress(answer: Json) -> str:
+    if "position" in answer:
+        return f"waits at position {text(answer, 'position')}"
+    if "input" in answer or "run" in answer:
+        return "started"
+    return "a panel was opened" if answer.get("action") == "open_panel" else "done"

@@ -14,6 +14,9 @@ from zotd.api.house import House
 from zotd.api.methods import HANDLERS
 from zotd.api.unix import Server, Socket
 from zotd.embed.assembly import Parts, assemble
+from zotd.exthost import staging
+from zotd.exthost.installed import InstallError
+from zotd.process.subreaper import orphans_adopted
 from zotd.sessions.manager import LAST_USED, Manager
 from zotd.store.journal import Journal
 from zotd.tasks import contained
@@ -72,8 +75,10 @@ class Daemon:
         async with AsyncExitStack() as stack:
             socket = Socket(self._setup.socket)  # first: it tells whether another daemon lives here
             stack.callback(socket.close)
+            await asyncio.to_thread(_tidy, self._setup.home)
             journal = await Journal.open(self._setup.home / DATABASE)
             stack.push_async_callback(journal.close)
+            stack.enter_context(orphans_adopted())
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             parts = self._assemble(journal)
             stack.push_async_callback(parts.close)
@@ -90,6 +95,7 @@ class Daemon:
             log.info("zotd stops")
             house.stopping = True
             await parts.manager.stop()
+            await parts.strays.close()
             server.close()
             for task in self._running:
                 task.cancel()
@@ -155,6 +161,14 @@ class Daemon:
         idle_s = self._setup.loaded.config.limits.idle_exit_s
         if self._setup.autostarted and idle_s and not running and not self._house.connections:
             self._idle_timer = asyncio.get_running_loop().call_later(idle_s, self._stop.set)
+
+
+def _tidy(home: Path) -> None:
+    """Finish, or undo, what a killed daemon was installing."""
+    try:
+        staging.recover(home)
+    except (InstallError, OSError) as error:
+        log.warning("%s", error)
 
 
 def _pair(text: str | None) -> tuple[str, str] | None:

@@ -64,6 +64,10 @@ class Ext(Struct, frozen=True, kw_only=True):
     intercept_timeout_s: Seconds = 5.0
     """How long a guard may think about one question."""
 
+    python: str | None = None
+    """The interpreter of `tools/*.py`: a path, from the working directory (`.venv/bin/python`), or a word for PATH;
+    without it, or where it is not there, the daemon's own."""
+
 
 class Guard(Struct, frozen=True, kw_only=True):
     """`[guard]`."""

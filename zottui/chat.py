@@ -5,22 +5,24 @@ says how to come back. Leaving ends nothing.
 """
 
 import os
+import shlex
+import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from zotd import paths
-from zotd.client import choosing
+from zotd.client import choosing, colour, slash
 from zotd.client.autostart import ensure
 from zotd.client.blocking import Connection, Json
-from zotd.client.environment import shared
 from zotd.client.errors import ClientError, NoAnswerError
-from zotd.client.fields import child, maybe_text, text
+from zotd.client.fields import child, children, maybe_text, strings, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
-from zotd.client.options import hello, open_session, parser
+from zotd.client.options import environment, hello, open_session, parser
 from zotd.client.plain import Plain, harmless
 from zotd.client.running import follow, start
 from zotd.client.runs import Run
+from zottui.segments import Segments
 
 PROMPT = "> "
 
@@ -38,11 +40,14 @@ def run(argv: Sequence[str]) -> int:
         sock = ensure(paths.socket_path(os.environ), os.environ)
         with Connection(sock, watch.wait) as connection:
             hello(connection, "zot")
+            connection.call("subscribe", topics=["trust"])
             session = open_session(connection, args, os.environ)
+            plain = Plain(has_colours=not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ))
             with watch:
-                Chat(connection, watch, session).talk(" ".join(args.prompt))
+                chat = Chat(connection, watch, session, plain=plain, env=environment(args, os.environ))
+                chat.talk(" ".join(args.prompt))
     except ClientError as error:
-        sys.stderr.write(f"zot: {error}\n")
+        sys.stderr.write(f"zot: {harmless(str(error))}\n")
         return 1
     except (KeyboardInterrupt, InterruptedBySignal):
         return 130
@@ -58,13 +63,22 @@ class Leave(Exception):  # noqa: N818  (not an error: the user wants to go)
 class Chat:
     """One conversation on one terminal."""
 
-    def __init__(self, connection: Connection, watch: Watch, session: Json) -> None:
-        """`session`: attached on `connection`, whose wait is `watch`."""
+    def __init__(
+        self, connection: Connection, watch: Watch, session: Json, *, plain: Plain, env: Mapping[str, str]
+    ) -> None:
+        """`session`: attached on `connection`, whose wait is `watch`. `env`: what new sessions run in."""
         self._connection = connection
         self._watch = watch
-        self._plain = Plain()
+        self._plain = plain
+        self._env = dict(env)
         self._typed = b""
         self._session = session
+        self._segments = Segments()
+        self._suggestion = ""
+        """What an extension has put into the editor that this chat does not have; an empty line takes it."""
+        self._answer = ""
+        """What a command has just said, for its event says it again."""
+        self._asked_for_trust = False
 
     @property
     def _id(self) -> str:
@@ -86,32 +100,59 @@ class Chat:
     def _introduce(self) -> None:
         session = self._session
         self._say(f"{text(session, 'provider')} {text(session, 'model')} in {text(session, 'cwd')} (/help)")
+        untrusted = [text(one, "name") for one in self._extensions() if one.get("state") == "untrusted"]
+        if untrusted:
+            self._write(self._ask_for_trust(untrusted))
 
     def _take(self, line: str) -> None:
-        name, _, rest = line.strip().partition(" ")
-        if not name:
+        line = line.strip() or self._suggestion
+        if not line:
             return
+        self._suggestion = ""
+        self._segments.typed()
+        command = slash.parsed(line)
         try:
-            if name in COMMANDS:
-                COMMANDS[name][1](self, rest.strip())
-            elif name.startswith("/"):
-                self._say(f"there is no {name}; /help lists commands")
+            if command is None:
+                self._prompt(slash.unescaped(line))
+            elif f"/{command[0]}" in COMMANDS:
+                COMMANDS[f"/{command[0]}"][1](self, command[1])
             else:
-                self._prompt(line.strip())
+                self._invoke(*command)
         except ClientError as error:
-            self._say(f"error: {error}")
+            self._write(self._plain.text({"type": "error", "message": str(error)}))
 
     def _prompt(self, line: str) -> None:
         run = start(self._connection, self._id, line)
-        follow(self._connection, self._id, run, self._show)
+        follow(self._connection, self._id, run, self._show_but_prompts)
         self._write(self._plain.end())
+
+    def _invoke(self, name: str, args: str) -> None:
+        """Run a command of the daemon or of an extension, and what comes of it."""
+        try:
+            answer, run = slash.invoke(self._connection, self._id, name, args)
+        except InterruptedBySignal as interruption:
+            if interruption.number != signal.SIGINT:
+                raise
+            self._say(f"\n(no longer waiting for /{name})")
+            return
+        if run is not None:
+            follow(self._connection, self._id, run, self._show)
+            self._write(self._plain.end())
+        elif answer.get("action") in {"display", "insert"}:
+            self._show(b"", {**answer, "type": f"ext_{text(answer, 'action')}"})
+            self._answer = text(answer, "text") if "extension" in answer else ""
 
     # --- commands -------------------------------------------------------------------------------------------------
 
     def help(self, _: str) -> None:
         """List the commands."""
-        for name, (what, _work) in COMMANDS.items():
-            self._say(f"{name:10} {what}")
+        rows = {name: what for name, (what, _work) in COMMANDS.items()}
+        for extension in self._extensions():
+            whose = text(extension, "name")
+            for name in strings(extension, "commands"):
+                rows[f"/{whose}:{name}" if f"/{name}" in rows else f"/{name}"] = f"of the extension {whose}"
+        for name, what in rows.items():
+            self._say(f"{name:12} {what}")
 
     def leave(self, _: str) -> None:
         """End the chat, and nothing else."""
@@ -119,10 +160,11 @@ class Chat:
 
     def new(self, _: str) -> None:
         """Go on in a new session of the same directory."""
-        created = self._connection.call("session.create", cwd=text(self._session, "cwd"), env=shared(os.environ))
+        created = self._connection.call("session.create", cwd=text(self._session, "cwd"), env=self._env)
         self._session = child(created, "session")
         after = {"epoch": created.get("epoch"), "seq": created.get("seq")}
         self._connection.call("attach", session=self._id, after=after)
+        self._segments = Segments()
         self._introduce()
 
     def sessions(self, _: str) -> None:
@@ -137,6 +179,10 @@ class Chat:
         run = Run(None, maybe_text(started, "run"), starts_now=True)
         follow(self._connection, self._id, run, self._show)
 
+    def reload(self, name: str) -> None:
+        """Restart the extensions, or one of them."""
+        self._invoke("reload-ext", name)
+
     def clear(self, _: str) -> None:
         """Start the transcript anew."""
         self._connection.call("clear", session=self._id)
@@ -148,6 +194,20 @@ class Chat:
             self._connection.call("set_model", session=self._id, model=name)
         self._say(text(self._connection.call("get_state", session=self._id), "model"))
 
+    # --- extensions -----------------------------------------------------------------------------------------------
+
+    def _extensions(self) -> list[Json]:
+        """Those of the session, in load order."""
+        return children(self._connection.call("ext.list", session=self._id), "extensions")
+
+    def _ask_for_trust(self, items: Sequence[str]) -> str:
+        """One line, once: the directory has code that nobody has trusted."""
+        if self._asked_for_trust:
+            return ""
+        self._asked_for_trust = True
+        grant = f"zotctl trust grant {shlex.quote(text(self._session, 'cwd'))}"
+        return harmless(f"nobody trusts this directory, so these are not used: {', '.join(items)}; to look: {grant}\n")
+
     # --- terminal -------------------------------------------------------------------------------------------------
 
     def _lines(self) -> Iterator[str]:
@@ -158,10 +218,11 @@ class Chat:
             yield line
 
     def _read_line(self) -> str:
+        self._show_waiting()
         self._write(PROMPT)
         while b"\n" not in self._typed:
             ready = self._watch.wait_any([KEYBOARD, self._connection.fileno()])
-            if self._connection.fileno() in ready and self._show_waiting():
+            if self._connection.fileno() in ready and self._show_waiting("\n"):
                 self._write(PROMPT)
             if KEYBOARD in ready:
                 data = os.read(KEYBOARD, READ_BYTES)
@@ -171,22 +232,44 @@ class Chat:
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode(errors="replace")
 
-    def _show_waiting(self) -> bool:
-        """Show what has come, without waiting for more; whether that was anything to see."""
-        seen = False
+    def _show_waiting(self, before: str = "") -> bool:
+        """Show what has come, after `before`, without waiting for more; whether that was anything to see."""
+        shown = ""
         try:
             for _, event in self._connection.lines(0):
-                words = self._plain.text(event) if event.get("session") == self._id else ""
-                if words:
-                    self._write(words if seen else f"\n{words}")
-                    seen = True
+                if event.get("session") in {self._id, None}:
+                    shown += self._words(event)
         except NoAnswerError:
-            self._write(self._plain.end())
-        return seen
+            shown += self._plain.end()
+        shown += "".join(harmless(f"{line}\n") for line in self._segments.due())
+        self._write(f"{before}{shown}" if shown else "")
+        return bool(shown)
+
+    def _words(self, event: Json) -> str:
+        """What to print for an event; where the plain renderer does not know enough, it is here."""
+        match event.get("type"):
+            case "ext_status":
+                self._segments.take(event)
+            case "trust_required" if text(event, "cwd") == text(self._session, "cwd"):
+                return self._ask_for_trust(strings(event, "items"))
+            case "notice" if self._asked_for_trust and "zotctl trust grant" in text(event, "text"):
+                pass  # the run says it for those that have not been asked
+            case "ext_display" | "ext_insert" if self._answer and self._answer.startswith(text(event, "text")):
+                self._answer = ""
+            case "ext_insert":
+                self._suggestion = harmless(text(event, "text"))
+                return f"{self._plain.text(event)}(Enter sends it, another line drops it)\n"
+            case _:
+                return self._plain.text(event)
+        return ""
 
     def _show(self, _: bytes, event: Json) -> None:
-        if event.get("type") != "user_message":  # it stands there already
-            self._write(self._plain.text(event))
+        self._write(self._words(event))
+
+    def _show_but_prompts(self, _: bytes, event: Json) -> None:
+        """For what was typed here: it stands there already."""
+        if event.get("type") != "user_message":
+            self._write(self._words(event))
 
     def _say(self, words: str) -> None:
         self._write(f"{harmless(words)}\n")
@@ -214,6 +297,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Chat, str], None]]] = {
     "/compact": ("summarise what was said", Chat.compact),
     "/clear": ("forget what was said", Chat.clear),
     "/model": ("show or switch the model: /model NAME", Chat.model),
+    "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", Chat.reload),
     "/exit": ("leave; the session stays", Chat.leave),
 }
 """What a line may begin with; help and dispatch read this."""

@@ -10,6 +10,8 @@ from zotd.testing.ext_driver import ExtensionDriver
 
 HERE = Path(__file__).parent
 
+LOST = "the MCP server was lost during the call, and nobody knows whether the call had an effect"
+
 
 def program(name, *args):
     """The entry of one of our servers in an `mcp.json`."""

@@ -56,6 +56,8 @@ if behaviour == "silent":
     time.sleep(600)
 if behaviour == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if behaviour == "slow":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("goodbye after SIGTERM"))
 if behaviour == "chatty":
     say("Welcome to my server!")
     say("")
@@ -70,5 +72,6 @@ for line in sys.stdin:
         list_tools(message)
     elif kind == "tools/call":
         call_tool(message)
-if behaviour == "stubborn":
+if behaviour in {"stubborn", "slow"}:
     time.sleep(600)
+sys.exit("goodbye")

@@ -12,6 +12,8 @@ from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink, Text
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 
+Progress = Context[object, object]
+
 server = MCPServer("sample")
 cancelled = anyio.Event()
 
@@ -56,14 +58,14 @@ def environment() -> dict[str, str]:
 
 
 @server.tool()
-async def steps(ctx: Context) -> str:
+async def steps(ctx: Progress) -> str:
     await ctx.report_progress(1, 2, "halfway")
     await ctx.report_progress(2, 2)
     return "done"
 
 
 @server.tool()
-async def endless(ctx: Context) -> str:
+async def endless(ctx: Progress) -> None:
     """Never ends; `was_cancelled` waits until it was cancelled."""
     try:
         await ctx.report_progress(0)
@@ -86,7 +88,7 @@ def crash() -> str:
 
 
 @server.tool()
-async def replace(ctx: Context) -> str:
+async def replace(ctx: Progress) -> str:
     """Takes `fail` away, and offers `later`."""
     server.remove_tool("fail")
     server.add_tool(lambda: "here", name="later", description="New.")

@@ -65,13 +65,13 @@ def test_a_structured_result_is_passed_on(sample):
 
 def test_what_fails_is_an_error_and_the_server_goes_on(sample):
     driver = sample()
-    for name, args, words in (
-        ("fail", {}, "this failed"),
-        ("echo", {}, "text"),
-        ("large", {}, "result over 4 MiB"),
-        ("none", {}, "the MCP server srv has no tool srv__none now"),
+    for name, words in (
+        ("fail", "this failed"),
+        ("echo", "text"),  # which is missing
+        ("large", "result over 4 MiB"),
+        ("none", "the MCP server srv has no tool srv__none now"),
     ):
-        result = driver.call_tool(f"srv__{name}", **args)
+        result = driver.call_tool(f"srv__{name}")
         assert (result["is_error"], words in text_of(result)) == (True, True), text_of(result)
     assert text_of(driver.call_tool("srv__echo", text="still here")) == "still here"
 
@@ -151,6 +151,13 @@ def test_the_end_of_stdin_ends_bridge_and_server(odd):
     driver.close_stdin()
     assert driver.end() == 0
     assert not server.is_running()
+    assert driver.log().splitlines()[-1] == "goodbye"
+
+
+def test_a_server_that_takes_its_time_is_sent_sigterm(odd):
+    driver = odd("slow")
+    assert driver.shut_down() == 0
+    assert driver.log().splitlines()[-1] == "goodbye after SIGTERM"
 
 
 def test_a_stubborn_server_ends_with_its_bridge(odd):

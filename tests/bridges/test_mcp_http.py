@@ -10,14 +10,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.bridges.conftest import HERE
+from tests.bridges.conftest import HERE, LOST
 from zotd.testing.ext_driver import text_of
 
-LOST = "the MCP server was lost during the call, and nobody knows whether the call had an effect"
+
+class Server(ThreadingHTTPServer):
+    """MCP over HTTP by hand: each request is answered with one JSON body."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/mcp"
+        self.answers = {}
+        """Other answers, by method: status and body."""
+        self.seen = []
+        """The headers of all requests."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """MCP over HTTP by hand: each request is answered with one JSON body; `answers` says otherwise for a method."""
+    server: Server
 
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -40,13 +50,15 @@ class Handler(BaseHTTPRequestHandler):
         return self._answer(200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     def do_GET(self):
-        self._answer(405, None)
+        self._answer(404, None)  # a server need not know these two methods
 
     do_DELETE = do_GET  # noqa: N815  (the name in the standard library)
 
     def _answer(self, status, body):
         data = b"" if body is None else json.dumps(body).encode()
         self.send_response(status)
+        if status == 302:
+            self.send_header("Location", f"http://127.0.0.1:1{self.path}")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.send_header("Mcp-Session-Id", "s1")
@@ -59,10 +71,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def by_hand():
-    """A server by hand; `url` is where, `seen` the headers of all requests."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.answers, server.seen = {}, []
-    server.url = f"http://127.0.0.1:{server.server_port}/mcp"
+    server = Server()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
@@ -77,14 +86,16 @@ def real():
     with subprocess.Popen(
         [sys.executable, HERE / "sample_server.py", "0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
+        assert process.stderr is not None
         try:
             url = next(found[1] for line in process.stderr if (found := re.search(r"running on (http://\S+)", line)))
             drain = threading.Thread(target=process.stderr.read)
             drain.start()
             yield process, f"{url}/mcp"
-        finally:
             process.kill()
             drain.join()
+        finally:
+            process.kill()
 
 
 def test_a_real_server_offers_its_tools_tells_progress_and_is_cancelled(start):
@@ -111,6 +122,15 @@ def test_a_server_that_dies_in_a_call_fails_it_and_ends_the_bridge(start):
         assert text_of(driver.expect("tool_result", id=call)) == LOST
         assert driver.end() == 1
         assert driver.log().splitlines()[-1] == "the MCP server srv has cut the connection"
+
+
+def test_a_server_that_is_gone_fails_the_next_call_and_ends_the_bridge(start, by_hand):
+    driver = start({"url": by_hand.url})
+    by_hand.shutdown()
+    by_hand.server_close()
+    assert text_of(driver.call_tool("srv__hi")) == LOST
+    assert driver.end() == 1
+    assert driver.log().splitlines()[-1].startswith("the MCP server srv cannot be reached: ")
 
 
 def test_headers_go_to_the_server_with_their_variables(start, by_hand):
@@ -149,9 +169,10 @@ def test_a_missing_token_is_told(lost, by_hand):
     )
 
 
-def test_no_secret_is_in_the_log(lost, by_hand):
-    by_hand.answers["initialize"] = 302, None
-    url = by_hand.url + "?key=${TOKEN}"
-    code, line = lost({"url": url}, TOKEN="t0p-secret")
-    assert code == 1
-    assert "t0p-secret" not in line
+def test_no_secret_is_in_the_log(launch, by_hand):
+    by_hand.answers["initialize"] = 302, None  # to an address that repeats the key, which is then quoted
+    driver = launch({"url": by_hand.url + "/${TOKEN}"}, TOKEN="t0p-secret")
+    driver.rest()
+    assert driver.end() == 1
+    assert "/mcp/[hidden]" in driver.log()
+    assert "t0p-secret" not in driver.log()

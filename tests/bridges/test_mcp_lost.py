@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from tests.bridges.conftest import program
+from tests.bridges.conftest import LOST, program
 from zotd.testing.ext_driver import text_of
-
-LOST = "the MCP server was lost during the call, and nobody knows whether the call had an effect"
 
 
 def last_line(driver):

@@ -30,11 +30,10 @@ def hosted(tmp_path):
             ),
             listener=heard,
         )
-        host.heard = heard
         try:
             await host.start()
             await heard.until(lambda: tool in names(host))
-            yield host
+            yield host, heard
         finally:
             await host.stop()
 
@@ -46,18 +45,18 @@ def names(host):
 
 
 async def test_a_server_that_crashes_in_a_call_fails_it_and_is_back_soon(hosted):
-    async with hosted({"odd": program("odd_server", "held pipe")}, "odd__hi") as host:
+    async with hosted({"odd": program("odd_server", "held pipe")}, "odd__hi") as (host, heard):
         is_error, text = await run(host, "odd__hi")
         assert is_error
         assert text.startswith("the MCP server was lost during the call")
-        await host.heard.until(lambda: names(host) == [])
-        await host.heard.until(lambda: names(host) == ["odd__hi"])
-    reasons = [reason for _, state, reason in host.heard.states if state == "restarting"]
+        await heard.until(lambda: names(host) == [])
+        await heard.until(lambda: names(host) == ["odd__hi"])
+    reasons = [reason for _, state, reason in heard.states if state == "restarting"]
     assert reasons == ["exited with code 1: the MCP server odd has exited with code 5"]
 
 
 async def test_progress_and_cancellation_reach_the_other_side(hosted):
-    async with hosted({"sample": program("sample_server")}, "sample__was_cancelled") as host:
+    async with hosted({"sample": program("sample_server")}, "sample__was_cancelled") as (host, _):
         tools = {tool.spec.name: tool for tool in host.offers.tools()}
         began = asyncio.Event()
         async with asyncio.TaskGroup() as group:
@@ -72,8 +71,8 @@ async def test_a_secret_reaches_only_the_server_that_names_it(hosted):
         "a": {**program("sample_server"), "env": {"KEY": "${VENDOR_KEY}"}},
         "b": {**program("sample_server"), "env": {"KEY": "${VENDOR_KEY_B:-none}"}},
     }
-    async with hosted(entries, "a__was_cancelled", VENDOR_KEY="t0p-secret") as host:
-        await host.heard.until(lambda: "b__was_cancelled" in names(host))
+    async with hosted(entries, "a__was_cancelled", VENDOR_KEY="t0p-secret") as (host, heard):
+        await heard.until(lambda: "b__was_cancelled" in names(host))
         assert json.loads((await run(host, "a__environment"))[1])["KEY"] == "t0p-secret"
         _, everything = await run(host, "b__environment")
         assert json.loads(everything)["KEY"] == "none"
@@ -81,7 +80,7 @@ async def test_a_secret_reaches_only_the_server_that_names_it(hosted):
 
 
 async def test_the_servers_stderr_is_in_the_extensions_log(hosted, tmp_path):
-    async with hosted({"sample": program("sample_server")}, "sample__crash") as host:
+    async with hosted({"sample": program("sample_server")}, "sample__crash") as (host, heard):
         await run(host, "sample__crash")
-        await host.heard.until(lambda: "sample__crash" not in names(host))
+        await heard.until(lambda: "sample__crash" not in names(host))
     assert "a word before the end" in (tmp_path / "home" / "logs" / "ext-mcp-sample.log").read_text()

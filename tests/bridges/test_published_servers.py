@@ -79,14 +79,11 @@ def test_filesystem(published, tmp_path):
     outside = driver.call_tool("srv__read_text_file", path=str(tmp_path / "mcp.json"))
     assert outside["is_error"]
     assert "Access denied" in text_of(outside)
-    assert driver.shut_down() == 0
 
 
 def test_memory(published, tmp_path):
     driver = published("memory", MEMORY_FILE_PATH=str(tmp_path / "memory.json"))
     entity = {"name": "zot", "entityType": "program", "observations": ["keeps sessions alive"]}
     assert not driver.call_tool("srv__create_entities", entities=[entity])["is_error"]
-    assert driver.shut_down() == 0
     driver = published("memory", MEMORY_FILE_PATH=str(tmp_path / "memory.json"))
     assert "keeps sessions alive" in text_of(driver.call_tool("srv__search_nodes", query="zot"))
-    assert driver.shut_down() == 0

@@ -58,7 +58,7 @@ async def serving(folder, model_url, telegram_url=None, **settings):
         channels=Settings(telegram=telegram),
         **settings,
     )
-    running = set()
+    running: set[asyncio.Task[None]] = set()
 
     def spawn(name, work):
         task = contained(tasks, name, work)
@@ -73,7 +73,7 @@ async def serving(folder, model_url, telegram_url=None, **settings):
             channels = Channels(
                 store=Store(home / "channels.json"),
                 manager=parts.manager,
-                send=lambda name, frame: host.send(name, frame),
+                send=lambda name, frame: host.send(name, frame),  # noqa: PLW0108  (the host comes later)
                 spawn=spawn,
                 cwd=home / "channels",
             )
@@ -95,7 +95,8 @@ async def serving(folder, model_url, telegram_url=None, **settings):
 async def main():
     folder, model_url, telegram_url = sys.argv[1:]
     async with serving(Path(folder), model_url, telegram_url):
-        print("ready", flush=True)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         await asyncio.Event().wait()
 
 

@@ -65,6 +65,41 @@ def test_a_disabled_one_is_known_and_shadows_too(find, place):
     assert (found.manifests, names(found.disabled), len(found.shadowed)) == ([], ["a"], 1)
 
 
+def choose(tmp_path, content):
+    (tmp_path / "home").mkdir(exist_ok=True)
+    (tmp_path / "home/extensions.json").write_text(content)
+    (tmp_path / "home/extensions.json").chmod(0o600)
+
+
+def test_the_user_s_choice_comes_before_the_author_s_everywhere(find, place, tmp_path):
+    place(f"{GLOBAL}/a")
+    place(f"{GLOBAL}/b", enabled=False)
+    place(f"{LOCAL}/c")
+    choose(tmp_path, '{"enabled": {"a": false, "b": true, "c": false, "gone": true}}')
+    found = find()
+    assert (names(found.manifests), names(found.disabled)) == (["b"], ["c", "a"])
+
+
+def test_a_path_that_is_named_is_a_choice_of_its_own(find, place, tmp_path):
+    choose(tmp_path, '{"enabled": {"a": false, "b": true}}')
+    found = find(place("elsewhere/a"), place("elsewhere/b", enabled=False))
+    assert (names(found.manifests), names(found.disabled)) == (["a"], ["b"])
+
+
+@pytest.mark.parametrize(("content", "mode"), [("{", 0o600), ('{"enabled": {"a": 1}}', 0o600), ("{}", 0o622)])
+def test_without_knowing_what_is_switched_off_nothing_is_started_that_was_not_named(
+    content, mode, find, place, tmp_path
+):
+    place(f"{GLOBAL}/a")
+    place(f"{LOCAL}/b")
+    choose(tmp_path, content)
+    (tmp_path / "home/extensions.json").chmod(mode)
+    found = find(place("elsewhere/c"))
+    assert (names(found.manifests), names(found.disabled)) == (["c"], ["b", "a"])
+    assert [path.name for path in found.errors] == ["extensions.json"]
+    assert "until then only extensions with an explicit path are started" in next(iter(found.errors.values()))
+
+
 def test_an_explicit_path_that_is_found_again_is_the_same(find, place):
     assert find(place(f"{GLOBAL}/a")).shadowed == []
 

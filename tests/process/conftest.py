@@ -10,7 +10,7 @@ import pytest
 
 import zotd
 from zotd.process import Strays, start_service
-from zotd.process.census import identify, is_alive
+from zotd.process.census import Identity, census, identify, is_alive
 from zotd.tasks import contained
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -62,6 +62,13 @@ def lives():
     for pid in asked:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def who(pid: int) -> Identity:
+    """The process that has this pid."""
+    identity = identify(pid)
+    assert identity is not None
+    return identity
 
 
 class Told:
@@ -156,10 +163,11 @@ class AHost:
             stdout=subprocess.PIPE,
         )
         assert self._process.stdout is not None
+        self._said = self._process.stdout
 
     def words(self, count: int) -> list[str]:
         """What its children say, one word a line."""
-        return [self._process.stdout.readline().decode().strip() for _ in range(count)]
+        return [self._said.readline().decode().strip() for _ in range(count)]
 
     def pids(self, count: int) -> list[int]:
         return [int(word) for word in self.words(count)]
@@ -168,7 +176,7 @@ class AHost:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-            self._process.stdout.close()
+            self._said.close()
 
 
 @pytest.fixture
@@ -183,6 +191,11 @@ def host(tmp_path):
     yield start
     for one in hosts:
         one.kill()
+    left = {entry.name for entry in tmp_path.rglob("children/*/*")}
+    for process in census():
+        if process.mark in left:
+            with suppress(ProcessLookupError):
+                os.kill(process.identity.pid, signal.SIGKILL)
 
 
 def entries(home: Path) -> list[Path]:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from zotd.process.census import KERNEL, MARK, Identity, Portable, census, identify, is_alive, world
+from zotd.process.census import KERNEL, MARK, Identity, Portable, Process, Status, census, identify, is_alive, world
 
 
 @pytest.fixture(params=[KERNEL, Portable()], ids=["this system", "portable"])
@@ -41,6 +41,7 @@ def test_we_are_not_in_the_census(kernel):
 
 def test_who_has_ended_is_not_alive_although_its_pid_is_taken(kernel, child):
     identity = identify(child.pid, kernel)
+    assert identity is not None
     assert is_alive(identity, kernel)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -54,6 +55,7 @@ def test_who_has_ended_is_not_alive_although_its_pid_is_taken(kernel, child):
 
 def test_another_process_with_the_same_pid_is_another(kernel):
     me = identify(os.getpid(), kernel)
+    assert me is not None
     assert is_alive(me, kernel)
     assert not is_alive(Identity(me.pid, me.started - 1), kernel)
 
@@ -65,13 +67,26 @@ def test_a_process_without_a_mark_has_none(kernel):
         assert found[os.getppid()] == ""
 
 
-def test_a_process_that_is_just_being_started_shows_its_mark(kernel):
-    """The kernel shows the new program with an empty environment for a moment."""
-    for number in range(20):
-        mark = f"{number:016x}"
-        with subprocess.Popen(["cat"], env={**os.environ, MARK: mark}, stdin=subprocess.PIPE) as child:
-            found = {process.identity.pid: process.mark for process in census(kernel)}
-            assert found[child.pid] == mark
+class MidExec:
+    """A kernel that shows one process, first as `exec` leaves it before it has loaded the program."""
+
+    def __init__(self):
+        self._environments = [None, "0123456789abcdef"]
+
+    def pids(self):
+        return [4711]
+
+    def status(self, pid):
+        assert pid == 4711
+        return Status(started=1, group=4711, is_alive=True)
+
+    def mark(self, pid):
+        assert pid == 4711
+        return self._environments.pop(0)
+
+
+def test_a_process_that_is_just_becoming_another_program_is_looked_at_again():
+    assert census(MidExec()) == [Process(Identity(4711, 1), 4711, "0123456789abcdef")]
 
 
 def test_the_world_is_named_without_a_separator_of_files():

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from zotd.process.census import Identity, identify
+from tests.process.conftest import who
+from zotd.process.census import Identity
 from zotd.process.ladder import signal_all
 
 
@@ -20,20 +21,20 @@ def sleeper():
 
 async def test_the_wait_ends_with_the_last_of_them(sleeper):
     async with asyncio.timeout(5):
-        await signal_all([identify(sleeper.pid)], signal.SIGTERM, within_s=1000)
+        await signal_all([who(sleeper.pid)], signal.SIGTERM, within_s=1000)
     assert sleeper.wait() == -signal.SIGTERM
 
 
 async def test_the_wait_is_bounded(sleeper):
     async with asyncio.timeout(5):
-        await signal_all([identify(sleeper.pid)], signal.SIGCONT, within_s=0.01)
+        await signal_all([who(sleeper.pid)], signal.SIGCONT, within_s=0.01)
     assert sleeper.poll() is None
 
 
 async def test_nobody_is_waited_for_when_nobody_is_meant(sleeper):
     await signal_all([], signal.SIGKILL, within_s=1000)
-    await signal_all([Identity(sleeper.pid, identify(sleeper.pid).started - 1)], signal.SIGKILL, within_s=1000)
-    gone = identify(sleeper.pid)
+    await signal_all([Identity(sleeper.pid, who(sleeper.pid).started - 1)], signal.SIGKILL, within_s=1000)
+    gone = who(sleeper.pid)
     assert sleeper.poll() is None
     sleeper.kill()
     sleeper.wait()

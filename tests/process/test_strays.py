@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.process.conftest import AWAY, ENV, STUBBORN, Told, claimed, entries, opened, sweep
+from tests.process.conftest import AWAY, ENV, STUBBORN, Told, claimed, entries, opened, sweep, who
 from zotd.process import start_service
-from zotd.process.census import MARK, identify, world
+from zotd.process.census import MARK, world
 from zotd.process.ledger import FORGET_S
 
 # --- of a service that ends -----------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ async def test_children_of_another_home_are_not_touched(tmp_path, host, lives):
 @pytest.fixture
 def dead_host(tmp_path) -> Path:
     """The directory of a host that has ended; 1 is some other process now."""
-    directory = tmp_path / "run" / "children" / f"{world()}.1.12345"
+    directory = Path(tmp_path, "run", "children", f"{world()}.1.12345")
     directory.mkdir(parents=True)
     return directory
 
@@ -202,7 +202,7 @@ async def test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed(tmp_path
 
 
 async def test_the_very_process_that_was_noted_is_killed(tmp_path, dead_host, bystander, ended):
-    child = identify(bystander)
+    child = who(bystander)
     note = {"pid": child.pid, "started": child.started, "what": "extension weather"}
     (dead_host / "0123456789abcdef").write_bytes(msgspec.json.encode(note))
     await sweep(tmp_path)
@@ -274,8 +274,7 @@ async def test_a_claimed_service_is_the_program_itself(tmp_path, told):
     assert told.err == b""
 
 
-async def test_many_marks_are_read_while_others_are_killed(tmp_path, lives, ended):
-    """A stray that forks on until it is killed leaves nothing either."""
+async def test_a_stray_that_forks_on_until_it_is_killed_leaves_nothing_either(tmp_path, lives, ended):
     spreading = AWAY % 'trap "" TERM; while :; do sleep 1000 & sleep 0.01; done & echo $!'
     told = Told()
     async with opened(tmp_path) as strays:

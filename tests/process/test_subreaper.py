@@ -71,6 +71,7 @@ async def test_an_orphan_behind_a_child_that_is_watched_is_freed_after_it():
     with orphans_adopted():
         exited = asyncio.Event()
         with started(f"{AWAY % 'echo $$; exec >&-; exec sleep 0.05'}; exit 7") as child:
+            assert child.stdout is not None
             orphan = int(child.stdout.read())
             watch = watch_exit(child.pid, exited.set)
             child.returncode = 0  # disowned, as `spawn` does it

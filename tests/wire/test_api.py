@@ -88,15 +88,6 @@ WITHOUT_HANDLER = {
     "complete",
     "daemon.metrics",
     "daemon.reload",
-    "ext.disable",
-    "ext.doctor",
-    "ext.enable",
-    "ext.install",
-    "ext.list",
-    "ext.logs",
-    "ext.reload",
-    "ext.remove",
-    "ext.tap",
     "session.fork",
     "session.import",
     "session.rewind",
@@ -106,14 +97,19 @@ WITHOUT_HANDLER = {
     "token.create",
     "token.list",
     "token.revoke",
-    "trust.grant",
-    "trust.list",
-    "trust.revoke",
     "usage.report",
 }
 """Commands that answer `unsupported`. A line goes when its handler comes; none is added."""
 
-ANSWERS_BEFORE_IT_RETURNS = {"attach", "compact", "prompt", "run_command", "session.configure", "session.rename", "set_model"}
+ANSWERS_BEFORE_IT_RETURNS = {
+    "attach",
+    "compact",
+    "prompt",
+    "run_command",
+    "session.configure",
+    "session.rename",
+    "set_model",
+}
 """Handlers that respond themselves, because events follow their answer."""
 
 

@@ -64,7 +64,14 @@ DAEMON = {
 }
 """`docs/protocol.md`."""
 
+ADDED = {
+    "ext_log": "extension text",
+    "ext_frame": "extension direction frame time latency_s? cut?",
+}
+"""Ours, for the commands `ext.logs` and `ext.tap`."""
+
 WITHOUT_SEQ = {
+    *ADDED,
     *("text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"),
     *("ext_notify", "ext_display", "ext_clear_notes", "ext_status", "ext_panel", "ext_panel_closed", "ext_insert"),
     *("presence", "heartbeat", "evicted"),
@@ -81,13 +88,13 @@ def described(kind):
 # --- the tables -----------------------------------------------------------------------------------------------
 
 
-def test_there_are_the_events_of_the_specification_and_no_others():
-    assert {tag_of(kind) for kind in ALL} == STDIO.keys() | DAEMON.keys()
+def test_there_are_the_events_of_the_specification_and_two_of_ours():
+    assert {tag_of(kind) for kind in ALL} == STDIO.keys() | DAEMON.keys() | ADDED.keys()
 
 
 @pytest.mark.parametrize("kind", ALL, ids=tag_of)
 def test_an_event_has_the_fields_of_the_specification(kind):
-    assert described(kind) == set((STDIO | DAEMON)[tag_of(kind)].split())
+    assert described(kind) == set((STDIO | DAEMON | ADDED)[tag_of(kind)].split())
 
 
 def test_live_events_are_those_without_seq():

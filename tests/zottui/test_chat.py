@@ -58,6 +58,7 @@ def chat(folder, *args):
         "ZOTD_SOCKET": str(folder / "zotd.sock"),
         "PYTHONPATH": str(Path(zotd.__file__).parent.parent),
         "PATH": os.environ["PATH"],
+        "NO_COLOR": "1",
     }
     command = [sys.executable, "-m", "zotd.cli", *args]
     with subprocess.Popen(

@@ -1,16 +1,16 @@
 """`zotctl ext`: what authors and users of extensions do with them (`docs/extensions.md`)."""
 
 from zotctl.commands import Commands
-from zotctl.ext import new, validate
+from zotctl.ext import install, listing, logs, new, reload, tap, validate
 
-ACTIONS = (new, validate)
+ACTIONS = (listing, install, reload, logs, tap, new, validate)
 """Each has `add(actions)`; in the order of the help."""
 
 
 def add(commands: Commands) -> None:
     """`ext` and its actions."""
     parser = commands.add_parser(
-        "ext", help="extensions: make, check", epilog="example: zotctl ext new weather --lang py"
+        "ext", help="extensions: list, install, reload, watch, make, check", epilog="example: zotctl ext list --all"
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     for action in ACTIONS:

@@ -14,6 +14,7 @@ from pathlib import Path
 from zotctl import output
 from zotd.client import environment
 from zotd.client.errors import ClientError
+from zotd.client.plain import harmless
 from zotd.exthost.validation import RULES, Calling, Report, Verdict, validate
 
 MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.UNCHECKED: "\N{EN DASH}"}
@@ -35,7 +36,7 @@ def _print(report: Report) -> None:
     output.print_table(["", "RULE", "FOUND"], [[MARKS[one.verdict], one.rule, one.sentence] for one in report.findings])
     if not report.is_ok and report.stderr:
         sys.stdout.flush()
-        sys.stderr.write(f"\nthe end of its stderr:\n{report.stderr}")
+        sys.stderr.write(f"\nthe end of its stderr:\n{harmless(report.stderr)}")
 
 
 def _print_json(report: Report) -> None:

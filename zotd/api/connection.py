@@ -6,7 +6,7 @@ feed it bytes.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from weakref import WeakSet
 
 from zotd import ids
@@ -65,6 +65,7 @@ class Connection:
         self._unlisten = house.manager.listen(self._topic_event)
         self._in_flight = 0
         self._lost = False
+        self._farewells: list[Callable[[], object]] = []
 
     @property
     def sender(self) -> str:
@@ -96,6 +97,8 @@ class Connection:
         self._lost = True
         self._outbox.close()
         self._unlisten()
+        for farewell in self._farewells:
+            farewell()
         for session_id in list(self._followers):
             self.unfollow(session_id)
         for session in list(self._made):
@@ -118,6 +121,13 @@ class Connection:
         """Send a line; nothing happens when the client is gone."""
         if not self._lost:
             self._outbox.write(data)
+
+    def at_end(self, farewell: Callable[[], object]) -> None:
+        """Call this when the client is gone; at once when it is."""
+        if self._lost:
+            farewell()
+        else:
+            self._farewells.append(farewell)
 
     async def room(self) -> None:
         """Wait until the client has read what it was sent: a long answer behind another must not be what cuts it."""
@@ -150,10 +160,6 @@ class Connection:
             follower.stop()
             self.house.presences.leave(follower.session, self.id)
             self.house.manager.settle(follower.session)
-
-    def present(self, session_id: str) -> list[events.ClientInfo]:
-        """Who is attached to a session."""
-        return self.house.presences.of(session_id)
 
     def subscribe(self, names: Sequence[str]) -> None:
         """Send the events of these topics from now on, and of no others."""

@@ -166,14 +166,11 @@ class Channels:
                 pass  # a channel's process has no other business
 
     def state_changed(self, extension: str, state: State, reason: str) -> None:
-        """A process is there, or is not."""
+        """A process comes or goes; when one is there, it registers its channels, and they can be sent to."""
         self._states[extension] = (state, reason)
         for name in [name for name, one in self._registered.items() if one.extension == extension]:
-            if state is State.READY:
-                self._outbox.lost(name)  # what the process before it was given
-                self._outbox.up(name, extension)
-                continue
-            self._outbox.down(name)
+            if state is not State.READY:
+                self._outbox.down(name)
             if state in GONE:
                 self._outbox.lost(name)
             if state is State.STOPPED:
@@ -204,8 +201,9 @@ class Channels:
             self.complained(extension, f"the channel {frame.name} is served by {earlier.extension} already")
         else:
             self._registered[frame.name] = Registered(extension, frame.description)
-            if self._states.get(extension, (State.STARTING, ""))[0] is State.READY:
-                self._outbox.up(frame.name, extension)
+            if self._states.get(extension, (State.STARTING, ""))[0] is not State.READY:
+                self._outbox.lost(frame.name)  # what the process before this one was given; later ones are versions
+            self._outbox.up(frame.name, extension)
 
     def _owns(self, extension: str, channel: str) -> bool:
         one = self._registered.get(channel)
@@ -240,7 +238,8 @@ class Channels:
         offer = self._pairing.offer(address, metadata, now=self._now(), randomness=os.urandom(CODE_BYTES))
         if offer is not None:
             log.info("a stranger wrote on %s: %s", address.channel, address.sender)
-            self._outbox.tell(address, STRANGER.format(minutes=LIFE_S / 60, code=offer.code), metadata)
+            if not self._outbox.tell(address, STRANGER.format(minutes=LIFE_S / 60, code=offer.code), metadata):
+                self._pairing.withdraw(address)
 
     def _info(self, name: str, one: Registered) -> ChannelInfo:
         state, reason = self._states.get(one.extension, (State.STARTING, ""))

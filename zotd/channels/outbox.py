@@ -104,13 +104,12 @@ class Outbox:
         self._lanes[delivery.address] = deque([delivery])
         self._spawn(f"answers to {delivery.sender} on {delivery.channel}", self._work(delivery.address))
 
-    def tell(self, address: Address, text: str, metadata: dict[str, object] | None) -> None:
-        """Say something once; when it gets lost, it is lost."""
+    def tell(self, address: Address, text: str, metadata: dict[str, object] | None) -> bool:
+        """Say something once, without knowing whether it arrives; False when the channel is not there to be told."""
         name, _, room = address.channel.partition("/")
-        line = self._lines.get(name)
-        if line is not None and line.is_up.is_set():
-            frame = ext.ChannelSend(ids.new("d"), room or name, address.sender, text, metadata)
-            self._send(line.extension, frame)
+        line = self._line(name)
+        frame = ext.ChannelSend(ids.new("d"), room or name, address.sender, text, metadata)
+        return line.is_up.is_set() and self._send(line.extension, frame)
 
     async def _work(self, address: Address) -> None:
         lane = self._lanes[address]

@@ -212,10 +212,19 @@ class Connection:
         self._wire.send(json.dumps(frame, separators=(",", ":")).encode())
         return self._last_id
 
-    def call(self, command: str, fields: Json | None = None, /, *, timeout_s: float = CALL_S, **more: object) -> Json:
+    def call(
+        self,
+        command: str,
+        fields: Json | None = None,
+        /,
+        *,
+        timeout_s: float = CALL_S,
+        hear: Callable[[Json], None] | None = None,
+        **more: object,
+    ) -> Json:
         """Send a request and return its answer's `data`; events that come first are kept for `events`.
 
-        It takes `fields` and `more`; those that are None are left out. Raises `CallError` when the daemon refuses
+        With `hear` they are given to that instead, as they come. It takes `fields` and `more`; those that are None are left out. Raises `CallError` when the daemon refuses
         it, `NoAnswerError` after `timeout_s`, and `ConnectionLostError`.
         """
         request = self.send(command, **(fields or {}), **more)
@@ -223,7 +232,7 @@ class Connection:
         while True:
             line, frame = self._next_frame(max(0.0, deadline - time.monotonic()))
             if frame.get("type") != "response":
-                self._keep(line, frame, command)
+                hear(frame) if hear else self._keep(line, frame, command)
             elif frame.get("id") == request:
                 return _data(frame)
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+TRUST = "ZOT_TRUST"
+"""`1`: the code that the working directory brings along may run, for as long as this environment counts."""
+
 
 def shared(env: Mapping[str, str]) -> dict[str, str]:
     """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`: those are for one process alone."""

@@ -35,6 +35,12 @@ def children(frame: Json, name: str) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def strings(frame: Json, name: str) -> list[str]:
+    """A list of strings."""
+    value = frame.get(name)
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
 def spoken(frame: Json) -> str:
     """The text blocks of a message's `content`, joined."""
     return "".join(text(block, "text") for block in children(frame, "content") if block.get("type") == "text")

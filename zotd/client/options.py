@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from zotd.client.blocking import Connection, Json
 from zotd.client.choosing import choose, find, newest
-from zotd.client.environment import shared
+from zotd.client.environment import TRUST, shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import child, text
 from zotd.wire.version import PROTOCOL, VERSION
@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     mode.add_argument("-p", "--print", action="store_true", help="print the answer and leave")
     mode.add_argument("--json", action="store_true", help="print events as lines of JSON")
     mode.add_argument("--list-models", action="store_true", help="list models that can be used")
+    made.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
     _add_session_flags(made)
     _add_settings_flags(made)
     return made
@@ -77,6 +78,9 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
     group.add_argument("-e", "--ext", action="append", metavar="PATH", help="an extension; may be repeated")
     group.add_argument("--no-ext", action="store_true", help="start no extension")
+    group.add_argument(
+        "--trust", action="store_true", help="run the directory's own code this time, as ZOT_TRUST=1 does"
+    )
 
 
 def _positive(word: str) -> int:
@@ -124,12 +128,17 @@ def hello(connection: Connection, name: str, *, can_approve: bool = False, role:
     return connection.call("hello", client=client, protocol=[PROTOCOL, PROTOCOL], role=role, can_approve=can_approve)
 
 
+def environment(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, str]:
+    """The part of `env` that a session's tools run in; with `--trust` it says so."""
+    return shared(env) | ({TRUST: "1"} if args.trust else {})
+
+
 def open_session(connection: Connection, args: argparse.Namespace, env: Mapping[str, str]) -> Json:
     """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`."""
     cwd = working_directory(args)
     found = _existing(connection, args, cwd)
     wanted = settings(args)
-    variables = shared(env)
+    variables = environment(args, env)
     if found is None:
         if args.no_session:
             wanted["ephemeral"] = True

@@ -1,9 +1,10 @@
-"""A session's events as text, one after the other: for pipes, screen readers and the plain chat. No colour."""
+"""A session's events as text, one after the other: for pipes, screen readers and the plain chat."""
 
 from collections.abc import Callable
 
+from zotd.client import colour
 from zotd.client.blocking import Json
-from zotd.client.fields import child, spoken, text
+from zotd.client.fields import child, spoken, strings, text
 
 SUMMARY_CHARS = 100
 """How much of a call's arguments, or of a failed result, is shown on its line."""
@@ -20,9 +21,12 @@ def harmless(words: str) -> str:
 class Plain:
     """Remembers where the cursor is, so that each thing starts on a line of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_colours: bool = False) -> None:
+        """`has_colours`: what needs attention is painted."""
+        self._has_colours = has_colours
         self._in_line = False
         self._streamed = False
+        self._panels: dict[tuple[str, str], str] = {}
 
     def text(self, event: Json) -> str:
         """What to print for the next event; empty for most."""
@@ -37,9 +41,11 @@ class Plain:
                 return "" if self._streamed else self._line(spoken(event))
             case "user_message":
                 return self._line(_quoted(event))
+            case "ext_panel" | "ext_panel_closed":
+                return self._panel(event)
             case kind:
                 note = _NOTES.get(str(kind))
-                return self._line(note(event)) if note else ""
+                return self._line(note(event), _colour(event)) if note else ""
 
     def message(self, message: Json) -> str:
         """What to print for a message of a snapshot; nothing for the results of tools."""
@@ -61,8 +67,22 @@ class Plain:
             self._in_line = not words.endswith("\n")
         return words
 
-    def _line(self, words: str) -> str:
-        return f"{self._break()}{harmless(words)}\n" if words else ""
+    def _panel(self, event: Json) -> str:
+        """The panel, when it looks other than before: an extension may draw the same one every second."""
+        key = text(event, "extension"), text(event, "panel_id")
+        head, foot = ([words] if words else [] for words in (text(event, "title"), text(event, "footer")))
+        drawn = "\n".join(f"| {line}" for line in (*head, *strings(event, "lines"), *foot))
+        before = self._panels.pop(key, "")
+        if event.get("type") == "ext_panel_closed":
+            return self._line(f"({key[0]} closed its panel)")
+        self._panels[key] = drawn
+        return self._line(drawn) if drawn != before else ""
+
+    def _line(self, words: str, hue: str = "") -> str:
+        if not words:
+            return ""
+        shown = harmless(words)
+        return f"{self._break()}{colour.painted(shown, hue) if hue and self._has_colours else shown}\n"
 
     def _break(self) -> str:
         ended = "\n" if self._in_line else ""
@@ -80,7 +100,11 @@ def _call(event: Json) -> str:
 
 
 def _result(event: Json) -> str:
-    return f"  failed: {_short(spoken(event))}" if event.get("is_error") is True else ""
+    extension = text(event, "extension")
+    if event.get("is_error") is not True:
+        return f"  ({extension})" if extension else ""
+    whose = f"{extension} " if extension else ""
+    return f"  {whose}failed: {_short(spoken(event))}"
 
 
 def _step_end(event: Json) -> str:
@@ -99,6 +123,17 @@ def _own_text(event: Json) -> str:
     return text(event, "text")
 
 
+def _guard_note(event: Json) -> str:
+    return f"{text(event, 'extension')}: {text(event, 'text')}"
+
+
+def _ext_note(event: Json) -> str:
+    """The level is said in words, too: colours may be off."""
+    level = text(event, "level")
+    said = f" ({level})" if level in {"warn", "error"} else ""
+    return f"{text(event, 'extension')}{said}: {text(event, 'message')}"
+
+
 _NOTES: dict[str, Callable[[Json], str]] = {
     "tool_call": _call,
     "tool_result": _result,
@@ -109,12 +144,26 @@ _NOTES: dict[str, Callable[[Json], str]] = {
     "retry": _retry,
     "interrupted": _own_text,
     "notice": _own_text,
-    "guard_note": _own_text,
+    "guard_note": _guard_note,
     "ext_display": _own_text,
-    "ext_notify": lambda event: f"{text(event, 'extension')}: {text(event, 'message')}",
+    "ext_notify": _ext_note,
+    "ext_insert": lambda event: f"(suggested) {text(event, 'text')}",
     "approval_requested": lambda event: f"(waits for approval: {text(event, 'tool')})",
 }
 """Events that are a line; empty ones are left out."""
+
+_COLOURS = {"error": colour.RED, "blocked": colour.RED, "guard_note": colour.YELLOW}
+"""Of events, by type."""
+
+_LEVELS = {"info": colour.CYAN, "success": colour.GREEN, "warn": colour.YELLOW, "error": colour.RED}
+"""Of notes, by level."""
+
+
+def _colour(event: Json) -> str:
+    kind = text(event, "type")
+    if kind == "ext_notify":
+        return _LEVELS.get(text(event, "level"), "")
+    return _COLOURS.get(kind, colour.RED if event.get("is_error") is True else "")
 
 
 def _short(words: str) -> str:

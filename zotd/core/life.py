@@ -42,10 +42,14 @@ class Reload(Struct, frozen=True):
 
 
 class Greeted(Struct, frozen=True):
-    """The process said `hello`."""
+    """The process said `hello`.
+
+    `says_ready`: it announced that it will say when it is ready, so silence before that means nothing.
+    """
 
     process: int
     name: str
+    says_ready: bool = False
 
 
 class Heard(Struct, frozen=True):

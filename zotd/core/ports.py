@@ -91,6 +91,8 @@ class ToolContext:
     """A private directory (0700) for output that is too long for a result; made on demand by the tool."""
     progress: Callable[[str], None]
     """Shows text while the tool runs; cheap, never blocks."""
+    ledger: str = ""
+    """Directory of the ledger of children; empty: none is kept."""
     skill_dirs: Sequence[str] = ()
     """Where skills are looked for, first wins."""
 

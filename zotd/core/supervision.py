@@ -89,6 +89,8 @@ class _Process:
     """Why it was killed."""
     pipe: str = ""
     """Which one it closed."""
+    says_ready: bool = False
+    """Its silence before `ready` means that it is still at work."""
 
 
 class Supervision:
@@ -210,7 +212,8 @@ class Supervision:
                 self._gone(key, process, process.cause or reason)
             case _ if process.phase in ENDING:
                 return
-            case life.Greeted(_, name):
+            case life.Greeted(_, name, says_ready):
+                process.says_ready = says_ready
                 self._greeted(key, process, name)
             case life.Heard(_, kind):
                 self._heard(key, process, kind)
@@ -232,7 +235,7 @@ class Supervision:
             self._break(key, process, "said hello without a name")
             return
         process.phase = Phase.SETTLING
-        process.deadline = self._now + QUIET_S
+        process.deadline = self._settled_at(process)
         self._do(life.Greet(key))
         if key == self._current:
             self._serve(key)
@@ -243,7 +246,12 @@ class Supervision:
         elif process.phase is Phase.SETTLING and kind == "ready":
             self._ready(key, process)
         elif process.phase is Phase.SETTLING:
-            process.deadline = min(self._now + QUIET_S, process.started + READY_S)
+            process.deadline = self._settled_at(process)
+
+    def _settled_at(self, process: _Process) -> float:
+        """When it counts as ready, if it says nothing until then."""
+        latest = process.started + READY_S
+        return latest if process.says_ready else min(self._now + QUIET_S, latest)
 
     def _ready(self, key: int, process: _Process) -> None:
         process.phase, process.deadline = Phase.READY, None

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from zotd.config import Config
 from zotd.exthost.host import Limits
+from zotd.process.strays import Strays
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.sessions.commands import RESERVED
+from zotd.sessions.finding import Places
 from zotd.sessions.hosting import Grounds, Hosting
 from zotd.sessions.manager import Manager, Spawn, Terms
 from zotd.sessions.models import Defaults, Keys, Models
@@ -17,6 +19,7 @@ from zotd.sessions.planner import Desk, Planner
 from zotd.store import credentials
 from zotd.store.journal import Journal
 from zotd.store.key_command import KeyCommand
+from zotd.store.trust import Trust
 
 MODELS_FILE = "models.json"
 CREDENTIALS_FILE = "auth.json"
@@ -29,6 +32,8 @@ class Parts:
     manager: Manager
     models: Models
     catalog: Catalog
+    strays: Strays
+    """The processes that extensions leave behind; to be closed after the manager has stopped."""
     close: Callable[[], Awaitable[None]]
 
 
@@ -58,12 +63,14 @@ def assemble(
             base_urls={name: row.base_url for name, row in config.providers.items() if row.base_url},
         ),
     )
+    strays = Strays(home, spawn)
+    strays.sweep()
     grounds = Grounds(
-        home=home,
+        places=Places(home=home, python=config.ext.python, has_daemon=addressed),
         env=env,
         limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
-        is_trusted=lambda _: False,
-        has_daemon=addressed,
+        trust=Trust(home),
+        strays=strays,
         reserved_commands=RESERVED,
     )
     hosting = Hosting(grounds, spawn=spawn)
@@ -77,7 +84,7 @@ def assemble(
         addressed=addressed,
     )
     manager = Manager(journal=journal, models=models, planner=planner, hosting=hosting, spawn=spawn, terms=terms)
-    return Parts(manager, models, catalog, providers.close)
+    return Parts(manager, models, catalog, strays, providers.close)
 
 
 def _key_command(config: Config, env: Mapping[str, str]) -> Callable[[str], Awaitable[str | None]] | None:

@@ -17,9 +17,13 @@ from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
 from zotd.embed.runtime import Runtime
 from zotd.embed.standard import open_output, read_input
+from zotd.process.subreaper import orphans_adopted
 from zotd.wire.errors import CommandError
 
 TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)
+
+TRUST = "ZOT_TRUST"
+"""`1`: the code that the working directory brings along may run."""
 
 FAILED = 1
 
@@ -30,8 +34,9 @@ FLUSH_S = 5.0
 def main(argv: Sequence[str]) -> int:
     """Run `zot rpc` with these arguments (without `rpc`); the result is the exit code."""
     options = vars(_parser().parse_args(argv))
+    env = {**os.environ, TRUST: "1"} if options.pop("trust") else dict(os.environ)
     try:
-        return asyncio.run(_serve({name: value for name, value in options.items() if value is not None}))
+        return asyncio.run(_serve({name: value for name, value in options.items() if value is not None}, env))
     except CommandError as error:
         sys.stderr.write(f"zot: {error.sentence}\n")
     except config.ConfigError as error:
@@ -39,8 +44,13 @@ def main(argv: Sequence[str]) -> int:
     return FAILED
 
 
-async def _serve(options: Mapping[str, object]) -> int:
-    async with Runtime.open(options) as runtime:
+async def _serve(options: Mapping[str, object], env: Mapping[str, str]) -> int:
+    with orphans_adopted():
+        return await _run(options, env)
+
+
+async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
+    async with Runtime.open(options, env=env) as runtime:
         output = await open_output()
         door = StdioDoor(
             runtime.session,
@@ -91,4 +101,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tools", type=lambda text: text.split(","), metavar="NAMES", help="only these, by commas")
     parser.add_argument("--ext", "-e", action="append", dest="extensions", metavar="PATH", help="may be repeated")
     parser.add_argument("--no-ext", action="store_true", default=None)
+    parser.add_argument("--trust", action="store_true", help="run the directory's own code, as ZOT_TRUST=1 does")
     return parser

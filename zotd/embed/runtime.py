@@ -67,6 +67,7 @@ class Runtime:
                 yield cls(parts.manager, await parts.manager.create(_create(options or {})), spawn)
             finally:
                 await parts.manager.stop()
+                await parts.strays.close()
                 await parts.close()
 
     # --- talking ------------------------------------------------------------------------------------------------------

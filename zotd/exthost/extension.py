@@ -22,7 +22,7 @@ from zotd.exthost.calls import CallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import DataPlace, Manifest, ReloadBy, Scope
-from zotd.exthost.peer import Peer
+from zotd.exthost.peer import Peer, Tap
 from zotd.exthost.process import Process, why_not_started
 from zotd.paths import make_private_dir
 from zotd.process import Strays
@@ -60,6 +60,10 @@ class About:
     session: str
     cwd: str
 
+    def cwd_for(self, manifest: Manifest) -> str | None:
+        """The working directory as frames carry it: only where one process serves many."""
+        return self.cwd if manifest.scope is Scope.DAEMON else None
+
 
 class Owner(Protocol):
     """Gets what an extension does, on the event loop."""
@@ -95,9 +99,12 @@ class Extension:
         self.warning = ""
         self.last_session: str | None = None
         """Of the newest command or tool call; where a `submit` without a session goes."""
+        self.taps: dict[Tap, None] = {}
+        """Told of every line, `in` (from it) or `out`; they return at once and never raise."""
         self.log = ExtensionLog(surroundings.home / "logs" / f"ext-{manifest.name}.log")
         self._surroundings = surroundings
         self._owner = owner
+        self._stuck: Peer | None = None
         self._machine = Supervision()
         self._peers: dict[int, Peer] = {}
         self._registrations: dict[int, Registrations] = {}
@@ -123,10 +130,6 @@ class Extension:
         """A sentence about its state."""
         return f"{self.name} {self.reason}" if self.reason else f"{self.name} is {self.state}"
 
-    def cwd_for(self, about: About) -> str | None:
-        """The working directory as its frames carry it: only where one process serves many."""
-        return about.cwd if self.manifest.scope is Scope.DAEMON else None
-
     # --- for the host -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -144,6 +147,12 @@ class Extension:
         self._reloads.append(done)
         self._tell(life.Reload(replace=manifest.reload is ReloadBy.REPLACE))
         return done
+
+    def unstick(self) -> None:
+        """A tool has hung up its process: let a new one take over, for which calls wait meanwhile."""
+        if self._stuck is None and self.serving is not None:
+            self._stuck, self.serving = self.serving, None
+            _ = self.begin_reload(self.manifest)  # nobody waits for it: its state is shown
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until this holds; it is asked after each change of the state and of what serves. Safe to cancel."""
@@ -208,7 +217,7 @@ class Extension:
         if not isinstance(frame, ext.Hello):
             self._tell(life.Heard(peer.number, str(frame.__struct_config__.tag)))
             return
-        self._tell(life.Greeted(peer.number, frame.name))
+        self._tell(life.Greeted(peer.number, frame.name, says_ready="ready" in frame.capabilities))
         if frame.name != self.name:
             self.warning = f'it calls itself "{frame.name[:80]}" in its hello; the manifest\'s name counts'
             self.complained(self.warning)
@@ -254,6 +263,10 @@ class Extension:
                 self._owner.state_changed(self)
                 self._changed()
             case life.Reloaded(error):
+                if error is not None and self.serving is None and self._stuck in self._peers.values():
+                    self.serving = self._stuck  # better than none
+                self._stuck = None
+                self._changed()
                 self._end_reloads(None if error is None else f"{self.name} {error}")
             case _:
                 peer = self._peers.get(action.process)

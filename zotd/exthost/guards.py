@@ -112,7 +112,9 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
     about = question.about
 
     def frame(key: str) -> ext.EventIntercept:
-        blank = ext.EventIntercept(id=key, event=question.event, session_id=about.session, cwd=guard.cwd_for(about))
+        blank = ext.EventIntercept(
+            id=key, event=question.event, session_id=about.session, cwd=about.cwd_for(guard.manifest)
+        )
         return question.frame(blank, verdict.value)
 
     try:

@@ -154,12 +154,10 @@ class Host:
         extension = self._extensions.get(name)
         if extension is None:
             return f"there is no extension {name} here"
-        try:
-            manifest = await asyncio.to_thread(read_manifest, extension.manifest.directory)
-        except ManifestError as error:
-            return str(error)
-        if manifest.name != name:
-            return f"{manifest.directory / FILE} names itself {manifest.name} now; reload all extensions"
+        found = await asyncio.to_thread(self._discover)
+        manifest = next((one for one in found.manifests if one.name == name), None)
+        if manifest is None:
+            return await asyncio.to_thread(_why_not, extension.manifest)
         return await extension.begin_reload(manifest)
 
     async def reload_all(self) -> ReloadReport:
@@ -261,8 +259,20 @@ class Host:
 
     def _is_broken(self, extension: Extension) -> bool:
         """Its manifest is there and cannot be used any more, which is no reason to stop what works."""
-        directory = extension.manifest.directory
-        return directory in self.discovered.errors and (directory / FILE).exists()
+        directory, file = extension.manifest.directory, extension.manifest.file
+        where, what = (directory, directory / FILE) if file is None else (file, file)
+        return where in self.discovered.errors and what.exists()
+
+
+def _why_not(manifest: Manifest) -> str:
+    """Why an extension that runs cannot be found any more."""
+    try:
+        found = read_manifest(manifest.directory)
+    except ManifestError as error:
+        return str(error)
+    if found.name != manifest.name:
+        return f"{manifest.directory / FILE} names itself {found.name} now; reload all extensions"
+    return f"{manifest.name} is not to be started any more; reload all extensions"
 
 
 async def _started(extension: Extension) -> None:

@@ -1,4 +1,4 @@
-"""Installing an extension into `$ZOT_HOME/extensions` (`docs/decisions/0007-installing-and-trust.md`).
+"""Installing an extension into `$ZOT_HOME/extensions` (`docs/decisions/0008-installing-and-trust.md`).
 
     a directory ─────────────────────────┐
                                          ├─> tree.judged ─> staging ─> manifest, digest ─> recorded, in its place

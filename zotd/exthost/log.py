@@ -1,6 +1,7 @@
 """An extension's log: what it writes to stderr, and what we have to say about it, in one file that cannot fill the disk."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,11 +25,15 @@ class ExtensionLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.listeners: dict[Callable[[bytes], None], None] = {}
+        """Told of what is written, from now on; they return at once and never raise."""
         self._fd = -1
         self._size = 0
 
     def append(self, data: bytes) -> None:
         """Write what the extension wrote."""
+        for listener in list(self.listeners):
+            listener(data)
         with suppress(OSError):
             if self._fd < 0:
                 self._open()

@@ -93,6 +93,10 @@ class Manifest:
     """Variables that it gets although they are withheld."""
     data: DataPlace = DataPlace.BESIDE
     reload: ReloadBy = ReloadBy.OVERLAP
+    file: Path | None = None
+    """What it was read from, where that is no `extension.json`."""
+    restarts_when_stuck: bool = False
+    """A new process takes over when a tool has not answered in time: ours, whose tools are not its own."""
 
 
 def read_manifest(directory: Path) -> Manifest:

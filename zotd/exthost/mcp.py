@@ -58,4 +58,5 @@ def _manifest(path: Path, name: str, server: Server, directory: Path) -> Manifes
         description=f"MCP server from {path}",
         is_enabled=not server.disabled,
         env=variables(server),
+        file=path,
     )

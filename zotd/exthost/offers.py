@@ -91,7 +91,9 @@ class Offers:
         extension.last_session = about.session
 
         def frame(key: str) -> ext.CommandInvoked:
-            return ext.CommandInvoked(key, claim.name, args.strip(), about.session, client, extension.cwd_for(about))
+            return ext.CommandInvoked(
+                key, claim.name, args.strip(), about.session, client, about.cwd_for(extension.manifest)
+            )
 
         try:
             answer = await peer.call(ext.CommandResponse, frame, limit_s=self._command_s, session=about.session)

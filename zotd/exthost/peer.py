@@ -19,6 +19,8 @@ from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.framing import SERVER_LIMIT
 
+Tap = Callable[[str, bytes], None]
+
 COMPLAINTS = 100
 """Kinds of faults that people are told about; a program that errs in more ways is known well enough."""
 
@@ -27,6 +29,9 @@ _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,80})"')
 
 class Owner(Protocol):
     """Gets what a peer does, on the event loop."""
+
+    taps: dict[Tap, None]
+    """Told of every line, `in` or `out`, before anything is done about it; they return at once and never raise."""
 
     def frame(self, peer: "Peer", frame: ext.FromExtension) -> None:
         """Every frame, in order; an answer just before its caller gets it."""
@@ -83,6 +88,7 @@ class Peer:
         line = encode(frame)
         if len(line) > SERVER_LIMIT:
             raise CallError("cannot be sent more than 4 MiB at once")
+        self._tap("out", line)
         self.process.write(line)
 
     async def call(
@@ -123,6 +129,7 @@ class Peer:
 
     def line(self, line: bytes) -> bool:
         """A line of its stdout; whether it was the answer to a call."""
+        self._tap("in", line)
         frame = ext.read(line)
         if isinstance(frame, ext.Skipped):
             return self._skipped(frame)
@@ -155,6 +162,10 @@ class Peer:
         self._owner.happened(life.Exited(self.number, reason))
 
     # --- details ----------------------------------------------------------------------------------------------
+
+    def _tap(self, direction: str, line: bytes) -> None:
+        for tap in list(self._owner.taps):
+            tap(direction, line)
 
     def _skipped(self, line: ext.Skipped) -> bool:
         match line.fault:

@@ -1,4 +1,4 @@
-"""What `zotctl ext install` may be told: a directory, or a git repository (`docs/decisions/0007-installing-and-trust.md`).
+"""What `zotctl ext install` may be told: a directory, or a git repository (`docs/decisions/0008-installing-and-trust.md`).
 
     ~/work/notes      https://host/ann/notes      ssh://git@host/notes.git#v1.2      git@host:ann/notes@v1.2
 

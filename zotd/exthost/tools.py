@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import exposure_of, full_schema, replay_of
-from zotd.exthost.calls import CallError
+from zotd.exthost.calls import CallError, CallTimeoutError
 from zotd.exthost.content import outcome_of
 from zotd.exthost.extension import About, Extension
 from zotd.wire import ext
@@ -48,13 +48,17 @@ class ExtensionTool:
         self._extension.last_session = context.session
 
         def call(key: str) -> ext.ToolCall:
-            cwd = self._extension.cwd_for(About(context.session, context.cwd))
+            cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
             return ext.ToolCall(key, self.spec.name, dict(args), session_id=context.session, cwd=cwd)
 
         try:
             answer = await peer.call(
                 ext.ToolResult, call, limit_s=self._limit_s, session=context.session, progress=context.progress
             )
+        except CallTimeoutError as error:
+            if self._extension.manifest.restarts_when_stuck:
+                self._extension.unstick()
+            return _failed(f"{self.spec.name} failed: {self.extension} {error}")
         except CallError as error:
             return _failed(f"{self.spec.name} failed: {self.extension} {error}")
         assert isinstance(answer, ext.ToolResult)

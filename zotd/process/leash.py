@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 ASK_S = 1.0
 """Longest wait for setpriv's help text; it takes 1 ms."""
@@ -26,8 +27,8 @@ def leashed(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     That includes a program that cannot be started, so that its starter gets the error from the kernel.
     """
     leash = _leash()
-    program = shutil.which(argv[0], path=env.get("PATH")) if leash else None
-    return [*leash, argv[0], *argv[1:]] if program is not None and _is_program(program) else list(argv)
+    program = shutil.which(argv[0], path=env.get("PATH", os.defpath)) if leash else None
+    return [*leash, *argv] if program is not None and _is_program(program) else list(argv)
 
 
 @functools.cache
@@ -45,6 +46,8 @@ def _leash() -> tuple[str, ...]:
 
 
 def _is_program(path: str) -> bool:
+    if not Path(path).is_absolute():  # from its own working directory it may be another
+        return False
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

@@ -6,7 +6,8 @@
 A group is killed by its number; what has left its service's group (`setsid`, a double fork) is found by the `MARK`
 in its environment. Commands of tools carry none: what they leave in the background is the user's.
 
-Not found: a process that both left the group and dropped the mark, and one whose environment we may not read.
+Not found: a process without a mark (it dropped it, or we may not read its environment) that has left the group, or
+whose host and group leader are both dead.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ ROUNDS = 5
 """How often SIGKILL is repeated for processes that were forked while others were killed."""
 
 CLOSE_S = 5.0
-"""Longest wait for all that is under way: both ladders one after the other, with every round, take less."""
+"""Longest wait for all that is under way: a ladder with every round takes half of it."""
 
 
 class Strays:

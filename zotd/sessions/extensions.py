@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
-from weakref import WeakSet
 
 from zotd.core.life import State
 from zotd.core.records import Settings
@@ -19,12 +18,11 @@ from zotd.exthost.extension import About, Extension
 from zotd.exthost.guards import Guards
 from zotd.exthost.host import READY_S, Host, Limits, Wish
 from zotd.exthost.offers import Offers
-from zotd.exthost.peer import Peer
 from zotd.exthost.tools import ExtensionTool
 from zotd.sessions.board import Board
 from zotd.sessions.hooks import Hooks
 from zotd.sessions.ledger import Ledger
-from zotd.sessions.telling import say, told
+from zotd.sessions.telling import Audience
 from zotd.sessions.toolbox import Toolbox, choose
 from zotd.wire import events, ext
 
@@ -63,6 +61,8 @@ class Extensions:
         """
         self.about = About(ledger.row.id, ledger.row.cwd)
         self.board = Board(ledger)
+        self.audience = Audience(self._listed, self.about)
+        """Those who hear of what happens in the session."""
         self.guards = Guards(self._listed, limits.intercept_s)
         self.offers = Offers(
             self._listed,
@@ -76,18 +76,12 @@ class Extensions:
         self._home = home
         self._submit = submit
         self._activated: set[str] = set()
-        self._greeted: WeakSet[Peer] = WeakSet()
-        """Processes that know of this session."""
+        self._hints: list[str] = []
         self._list: Sequence[Extension] | None = None
         self._toolbox: tuple[Settings, Sequence[ExtensionTool], Toolbox] | None = None
         ledger.observer = self._committed
 
     # --- for runs ---------------------------------------------------------------------------------------------
-
-    @property
-    def layers(self) -> Sequence[Layer]:
-        """Where they come from, the session's own first."""
-        return self._layers
 
     async def ready(self) -> None:
         """Wait for extensions that are still starting, at most `READY_S`; what comes later is used when it is there."""
@@ -106,40 +100,26 @@ class Extensions:
 
     def hooks(self, *, streams: bool) -> Hooks:
         """Whom a run asks. `streams`: see `Hooks`."""
-        return Hooks(self.guards, self.about, self.emit, streams)
+        return Hooks(self.guards, self.about, self.audience.emit, streams)
 
     def skills(self) -> list[str]:
         """The directories of skills that extensions bring along."""
         named = (path for extension in self._listed() for path in extension.manifest.skills)
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
 
-    # --- telling extensions -----------------------------------------------------------------------------------
+    def hint(self, sentence: str) -> None:
+        """Say this to people when the next run starts."""
+        if sentence not in self._hints:
+            self._hints.append(sentence)
 
-    def emit(self, event: ext.Event) -> None:
-        """Tell an event to those who subscribed to it."""
-        for extension in self._listed():
-            if extension.hears(event.event):
-                extension.send(event)
-
-    def prompted(self, text: str, *, queued: bool, images: int) -> None:
-        """A prompt was accepted."""
-        self.emit(say("user_prompt_submit", self.about, text=text, queued=queued, image_count=images))
+    def hints(self) -> list[str]:
+        """What people should know when a run starts; each once."""
+        hints, self._hints = self._hints, []
+        return hints
 
     def send(self, name: str, frame: ext.ToExtension) -> bool:
         """Send a frame, such as a key for a panel; False when the extension is not there to get it."""
         return any(extension.name == name and extension.send(frame) for extension in self._listed())
-
-    def greet(self) -> None:
-        """Tell the beginning of the session to those processes that do not know of it yet."""
-        for extension in self._listed():
-            peer = extension.serving
-            if peer is not None and peer not in self._greeted and extension.hears("session_start"):
-                self._greeted.add(peer)
-                extension.send(say("session_start", self.about))
-
-    def farewell(self) -> None:
-        """The session leaves memory."""
-        self.emit(say("session_end", self.about, reason="shutdown"))
 
     # --- hearing from them ------------------------------------------------------------------------------------
 
@@ -163,7 +143,7 @@ class Extensions:
         self._list = None
         self._toolbox = None
         self.offers.forget()
-        self.greet()
+        self.audience.begin()
 
     def state_changed(self, extension: str, state: State, reason: str) -> None:
         """An extension has another state."""
@@ -196,6 +176,4 @@ class Extensions:
         for event in shown:
             if isinstance(event, events.UserMessage):
                 self.board.clear_notes()
-            frame = told(event, self.about)
-            if frame is not None:
-                self.emit(frame)
+            self.audience.tell(event)

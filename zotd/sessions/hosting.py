@@ -8,18 +8,23 @@ scope `daemon`              one host for all, from the daemon's start to its end
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from zotd.core.life import State
-from zotd.exthost.discovery import Discovered, discover
+from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Surroundings
-from zotd.exthost.host import Host, Limits, ReloadReport, Wish
-from zotd.exthost.manifest import Manifest, Scope
+from zotd.exthost.host import Limits, ReloadReport
+from zotd.process.strays import Strays
+from zotd.sessions import finding
 from zotd.sessions.extensions import Extensions, Submission
+from zotd.sessions.finding import Places
+from zotd.sessions.layer import House, Layer, Tell
 from zotd.sessions.session import Session
-from zotd.wire import events, ext
+from zotd.sessions.trusting import Trusting
+from zotd.store.trust import Trust
+from zotd.wire import events
 from zotd.wire.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -30,85 +35,20 @@ LINGER_S = 60.0
 FEATURES = ("session_id", "tool_progress", "set_status", "unregister")
 """What `hello_ack` says that this host knows beyond the original."""
 
-Tell = Callable[[events.Event], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What every host of this process stands on."""
+    """What all hosts of this process stand on."""
 
-    home: Path
-    """`$ZOT_HOME`."""
+    places: Places
     env: Mapping[str, str]
     """Of this process, for what no client has opened."""
     limits: Limits
-    is_trusted: Callable[[Path], bool]
-    """May the code in this directory be run? Blocks."""
-    has_daemon: bool
-    """Extensions of scope `daemon` have a host of their own."""
+    trust: Trust
+    strays: Strays
+    """Ends what extensions leave behind."""
     reserved_commands: Sequence[str] = ()
     """Slash commands that no extension can have."""
-
-
-@dataclass(slots=True, eq=False)
-class Layer:
-    """A host and the sessions that use it; what an extension wants goes to those."""
-
-    cwd: str
-    tell: Tell
-    host: Host = field(init=False)
-    views: dict[str, Extensions] = field(default_factory=dict)
-    started: asyncio.Event = field(default_factory=asyncio.Event)
-    is_trusted: bool = False
-    """A client has said that it trusts this workspace."""
-    faults: dict[str, str] = field(default_factory=dict)
-    """Python modules that failed to load, by file."""
-
-    # --- exthost.host.Listener --------------------------------------------------------------------------------
-
-    def wish(self, extension: str, session: str | None, wish: Wish) -> None:
-        """To the session that it is about, or to all."""
-        if session is None:
-            for view in list(self.views.values()):
-                view.wish(extension, wish)
-        elif session in self.views:
-            self.views[session].wish(extension, wish)
-        else:
-            log.warning("a %s of %s is about %s, which is not open", wish.__struct_config__.tag, extension, session)
-
-    def activate(self, session: str, tools: Sequence[str]) -> None:
-        """Show deferred tools to a session's model."""
-        if session in self.views:
-            self.views[session].activate(tools)
-
-    def state_changed(self, extension: str, state: State, reason: str) -> None:
-        """Tell the sessions, and whoever follows the topic."""
-        for view in list(self.views.values()):
-            view.state_changed(extension, state, reason)
-        self.tell(events.ExtState(extension, self.cwd, state, reason or None))
-
-    def contributions_changed(self) -> None:
-        """Have every session look anew."""
-        for view in list(self.views.values()):
-            view.changed()
-
-    def complained(self, extension: str, sentence: str) -> None:
-        """For its log and the doctor; people who use it cannot do anything about it."""
-        log.info("extension %s: %s", extension, sentence)
-
-    def other(self, extension: str, frame: ext.FromExtension) -> None:
-        """Modules that failed to load; channels and calls of tools have listeners of their own."""
-        if not isinstance(frame, ext.ModuleError):
-            return
-        if frame.error:
-            self.faults[frame.file] = frame.error
-        else:
-            self.faults.pop(frame.file, None)
-        for view in list(self.views.values()):
-            level, words = (
-                ("warn", f"{frame.file}: {frame.error}") if frame.error else ("success", f"{frame.file} loads")
-            )
-            view.board.note(extension, level, words)
 
 
 class Hosting:
@@ -116,8 +56,11 @@ class Hosting:
 
     def __init__(self, grounds: Grounds, *, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
         """`spawn` starts a named task whose owner outlives the sessions."""
+        self.trust = grounds.trust
+        self.places = grounds.places
         self._grounds = grounds
         self._spawn = spawn
+        self._house = House(self._tell, grounds.limits, grounds.reserved_commands)
         self.tell: Tell = lambda _: None
         """Gets events of topics; set by who has followers."""
         self._daemon: Layer | None = None
@@ -141,11 +84,14 @@ class Hosting:
 
     def start(self) -> None:
         """Start what lives as long as the daemon."""
-        if self._grounds.has_daemon:
+        places = self._grounds.places
+        if places.has_daemon:
+            home = places.home
             surroundings = Surroundings(
-                str(self._grounds.home), self._grounds.home, self._grounds.env, version=VERSION, features=FEATURES
+                str(home), home, self._grounds.env, version=VERSION, features=FEATURES, strays=self._grounds.strays
             )
-            self._daemon = self._begin(str(self._grounds.home), surroundings, self._for_all)
+            layer = Layer(self._house, surroundings, partial(finding.of_daemon, places))
+            self._daemon = self._begin(layer, after=self._grounds.strays.swept)
 
     def join(self, session: Session) -> Extensions | None:
         """The session's extensions, started if they are not running; None: it wants none. Returns at once."""
@@ -158,15 +104,15 @@ class Hosting:
             session.ledger,
             own=own,
             shared=shared,
-            home=self._grounds.home,
+            home=self._grounds.places.home,
             limits=self._grounds.limits,
             reserved_commands=self._grounds.reserved_commands,
             submit=lambda extension, frame: self.submit(session, extension, frame),
         )
         for layer in (own, *shared):
             if layer is not None:
-                layer.views[session.id] = view
-        view.greet()
+                layer.join(view)
+        view.audience.begin()
         return view
 
     def leave(self, session: Session) -> None:
@@ -174,7 +120,7 @@ class Hosting:
         view, session.extensions = session.extensions, None
         if view is None:
             return
-        view.farewell()
+        view.audience.end()
         for layer in self.layers:
             layer.views.pop(session.id, None)
         own = self._own.pop(session.id, None)
@@ -185,9 +131,28 @@ class Hosting:
         if workspace is not None and not workspace.views:
             self._stops[cwd] = asyncio.get_running_loop().call_later(LINGER_S, self._close, cwd)
 
+    async def grants(self, session: Session) -> bool:
+        """Whether somebody trusts the session's workspace."""
+        layer = self._workspaces.get(session.ledger.row.cwd)
+        if layer is not None and layer.trusting is not None and layer.started.is_set():
+            return layer.trusting.is_granted
+        trusting = Trusting(self.trust, session.ledger.row.cwd)
+        trusting.is_vouched_for = session.environment.trusts_workspace
+        await asyncio.to_thread(trusting.look)
+        return trusting.is_granted
+
     def of_session(self, session_id: str) -> list[Layer]:
-        """The hosts that a session uses."""
-        return [layer for layer in self.layers if session_id in layer.views]
+        """The hosts that a session uses, its own first."""
+        return [layer for layer in reversed(self.layers) if session_id in layer.views]
+
+    def is_live(self, cwd: str | None) -> bool:
+        """Whether this directory's extensions run."""
+        return cwd in self._workspaces
+
+    def of_cwd(self, cwd: str) -> list[Layer]:
+        """The hosts that sessions in this directory share."""
+        workspace = self._workspaces.get(cwd)
+        return [*([workspace] if workspace else []), *([self._daemon] if self._daemon else [])]
 
     async def reload(self, layers: Sequence[Layer], name: str | None) -> ReloadReport:
         """Restart one extension, or read all manifests again, in these layers side by side."""
@@ -198,8 +163,15 @@ class Hosting:
             report.errors += [] if layers else [f"no extension {name} runs here; reload all to find a new one"]
         async with asyncio.TaskGroup() as tasks:
             for layer in layers:
-                tasks.create_task(_reload(layer, name, report), name=f"reload in {layer.cwd}")
+                tasks.create_task(layer.reload(name, report), name=f"reload in {layer.cwd}")
         return report
+
+    def trust_changed(self, cwd: str) -> None:
+        """Start or stop what a workspace brings along; returns at once."""
+        layer = self._workspaces.get(cwd)
+        if layer is not None:
+            layer.started.clear()  # now: the next run must not begin without what is trusted
+            self._spawn(f"trust {cwd}", layer.look_again())
 
     async def stop(self) -> None:
         """End every process, all side by side, within 3.3 s."""
@@ -207,7 +179,7 @@ class Hosting:
             timer.cancel()
         async with asyncio.TaskGroup() as tasks:
             for layer in (*self.layers, *self._ending):
-                tasks.create_task(layer.host.stop(), name=f"stop extensions of {layer.cwd}")
+                tasks.create_task(layer.stop(), name=f"stop extensions of {layer.cwd}")
         self._workspaces.clear()
         self._own.clear()
         self._daemon = None
@@ -220,34 +192,29 @@ class Hosting:
         if timer is not None:
             timer.cancel()
         layer = self._workspaces.get(cwd)
-        trusts = session.environment.trusts_workspace
         if layer is None:
-            layer = self._workspaces[cwd] = self._begin(cwd, self._surroundings(session), self._of_workspace)
-            layer.is_trusted = trusts
-        elif trusts and not layer.is_trusted:
-            layer.is_trusted = True
-            self._spawn(f"trust {cwd}", self._reload_quietly(layer))
+            trusting = Trusting(self.trust, cwd)
+            layer = Layer(
+                self._house, self._surroundings(session), partial(self._find, cwd, trusting), trusting=trusting
+            )
+            trusting.is_vouched_for = session.environment.trusts_workspace
+            self._workspaces[cwd] = self._begin(layer)
+        elif session.environment.trusts_workspace and layer.trusting and not layer.trusting.is_vouched_for:
+            layer.trusting.is_vouched_for = True
+            self.trust_changed(cwd)
         return layer
+
+    def _find(self, cwd: str, trusting: Trusting) -> Discovered:
+        return finding.of_workspace(self._grounds.places, Path(cwd), is_trusted=trusting.look())
 
     def _begin_own(self, session: Session, paths: Sequence[str]) -> Layer:
         explicit = [Path(session.ledger.row.cwd, path) for path in paths]
+        layer = Layer(self._house, self._surroundings(session), partial(finding.of_session, explicit))
+        self._own[session.id] = layer
+        return self._begin(layer)
 
-        def found(_: Layer) -> Discovered:
-            return discover(explicit=explicit, cwd=None, home=None, is_trusted=lambda _: False)
-
-        layer = self._own[session.id] = self._begin(session.ledger.row.cwd, self._surroundings(session), found)
-        return layer
-
-    def _begin(self, cwd: str, surroundings: Surroundings, find: Callable[[Layer], Discovered]) -> Layer:
-        layer = Layer(cwd, self._tell)
-        layer.host = Host(
-            discover=partial(find, layer),
-            surroundings=surroundings,
-            listener=layer,
-            reserved_commands=self._grounds.reserved_commands,
-            limits=self._grounds.limits,
-        )
-        self._spawn(f"start extensions of {cwd}", _start(layer))
+    def _begin(self, layer: Layer, after: asyncio.Event | None = None) -> Layer:
+        self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
         return layer
 
     def _end(self, layer: Layer) -> None:
@@ -259,81 +226,31 @@ class Hosting:
         self._end(self._workspaces.pop(cwd))
 
     async def _stop(self, layer: Layer) -> None:
-        await layer.host.stop()
+        await layer.stop()
         self._ending.discard(layer)
-
-    async def _reload_quietly(self, layer: Layer) -> None:
-        await layer.started.wait()
-        await layer.host.reload_all()
 
     def _surroundings(self, session: Session) -> Surroundings:
         row = session.ledger.row
         return Surroundings(
             cwd=row.cwd,
-            home=self._grounds.home,
+            home=self._grounds.places.home,
             env=session.environment.variables,
             withheld=session.environment.keys,
             version=VERSION,
             provider=row.settings.provider,
             model=row.settings.model,
             features=FEATURES,
+            strays=self._grounds.strays,
         )
 
     def _tell(self, event: events.Event) -> None:
         self.tell(event)
-
-    # --- what there is (in a thread) --------------------------------------------------------------------------
-
-    def _of_workspace(self, layer: Layer) -> Discovered:
-        def is_trusted(cwd: Path) -> bool:
-            return layer.is_trusted or self._grounds.is_trusted(cwd)
-
-        found = discover(explicit=(), cwd=Path(layer.cwd), home=self._grounds.home, is_trusted=is_trusted)
-        found.manifests = [one for one in found.manifests if not self._is_for_all(one)]
-        return found
-
-    def _for_all(self, layer: Layer) -> Discovered:
-        del layer
-        found = discover(explicit=(), cwd=None, home=self._grounds.home, is_trusted=lambda _: False)
-        found.manifests = [one for one in found.manifests if self._is_for_all(one)]
-        found.errors.clear()  # those of workspaces are told there
-        return found
-
-    def _is_for_all(self, manifest: Manifest) -> bool:
-        """A project's extension serves the project, whatever it says: nobody else has trusted it."""
-        return (
-            self._grounds.has_daemon
-            and manifest.scope is Scope.DAEMON
-            and manifest.directory.is_relative_to(self._grounds.home)
-        )
 
 
 def _nowhere(session: Session, extension: str, frame: Submission) -> None:
     log.warning("a %s of %s to %s goes nowhere", frame.__struct_config__.tag, extension, session.id)
 
 
-async def _start(layer: Layer) -> None:
-    try:
-        await layer.host.start()
-    finally:
-        layer.started.set()
-
-
 async def _all_started(layers: Sequence[Layer]) -> None:
     for layer in layers:
         await layer.started.wait()
-
-
-async def _reload(layer: Layer, name: str | None, into: ReloadReport) -> None:
-    await layer.started.wait()
-    if name is not None:
-        error = await layer.host.reload(name)
-        into.loaded.append(name)
-        into.errors += [error] if error is not None else []
-        into.ready += [] if error is not None else [name]
-        return
-    report = await layer.host.reload_all()
-    into.stopped += report.stopped
-    into.loaded += report.loaded
-    into.ready += report.ready
-    into.errors += report.errors

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -59,7 +59,14 @@ class Planner:
         if extensions is not None:
             await extensions.ready()
         toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
-        places = self._places(row.cwd, session.environment, extensions.skills() if extensions else ())
+        places = Places(
+            home=self._desk.home,
+            user=self._desk.user,
+            builtin_skills=BUILTIN_SKILLS,
+            cwd=Path(row.cwd),
+            trusted=await self._hosting.grants(session),
+            extension_skills=extensions.skills() if extensions else (),
+        )
         surroundings, skills = await _read(places)
         tools = toolbox()
         parts = prompts.Parts(
@@ -77,19 +84,9 @@ class Planner:
             system=prompts.compose(parts),
             compact_at=self._desk.compact_at,
             tool_context=partial(self._context, session, tuple(places.skill_dirs())),
-            notes=[*surroundings.notes, *_missing(row.settings, tools)],
+            notes=[*surroundings.notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
             hooks=extensions.hooks(streams=self._desk.stream_guarded) if extensions else None,
             opening=first.opening if first else None,
-        )
-
-    def _places(self, cwd: str, environment: Environment, skills: Sequence[str]) -> Places:
-        return Places(
-            home=self._desk.home,
-            user=self._desk.user,
-            builtin_skills=BUILTIN_SKILLS,
-            cwd=Path(cwd),
-            trusted=environment.trusts_workspace,
-            extension_skills=tuple(skills),
         )
 
     def _context(
@@ -104,6 +101,7 @@ class Planner:
             out_dir=os.fspath(self._desk.home / "out" / row.id),
             progress=progress,
             skill_dirs=skill_dirs,
+            ledger=os.fspath(self._desk.home / "run" / "children"),
         )
 
 

@@ -199,7 +199,7 @@ class Session:
             opening=opening,
         )
         if self.extensions is not None:
-            self.extensions.prompted(message, queued=waits, images=len(images))
+            self.extensions.audience.prompted(message, queued=waits, images=len(images))
         job = Job(accepted, record)
         if waits and self._stored_queue:
             await self._enqueue(job, record)

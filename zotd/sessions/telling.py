@@ -1,6 +1,10 @@
 """A session's events as its extensions hear them (`docs/extensions.md`): the names are those of the protocol."""
 
-from zotd.exthost.extension import About
+from collections.abc import Callable, Sequence
+from weakref import WeakSet
+
+from zotd.exthost.extension import About, Extension
+from zotd.exthost.peer import Peer
 from zotd.wire import events, ext
 from zotd.wire.base import ENCODER
 from zotd.wire.content import Image, Text
@@ -48,3 +52,42 @@ def _result(event: events.ToolResultEvent, about: About) -> ext.Event:
         status="failed" if event.is_error else "completed",
         result={"content": blocks if fits else [], "is_error": event.is_error, "truncated": not fits},
     )
+
+
+class Audience:
+    """The extensions that hear of a session; each hears everything in the order in which it happened."""
+
+    def __init__(self, extensions: Callable[[], Sequence[Extension]], about: About) -> None:
+        """`extensions`: those there are at the moment, in load order."""
+        self._extensions = extensions
+        self._about = about
+        self._greeted: WeakSet[Peer] = WeakSet()
+        """Processes that know of this session."""
+
+    def emit(self, event: ext.Event) -> None:
+        """Tell an event to those who subscribed to it."""
+        for extension in self._extensions():
+            if extension.hears(event.event):
+                extension.send(event)
+
+    def tell(self, event: events.Event) -> None:
+        """Tell an event of the session, if it is for extensions."""
+        frame = told(event, self._about)
+        if frame is not None:
+            self.emit(frame)
+
+    def begin(self) -> None:
+        """Tell the beginning of the session to those processes that do not know of it yet."""
+        for extension in self._extensions():
+            peer = extension.serving
+            if peer is not None and peer not in self._greeted and extension.hears("session_start"):
+                self._greeted.add(peer)
+                extension.send(say("session_start", self._about))
+
+    def prompted(self, text: str, *, queued: bool, images: int) -> None:
+        """A prompt was accepted."""
+        self.emit(say("user_prompt_submit", self._about, text=text, queued=queued, image_count=images))
+
+    def end(self) -> None:
+        """The session leaves memory."""
+        self.emit(say("session_end", self._about, reason="shutdown"))

@@ -1,4 +1,4 @@
-"""`$ZOT_HOME/trust.json`: the workspaces whose own code may be used (`docs/decisions/0007-installing-and-trust.md`).
+"""`$ZOT_HOME/trust.json`: the workspaces whose own code may be used (`docs/decisions/0008-installing-and-trust.md`).
 
     {"workspaces": {"/home/ann/shop": {"digest": "…", "files": {".mcp.json": "…"}}}}
 

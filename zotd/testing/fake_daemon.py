@@ -25,7 +25,7 @@ from zotd import ids, paths
 from zotd.clock import rfc3339
 from zotd.testing import fake_sessions
 from zotd.testing.fake_sessions import FakeSession
-from zotd.wire import api, events, version
+from zotd.wire import api, events, extensions, version
 from zotd.wire.base import ENCODER, BadFrameError, Frozen, convert, decode, encode
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
@@ -190,6 +190,12 @@ class FakeDaemon:
                 return None
             case "get_models", _:
                 return api.Models([api.ModelInfo("fake-1", "fake", 100_000, 8_000, reasoning=False)])
+            case "subscribe", _:
+                return None
+            case "ext.list", _:
+                return extensions.ExtensionList([])
+            case "run_command", api.RunCommand(name=name):
+                raise CommandError(Code.NOT_FOUND, f"there is no /{name}")
             case _, api.OfSession(session=name):
                 return self._of_session(command, params, self._find(name), after)
             case _:

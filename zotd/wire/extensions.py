@@ -29,7 +29,7 @@ class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
     scope: str
     """`workspace` or `daemon`."""
     cwd: str
-    """The working directory that it runs for; empty: it does not run."""
+    """The working directory that it is, or would be, started for; empty: any."""
     directory: str
     state: str
     """`ready`, `starting`, `restarting`, `parked`, `stopping`, `stopped`, `disabled` or `untrusted`."""
@@ -124,6 +124,20 @@ class TrustPath(Frozen, frozen=True):
 
     path: str
     request_id: str | None = None
+
+
+class TrustScope(Frozen, frozen=True):
+    """Which working directories are meant."""
+
+    path: str | None = None
+    """This one, absolute, trusted or not; without it all that are trusted."""
+
+
+class TrustGrant(TrustPath, frozen=True, kw_only=True):
+    """A working directory, and the code in it that a person has been shown."""
+
+    digest: str | None = None
+    """As `trust.list` gives it: the code may have changed meanwhile, and is not trusted then. None: as it is."""
 
 
 class TrustedWorkspace(Frozen, frozen=True, omit_defaults=False):

@@ -21,12 +21,12 @@ def manifest(name="notes", **fields):
 class Repo:
     """A repository on this machine, made with plumbing: git's porcelain refuses most of what is made here."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.git("init", "--quiet", "--bare", "--initial-branch=main", path)
         self.git("config", "http.receivepack", "false")
 
-    def git(self, *args, data=b""):
+    def git(self, *args: str | Path, data: bytes = b"") -> str:
         env = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/nowhere"}
         for who in ("AUTHOR", "COMMITTER"):
             env |= {f"GIT_{who}_NAME": "A", f"GIT_{who}_EMAIL": "a@b", f"GIT_{who}_DATE": "1700000000 +0000"}
@@ -41,7 +41,7 @@ class Repo:
         raw = b"".join(f"{mode} {name}".encode() + b"\0" + bytes.fromhex(oid) for mode, name, oid in entries)
         return self.git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", data=raw)
 
-    def commit(self, *entries: tuple[str, str, str], name="notes", branch="main") -> str:
+    def commit(self, *entries: tuple[str, str, str], name: str = "notes", branch: str = "main") -> str:
         """A commit with a manifest and `entries`, which become the branch."""
         first = [("100644", "extension.json", self.blob(manifest(name)))]
         tree = self.tree(*sorted([*first, *entries], key=lambda entry: entry[1].casefold()))
@@ -49,7 +49,7 @@ class Repo:
         self.git("update-ref", f"refs/heads/{branch}", commit)
         return commit
 
-    def file(self, name: str, content="", mode="100644") -> tuple[str, str, str]:
+    def file(self, name: str, content: str = "", mode: str = "100644") -> tuple[str, str, str]:
         return (mode, name, self.blob(content))
 
     def link(self, name: str, target: str) -> tuple[str, str, str]:
@@ -111,7 +111,7 @@ class GitOverHttp(BaseHTTPRequestHandler):
 class Place:
     """A home, somebody's directory to install from, and a server of repositories."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.home = path / "home"
         self.cwd = path / "work"
@@ -132,7 +132,7 @@ class Place:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_port}"
 
-    def directory(self, name="notes", **files) -> Path:
+    def directory(self, name: str = "notes", **files: str) -> Path:
         directory = self.cwd / name
         directory.mkdir()
         (directory / "extension.json").write_text(manifest(name))
@@ -140,7 +140,7 @@ class Place:
             (directory / file).write_text(content)
         return directory
 
-    def repo(self, name="notes") -> Repo:
+    def repo(self, name: str = "notes") -> Repo:
         return Repo(self.remote / name)
 
     async def install(self, what, **options):

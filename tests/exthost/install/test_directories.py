@@ -78,8 +78,9 @@ def hostile_absolute_link(directory):
 
 def hostile_chain(directory):
     (directory / "deep/er").mkdir(parents=True)
-    (directory / "a").symlink_to("deep/er")
-    (directory / "b").symlink_to("a/../../../x")  # by the names alone this stays inside
+    (directory / "deep/er/a").symlink_to("../../flat")
+    (directory / "flat").mkdir()
+    (directory / "b").symlink_to("deep/er/a/../../x")  # by the names alone this stays inside
 
 
 def hostile_newline(directory):
@@ -108,7 +109,7 @@ def hostile_skill(directory):
         (hostile_setuid, "'su' in it would run with the rights of its owner"),
         (hostile_size, "it has more than 200 MiB, too much for an extension"),
         (hostile_link, r"the link 'keys' leads out of the directory, to '../../.ssh'"),
-        (hostile_absolute_link, "the link 'x' leads out of the directory"),
+        (hostile_absolute_link, "the link 'x' leads out of the directory, to '/"),
         (hostile_chain, "the link 'b' leads out of the directory"),
         (hostile_newline, r"the name 'a\\nb' in it cannot be used"),
         (hostile_case, "are one name on some file systems"),

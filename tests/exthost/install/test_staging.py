@@ -1,62 +1,37 @@
 """What a process that was killed has left behind."""
 
 import asyncio
-import signal
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from zotd.exthost.install import install
-from zotd.exthost.installed import InstallError, load, verify
+from zotd.exthost.installed import InstallError, load
 from zotd.exthost.staging import recover
 
-HEAD = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from zotd.exthost import install, installed, staging, tree
-
-home, source = map(Path, sys.argv[1:])
-
-def die(*args):
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-MOMENTS = {
-    "while it copies": "tree.read = die",
-    "before it is recorded": "installed.save = die",
-    "before it takes its place": "staging.swap = die",
-    "between the two renames": """
-swap = staging.swap
-def half(directory, place):
-    directory.rename(place / "old")
-    die()
-staging.swap = half
-""",
-    "before it has cleaned up": "staging.Staging.discard = die",
-}
-"""What is replaced by death."""
+PROGRAM = Path(__file__).with_name("killed.py")
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-async def test_an_installation_that_was_killed_is_there_or_not(moment, place):
+async def test_an_installation_that_is_killed_at_any_moment_is_there_or_not(place):
     source = place.directory(**{"main.sh": "old"})
     await place.install("notes")
     (source / "main.sh").write_text("new")
-    run = f"asyncio.run(install.install('{source}', home=home, cwd=home, env={{}}))"
-    program = f"{HEAD}\n{MOMENTS[moment]}\n{run}"
-    argv = [sys.executable, "-c", program, place.home, source]
-    killed = await asyncio.to_thread(subprocess.run, argv, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    scratch = place.path / "scratch"
+    scratch.mkdir()
+    argv = [sys.executable, PROGRAM, place.home, source, scratch]
+    done = await asyncio.to_thread(subprocess.run, argv, check=True, stdout=subprocess.PIPE)
+    found = json.loads(done.stdout)
 
-    recover(place.home)
-
-    content = (place.extensions / "notes/main.sh").read_text()
-    assert content == ("old" if moment in {"while it copies", "before it is recorded"} else "new")
-    assert place.holds_only("notes", "notes/extension.json", "notes/main.sh")
-    assert verify(place.home) == []
-    await place.install("notes")
-    assert (place.extensions / "notes/main.sh").read_text() == "new"
+    assert [one for one in found if one["trouble"]] == []
+    whole = [".installing", "notes", "notes/extension.json", "notes/main.sh"]
+    assert [one["there"] for one in found if one["there"] != whole] == []
+    contents = [one["content"] for one in found]
+    switch = contents.index("new")
+    assert contents == ["old"] * switch + ["new"] * (len(found) - switch)
+    assert 0 < switch < len(found) - 3
 
 
 def test_there_is_nothing_to_recover_in_a_new_home(place):

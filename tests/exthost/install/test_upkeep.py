@@ -1,6 +1,9 @@
 """Installing again, removing, switching on and off, and what has become of what was installed."""
 
+import asyncio
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -59,6 +62,30 @@ async def test_what_was_put_there_by_hand_is_kept_when_it_is_replaced(place):
     assert (done.kept / "work").read_text() == "of months"
     assert place.started() == ["notes"]
     assert not (place.extensions / "notes/work").exists()
+
+
+WITH_A_FULL_DISK = """
+import asyncio, resource, sys
+from pathlib import Path
+from zotd.exthost.install import install
+from zotd.exthost.installed import InstallError
+
+home, source = map(Path, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # enough for the extension, not for the record
+try:
+    asyncio.run(install(str(source), home=home, cwd=home, env={}, replace=True))
+except InstallError as error:
+    sys.exit(str(error))
+"""
+
+
+async def test_an_installation_that_cannot_be_recorded_changes_nothing(place):
+    source = place.directory()
+    (by_hand(place) / "work").write_text("of months")
+    argv = [sys.executable, "-c", WITH_A_FULL_DISK, place.home, source]
+    done = await asyncio.to_thread(subprocess.run, argv, check=False, stderr=subprocess.PIPE, text=True)
+    assert done.stderr.endswith("extensions.json cannot be written: File too large\n")
+    assert place.holds_only(".removed", "notes", "notes/extension.json", "notes/work")
 
 
 async def test_a_link_is_replaced_and_not_what_it_leads_to(place):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from zotd.api.dispatch import Handler
-from zotd.api.methods import daemon, extensions, sessions, turns
+from zotd.api.methods import daemon, extensions, panels, sessions, trust, turns
 
 # Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
 # a table; a test compares the two.
@@ -20,9 +20,21 @@ HANDLERS: Mapping[str, Handler] = cast(
         "abort": turns.abort,
         "compact": turns.compact,
         "run_command": turns.run_command,
-        "panel.key": extensions.panel_key,
-        "panel.resize": extensions.panel_resize,
-        "panel.close": extensions.panel_close,
+        "panel.key": panels.key,
+        "panel.resize": panels.resize,
+        "panel.close": panels.close,
+        "ext.list": extensions.listing,
+        "ext.doctor": extensions.doctor,
+        "ext.reload": extensions.reload,
+        "ext.logs": extensions.logs,
+        "ext.tap": extensions.tap,
+        "ext.install": extensions.install,
+        "ext.remove": extensions.remove,
+        "ext.enable": extensions.enable,
+        "ext.disable": extensions.disable,
+        "trust.list": trust.listing,
+        "trust.grant": trust.grant,
+        "trust.revoke": trust.revoke,
         "clear": turns.clear,
         "get_state": turns.get_state,
         "get_messages": turns.get_messages,

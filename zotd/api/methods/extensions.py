@@ -1,53 +1,227 @@
-"""Commands about extensions that run: their panels."""
+"""Commands about extensions: which there are, what is wrong with them, reload, logs, frames, installing."""
 
+import asyncio
+import logging
+import os
+import time
+from collections import OrderedDict
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import session_of
-from zotd.sessions.extensions import Extensions
-from zotd.wire import api, ext
+from zotd.api.methods.shared import connection_of, session_of
+from zotd.clock import rfc3339
+from zotd.exthost import install as installing
+from zotd.exthost import removal
+from zotd.exthost.extension import Extension
+from zotd.exthost.installed import InstallError
+from zotd.sessions import roster
+from zotd.sessions.layer import Layer
+from zotd.wire import events, extensions
+from zotd.wire.base import encode
 from zotd.wire.errors import Code, CommandError
 
-KEYS = (
-    "up", "down", "left", "right", "enter", "esc", "tab", "pageup", "pagedown", "home", "end", "backspace", "delete",
-    "rune",
-)  # fmt: skip
-"""What a panel gets; `rune` with its text (`docs/extensions.md`)."""
+log = logging.getLogger(__name__)
 
-MAX_CELLS = 10_000
-"""Columns or rows of a panel; beyond it a client is mistaken."""
+TAP_BYTES = 64 * 1024
+"""Of a frame, as a tap shows it."""
 
+QUESTIONS = 1_000
+"""Frames that a tap remembers in order to tell how long their answers took."""
 
-async def panel_key(call: Call, params: api.PanelKey) -> None:
-    """Hand a key to the extension that owns the panel."""
-    if params.key not in KEYS:
-        raise CommandError(Code.BAD_REQUEST, f'a panel knows no key "{params.key}"; there are {" ".join(KEYS)}')
-    extensions, owner = await _panel(call, params.session, params.panel_id)
-    _send(extensions, owner, ext.PanelKey(params.panel_id, params.key, params.text))
+LOG_BYTES = 512 * 1024
+"""Of a log's end, in one answer."""
+
+MAX_LINES = 5_000
 
 
-async def panel_resize(call: Call, params: api.PanelResize) -> None:
-    """Tell the panel's owner how much room there is."""
-    if not (0 < params.width <= MAX_CELLS and 0 < params.height <= MAX_CELLS):
-        raise CommandError(Code.BAD_REQUEST, f"a panel is 1 to {MAX_CELLS} columns wide and as many rows high")
-    extensions, owner = await _panel(call, params.session, params.panel_id)
-    _send(extensions, owner, ext.PanelResize(params.panel_id, params.width, params.height))
+async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionList:
+    """Extensions and their states."""
+    hosting = call.manager.hosting
+    layers = await _layers(call, params)
+    found = await roster.of_layers(hosting, layers)
+    if params.session is None:
+        known = {(one.name, one.directory) for one in found}
+        rest = await roster.of_rest(hosting, params.cwd) if not hosting.is_live(params.cwd) else []
+        found += [one for one in rest if (one.name, one.directory) not in known]
+    return extensions.ExtensionList(found)
 
 
-async def panel_close(call: Call, params: api.PanelClose) -> None:
-    """Close a panel; its owner is told, if it is still there."""
-    extensions, owner = await _panel(call, params.session, params.panel_id)
-    extensions.send(owner, ext.PanelClosed(params.panel_id))
-    extensions.board.close(owner, params.panel_id)
+async def doctor(call: Call, params: extensions.Scope) -> extensions.Findings:
+    """What is wrong with extensions, and why some are not used."""
+    return extensions.Findings(await roster.findings(call.manager.hosting, await _layers(call, params)))
 
 
-async def _panel(call: Call, session_id: str, panel_id: str) -> tuple[Extensions, str]:
-    """The session's extensions, and the one that owns the panel."""
-    session = await session_of(call, session_id)
-    owner = session.extensions.board.owner(panel_id) if session.extensions else None
-    if session.extensions is None or owner is None:
-        raise CommandError(Code.NOT_FOUND, f'no panel "{panel_id}" is open in this session')
-    return session.extensions, owner
+async def reload(call: Call, params: extensions.Scoped) -> extensions.Reloaded:
+    """Restart one extension, or read all manifests again."""
+    report = await call.manager.hosting.reload(await _layers(call, params), params.name)
+    return extensions.Reloaded(report.stopped, report.loaded, report.ready, report.errors)
 
 
-def _send(extensions: Extensions, owner: str, frame: ext.ToExtension) -> None:
-    if not extensions.send(owner, frame):
-        raise CommandError(Code.CONFLICT, f"{owner} is not running, so its panel cannot react; close it")
+async def logs(call: Call, params: extensions.Logs) -> extensions.LogPage:
+    """The end of an extension's log; then, if that is wanted, what it writes from now on."""
+    running = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
+    path = running[0].log.path if running else _log_path(call, params.name)
+    text = await asyncio.to_thread(_tail, path, max(0, min(params.lines, MAX_LINES)))
+    if text is None and not running:
+        raise CommandError(Code.NOT_FOUND, f"there is no extension {params.name}, and no log of one")
+    if params.follow:
+        connection = connection_of(call)
+        for extension in running:
+            _follow(connection, extension)
+    return extensions.LogPage(str(path), text or "")
+
+
+async def tap(call: Call, params: extensions.Tap) -> None:
+    """Show every frame of an extension, both ways, from now on."""
+    found = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
+    if not found:
+        raise CommandError(Code.NOT_FOUND, f"no extension {params.name} runs here; ext.list names those that do")
+    connection = connection_of(call)
+    call.respond()
+    for extension in found:
+        wire = _Wire(connection, extension.name)
+        extension.taps[wire.passed] = None
+        connection.at_end(partial(extension.taps.pop, wire.passed, None))
+
+
+async def install(call: Call, params: extensions.Install) -> extensions.InstalledExtension:
+    """Install an extension for all workspaces; nothing of it is run."""
+    connection = connection_of(call)
+
+    def progress(words: str) -> None:
+        connection.write(encode(events.Notice("info", words)) + b"\n")
+
+    home = call.manager.hosting.places.home
+    try:
+        done = await installing.install(
+            params.source, home=home, cwd=Path("/"), env=os.environ, replace=params.replace, progress=progress
+        )
+    except InstallError as error:
+        raise CommandError(Code.CONFLICT, str(error)) from error
+    manifest, record = done.manifest, done.record
+    log.info("extension %s was installed from %s", manifest.name, record.source)
+    return extensions.InstalledExtension(
+        manifest.name, manifest.version, str(manifest.directory), record.digest, record.commit
+    )
+
+
+async def remove(call: Call, params: extensions.Name) -> None:
+    """Remove an installed extension, and end its processes."""
+    hosting = call.manager.hosting
+    try:
+        await asyncio.to_thread(removal.remove, params.name, home=hosting.places.home)
+    except InstallError as error:
+        raise CommandError(Code.NOT_FOUND, str(error)) from error
+    log.info("extension %s was removed", params.name)
+    await hosting.reload([layer for layer in hosting.layers if _has(layer, params.name)], None)
+
+
+async def enable(call: Call, params: extensions.Name) -> None:
+    """Have an extension started again, whatever its manifest says."""
+    await _switch(call, params.name, on=True)
+
+
+async def disable(call: Call, params: extensions.Name) -> None:
+    """Have an extension not started any more, and end its processes."""
+    await _switch(call, params.name, on=False)
+
+
+async def _switch(call: Call, name: str, *, on: bool) -> None:
+    hosting = call.manager.hosting
+    try:
+        await asyncio.to_thread(removal.set_enabled, name, on, home=hosting.places.home)
+    except InstallError as error:
+        raise CommandError(Code.NOT_FOUND, str(error)) from error
+    await hosting.reload([layer for layer in hosting.layers if layer.trusting is not None or _has(layer, name)], None)
+
+
+async def _layers(call: Call, scope: extensions.Scope) -> list[Layer]:
+    """The hosts that are meant."""
+    hosting = call.manager.hosting
+    if scope.session is not None:
+        session = await session_of(call, scope.session)
+        hosting.join(session)
+        layers = hosting.of_session(session.id)
+    else:
+        layers = hosting.layers if scope.cwd is None else hosting.of_cwd(scope.cwd)
+    for layer in layers:
+        await layer.started.wait()
+    return layers
+
+
+def _has(layer: Layer, name: str) -> bool:
+    return any(name in {one.name, one.manifest.directory.name} for one in layer.host.extensions)
+
+
+def _log_path(call: Call, name: str) -> Path:
+    if "/" in name:
+        raise CommandError(Code.NOT_FOUND, f"there is no extension {name}")
+    return call.manager.hosting.places.home / "logs" / f"ext-{name}.log"
+
+
+def _tail(path: Path, lines: int) -> str | None:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - LOG_BYTES))
+            data = file.read(LOG_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CommandError(Code.INTERNAL, f"{path} cannot be read: {error.strerror}") from error
+    kept = data.decode(errors="replace").splitlines(keepends=True)
+    return "".join(kept[-lines:] if lines else [])
+
+
+def _follow(connection: Connection, extension: Extension) -> None:
+    def wrote(data: bytes) -> None:
+        connection.write(encode(events.ExtLog(extension.name, data.decode(errors="replace"))) + b"\n")
+
+    extension.log.listeners[wrote] = None
+    connection.at_end(partial(extension.log.listeners.pop, wrote, None))
+
+
+class _Wire:
+    """Shows one extension's frames to one connection."""
+
+    def __init__(self, connection: Connection, extension: str) -> None:
+        self._connection = connection
+        self._extension = extension
+        self._asked: OrderedDict[str, float] = OrderedDict()
+
+    def passed(self, direction: str, line: bytes) -> None:
+        """A line has come or gone."""
+        event = events.ExtFrame(
+            self._extension,
+            direction,
+            line[:TAP_BYTES].decode(errors="replace"),
+            time=rfc3339(),
+            latency_s=self._latency(direction, line),
+            cut=max(0, len(line) - TAP_BYTES),
+        )
+        self._connection.write(encode(event) + b"\n")
+
+    def _latency(self, direction: str, line: bytes) -> float | None:
+        """How long the answer took that this line is; None when it is none."""
+        try:
+            key = msgspec.json.decode(line, type=_WithId).id
+        except msgspec.MsgspecError:
+            return None
+        if not key:
+            return None
+        now = time.monotonic()
+        if key in self._asked:
+            return round(now - self._asked.pop(key), 6)
+        del direction
+        self._asked[key] = now
+        if len(self._asked) > QUESTIONS:
+            self._asked.popitem(last=False)
+        return None
+
+
+class _WithId(msgspec.Struct, frozen=True):
+    id: str | None = None

@@ -104,7 +104,7 @@ async def detach(call: Call, params: api.OfSession) -> None:
 async def presence(call: Call, params: api.OfSession) -> api.PresenceList:
     """Who is attached."""
     session = await session_of(call, params.session)
-    return api.PresenceList(connection_of(call).present(session.id))
+    return api.PresenceList(connection_of(call).house.presences.of(session.id))
 
 
 async def rename(call: Call, params: api.Rename) -> None:

@@ -107,11 +107,13 @@ def _http_client(server: Server, lose: Callable[[str], None]) -> httpx2.AsyncCli
     async def look(response: httpx2.Response) -> None:
         """Tell what the package does not: it makes one error of all these."""
         status = response.status_code
+        if response.request.method != "POST":
+            return  # the stream of notifications and the goodbye: a server need not know them
         if status == httpx2.codes.UNAUTHORIZED:
             lose("answers that we are not authorized (HTTP 401); its `headers` need a valid token")
         elif status in NO_SESSION and SESSION in response.request.headers and not await _is_answer(response):
             lose("has ended the session; it was probably restarted")
-        elif response.is_error and response.request.method == "POST":
+        elif response.is_error:
             log.warning("the server answers HTTP %d", status)
 
     # No limit for reading: the host has one for each call, and the stream of notifications is silent for hours.

@@ -185,12 +185,18 @@ async def _end(transport: asyncio.SubprocessTransport, process: _Process) -> Non
     stdin = transport.get_pipe_transport(STDIN)
     assert stdin is not None
     stdin.close()
-    for patience_s, then in ((LEAVE_S, transport.terminate), (TERM_S, transport.kill), (REAP_S, transport.close)):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                await process.exited.wait()
-                return
+    for patience_s, then in ((LEAVE_S, transport.terminate), (TERM_S, transport.kill)):
+        if await _has_exited(process, patience_s):
+            return
         then()
+    await _has_exited(process, REAP_S)
+
+
+async def _has_exited(process: _Process, within_s: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await process.exited.wait()
+    return process.exited.is_set()
 
 
 def _how_it_ended(code: int | None) -> str:

@@ -15,7 +15,7 @@ from zotd.exthost.contributions import Registrations
 from zotd.exthost.extension import Surroundings
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import DataPlace, Manifest
-from zotd.exthost.peer import Peer
+from zotd.exthost.peer import Peer, Tap
 from zotd.exthost.process import Listener, Process, why_not_started
 from zotd.wire import ext
 from zotd.wire.base import encode
@@ -39,6 +39,7 @@ class Conversation:
         """About lines that are no frames; go on from its name."""
         self.module_errors: dict[str, str] = {}
         """By the module's file; an empty one is mended."""
+        self.taps: dict[Tap, None] = {}
         self.has_said_ready = False
         self.exit = ""
         """How it has ended, when it has; goes on from its name."""

@@ -13,14 +13,14 @@ from zotd.exthost.calls import CallError
 from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Limits
 from zotd.exthost.log import ExtensionLog
-from zotd.exthost.manifest import ManifestError
+from zotd.exthost.manifest import Manifest, ManifestError
 from zotd.exthost.validation import questions
 from zotd.exthost.validation.calling import Calling, Question, about_everything, about_guards, about_one
 from zotd.exthost.validation.conversation import Conversation
 from zotd.exthost.validation.departure import depart
 from zotd.exthost.validation.registering import command_faults, subscription_faults, tool_faults
 from zotd.exthost.validation.report import Findings, Report, StoppedError
-from zotd.exthost.validation.subject import Subject, find_subject
+from zotd.exthost.validation.subject import find_subject
 from zotd.wire import ext
 from zotd.wire.version import VERSION
 
@@ -46,15 +46,15 @@ async def validate(
     """
     findings = Findings()
     try:
-        subject = find_subject(path)
+        manifest = find_subject(path, cwd=Path(cwd))
     except ManifestError as error:
         findings.broken("manifest", str(error))
         return Report("", findings.all(), "")
-    findings.kept("manifest", f"{subject.manifest.name} is started with: {' '.join(subject.manifest.argv)}")
+    findings.kept("manifest", f"{manifest.name} is started with: {' '.join(manifest.argv)}")
     with TemporaryDirectory(prefix="zot-validate-") as home:
         surroundings = Surroundings(cwd, Path(home), env, version=VERSION)
         validation = _Validation(
-            subject=subject,
+            manifest=manifest,
             surroundings=surroundings,
             findings=findings,
             calling=calling,
@@ -62,7 +62,7 @@ async def validate(
         )
         with suppress(StoppedError):
             await validation.run()
-        return Report(subject.manifest.name, findings.all(), validation.stderr())
+        return Report(manifest.name, findings.all(), validation.stderr())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,18 @@ class _Validation:
     def __init__(
         self,
         *,
-        subject: Subject,
+        manifest: Manifest,
         surroundings: Surroundings,
         findings: Findings,
         calling: Calling | None,
         limits: Limits,
     ) -> None:
-        self._subject = subject
+        self._manifest = manifest
         self._surroundings = surroundings
         self._found = findings
         self._calling = calling
         self._limits = limits
-        self._log = ExtensionLog(surroundings.home / "logs" / f"ext-{subject.manifest.name}.log")
+        self._log = ExtensionLog(surroundings.home / "logs" / f"ext-{manifest.name}.log")
         self._complaints: list[str] = []
         self._answered: list[Question] = []
         """What it can be asked, because it has answered it once."""
@@ -104,7 +104,7 @@ class _Validation:
         for upset in await self._get_to_know():
             with suppress(StoppedError):
                 await self._upset(upset)
-        departure = await depart(self._subject.manifest, self._surroundings)
+        departure = await depart(self._manifest, self._surroundings)
         if not departure.exit:
             self._found.broken("end of input", f"it was still there {LEAVE_S:g} s after the end of its stdin")
         else:
@@ -140,7 +140,7 @@ class _Validation:
         with found.under("hello"):
             name = await talk.greet()
         found.kept("hello", f"it said hello after {_milliseconds_since(started)} ms")
-        wanted = self._subject.manifest.name
+        wanted = self._manifest.name
         other = [f'it calls itself "{name[:80]}" in its hello, and the manifest "{wanted}", which counts']
         found.judge("name", other if name != wanted else [])
         with found.under("ready"):
@@ -264,7 +264,7 @@ class _Validation:
     @asynccontextmanager
     async def _conversation(self, rule: str, extra: questions.Fields = NOTHING) -> AsyncIterator[Conversation]:
         """A process of its own; one that goes away is noted under `rule`, unless it is under a narrower one."""
-        talk = Conversation(self._subject.manifest, self._surroundings, self._log, extra)
+        talk = Conversation(self._manifest, self._surroundings, self._log, extra)
         try:
             with self._found.under(rule):
                 async with talk:

@@ -1,0 +1,109 @@
+"""Extensions to measure with: programs in a place's home, and a host for them in this process."""
+
+import asyncio
+import json
+import os
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from benchmarks.rig import Place
+from zotd.core.life import State
+from zotd.core.ports import ToolContext
+from zotd.exthost.discovery import Discovered, discover
+from zotd.exthost.extension import Surroundings
+from zotd.exthost.host import Host, Wish
+from zotd.exthost.tools import ExtensionTool
+from zotd.testing.misbehaviours import PROGRAM
+from zotd.wire import ext
+from zotd.wire.content import Text
+
+READY_S = 30.0
+"""How long extensions may take until they are ready; a host that waits gives up long before."""
+
+
+def write(place: Place, name: str, body: str) -> Path:
+    """Install an extension that is written with the SDK; `ext` is there. Its directory."""
+    directory = _install(place, name, [sys.executable, "main.py"])
+    source = f"from zotd.sdk import *\next = Extension({name!r})\n{textwrap.dedent(body)}\next.run()\n"
+    (directory / "main.py").write_text(source)
+    return directory
+
+
+def misbehaving(place: Place, name: str, how: str) -> Path:
+    """Install one that does what `zotd.testing.hostile` can do. Its directory."""
+    return _install(place, name, [sys.executable, "-I", "-S", PROGRAM, how, name])
+
+
+def _install(place: Place, name: str, argv: Sequence[str]) -> Path:
+    directory = place.home / "extensions" / name
+    directory.mkdir(parents=True)
+    (directory / "extension.json").write_text(json.dumps({"name": name, "exec": argv[0], "args": argv[1:]}))
+    return directory
+
+
+class Deaf:
+    """A host's listener that hears one thing only: that tools came or went."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        """Set when they did; cleared by who waits."""
+
+    def wish(self, extension: str, session: str | None, wish: Wish) -> None:
+        """Nobody is there to show it."""
+
+    def activate(self, session: str, tools: Sequence[str]) -> None:
+        """Nobody is there to use them."""
+
+    def state_changed(self, extension: str, state: State, reason: str) -> None:
+        """Who measures asks."""
+
+    def contributions_changed(self) -> None:
+        """Tools came or went."""
+        self.changed.set()
+
+    def complained(self, extension: str, sentence: str) -> None:
+        """It is in the extension's log."""
+
+    def other(self, extension: str, frame: ext.FromExtension) -> None:
+        """Of no interest here."""
+
+
+@asynccontextmanager
+async def hosting(
+    place: Place, *, find: Callable[[], Discovered] | None = None, listener: Deaf | None = None
+) -> AsyncIterator[Host]:
+    """A host of what is installed in the place, ready, and stopped at the end. `find`: of something else."""
+    host = Host(
+        discover=find or (lambda: discover(explicit=(), cwd=None, home=place.home, is_trusted=lambda _: False)),
+        surroundings=Surroundings(str(place.cwd), place.home, place.env),
+        listener=listener or Deaf(),
+    )
+    await host.start()
+    try:
+        late = await host.wait_ready(READY_S)
+        bad = [f"{one.condition}" for one in host.extensions if one.state is not State.READY]
+        if late or bad:
+            raise RuntimeError("; ".join(bad))
+        yield host
+    finally:
+        await host.stop()
+
+
+def tool(host: Host, name: str) -> ExtensionTool:
+    """One of its tools."""
+    return next(one for one in host.offers.tools() if one.spec.name == name)
+
+
+async def call(callee: ExtensionTool, **args: object) -> str:
+    """Call a tool; the text of its result."""
+    outcome = await callee.run(args, CONTEXT)
+    block = outcome.content[0]
+    if outcome.is_error or not isinstance(block, Text):
+        raise RuntimeError(f"{callee.spec.name} failed: {outcome.content}")
+    return block.text
+
+
+CONTEXT = ToolContext("s_1", "c_1", "/", {"PATH": os.environ["PATH"]}, "/nowhere", lambda _: None)

@@ -1,0 +1,385 @@
+"""Which workspaces' own code may be used."""
+
+import importlib.util
+import json
+import os
+import py_compile
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from zotd import contents
+from zotd.core.ports import StorageError
+from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown, code_of
+
+
+class Workspace:
+    def __init__(self, path):
+        self.cwd = path / "shop"
+        self.home = path / "home"
+        self.cwd.mkdir()
+        self.home.mkdir()
+        self.trust = Trust(self.home)
+
+    def write(self, path, content="x"):
+        file = self.cwd / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+        return file
+
+    def link(self, path, target):
+        link = self.cwd / path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+        return link
+
+    def state(self):
+        return self.trust.state(self.cwd)
+
+    def granted(self):
+        self.trust.grant(self.cwd)
+        assert isinstance(self.state(), Trusted)
+
+    def changed(self):
+        state = self.state()
+        assert isinstance(state, Changed)
+        return state.files
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path)
+
+
+TOOL = ".zot/extensions/tools/greet.py"
+"""A module; any code would do."""
+
+
+# What is asked about
+
+
+def test_a_workspace_without_code_of_its_own_has_nothing_to_trust(workspace):
+    workspace.write("src/main.py")
+    workspace.write(".zot/sessions/x")
+    workspace.write(".git/hooks/pre-commit")
+    assert workspace.state() == NothingToTrust()
+
+
+def test_code_is_named_by_what_a_person_knows_it_as(workspace):
+    for path in (
+        ".zot/extensions/guard/extension.json",
+        ".zot/extensions/guard/node_modules/a/index.js",
+        TOOL,
+        ".zot/extensions/channels/mail.py",
+        ".zot/skills/review/SKILL.md",
+        ".zot/config.toml",
+        ".mcp.json",
+    ):
+        workspace.write(path)
+    state = workspace.state()
+    assert isinstance(state, Unknown)
+    assert state.code.items == [
+        ".mcp.json",
+        ".zot/config.toml",
+        ".zot/extensions/channels/mail.py",
+        ".zot/extensions/guard",
+        TOOL,
+        ".zot/skills/review",
+    ]
+    assert len(state.code.files) == 7
+    assert len(state.code.digest) == 64
+
+
+def test_a_workspace_below_the_user_s_own_home_does_not_ask_about_that(tmp_path):
+    home = tmp_path / ".zot"
+    (home / "extensions/a").mkdir(parents=True)
+    (home / "extensions/a/extension.json").write_text("{}")
+    trust = Trust(home)
+    assert trust.state(tmp_path) == NothingToTrust()
+    (tmp_path / ".mcp.json").write_text("{}")
+    state = trust.state(tmp_path)
+    assert isinstance(state, Unknown)
+    assert state.code.items == [".mcp.json"]
+
+
+# Granting, changing, revoking
+
+
+def test_what_was_granted_is_trusted_by_every_process(workspace):
+    workspace.write(TOOL)
+    digest = code_of(workspace.cwd, home=workspace.home).digest
+    assert workspace.trust.grant(workspace.cwd, digest=digest) == Trusted(digest)
+    assert Trust(workspace.home).state(workspace.cwd) == Trusted(digest)
+    assert workspace.trust.workspaces() == [str(workspace.cwd)]
+    assert stat.S_IMODE((workspace.home / "trust.json").stat().st_mode) == 0o600
+
+
+def test_a_workspace_is_its_real_path(workspace, tmp_path):
+    workspace.write(TOOL)
+    (tmp_path / "alias").symlink_to(workspace.cwd)
+    workspace.trust.grant(tmp_path / "alias")
+    assert isinstance(workspace.state(), Trusted)
+    other = tmp_path / "other"
+    workspace.cwd.rename(other)
+    assert isinstance(workspace.trust.state(other), Unknown)
+
+
+def test_code_that_changed_while_it_was_read_is_not_granted(workspace):
+    workspace.write(TOOL)
+    shown = code_of(workspace.cwd, home=workspace.home).digest
+    workspace.write(TOOL, "worse")
+    with pytest.raises(NotGrantedError, match="has changed since you were asked; look at it again"):
+        workspace.trust.grant(workspace.cwd, digest=shown)
+    assert isinstance(workspace.state(), Unknown)
+
+
+def becomes_a_pipe(workspace):
+    (workspace.cwd / TOOL).unlink()
+    os.mkfifo(workspace.cwd / TOOL)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: w.write(TOOL, "y"),
+        lambda w: (w.cwd / TOOL).chmod(0o755),
+        lambda w: (w.cwd / TOOL).unlink(),
+        lambda w: ((w.cwd / TOOL).unlink(), w.link(TOOL, "other.py")),
+        becomes_a_pipe,
+    ],
+)
+def test_any_change_of_a_file_is_asked_about(change, workspace):
+    workspace.write(TOOL)
+    workspace.write(".mcp.json")
+    workspace.granted()
+    change(workspace)
+    assert workspace.changed() == [TOOL]
+
+
+def test_every_file_that_differs_is_named(workspace):
+    for name in ("same", "changed", "gone"):
+        workspace.write(f".zot/extensions/x/{name}")
+    workspace.granted()
+    workspace.write(".zot/extensions/x/changed", "y")
+    workspace.write(".zot/extensions/x/new\n")
+    (workspace.cwd / ".zot/extensions/x/gone").unlink()
+    assert workspace.changed() == [f".zot/extensions/x/{name}" for name in ("changed", "gone", "new\n")]
+
+
+def test_a_file_that_is_as_it_was_again_is_trusted_again(workspace):
+    workspace.write(TOOL)
+    workspace.granted()
+    workspace.write(TOOL, "y")
+    workspace.changed()
+    workspace.write(TOOL)
+    os.utime(workspace.cwd / TOOL, (1, 1))
+    assert isinstance(workspace.state(), Trusted)
+
+
+def test_trust_is_revoked_also_where_there_is_no_workspace_any_more(workspace):
+    workspace.write(TOOL)
+    workspace.granted()
+    workspace.cwd.rename(workspace.cwd.with_name("gone"))
+    assert workspace.trust.revoke(workspace.cwd)
+    assert not workspace.trust.revoke(workspace.cwd)
+    assert workspace.trust.workspaces() == []
+
+
+def test_trust_is_revoked_by_any_name_of_the_workspace(workspace, tmp_path):
+    workspace.write(TOOL)
+    workspace.granted()
+    (tmp_path / "alias").symlink_to(workspace.cwd)
+    assert workspace.trust.revoke(tmp_path / "alias")
+    assert isinstance(workspace.state(), Unknown)
+
+
+# Changes while live
+
+
+def test_what_changed_while_live_is_trusted_when_the_workspace_closes(workspace):
+    workspace.write(TOOL)
+    opened = workspace.trust.grant(workspace.cwd)
+    workspace.write(".zot/extensions/x/state.json")
+    workspace.changed()
+    closed = workspace.trust.update(workspace.cwd, since=opened.digest)
+    assert closed == workspace.state()
+    assert isinstance(closed, Trusted)
+    workspace.write(".zot/extensions/x/state.json", "y")
+    workspace.changed()
+
+
+def test_a_workspace_can_be_trusted_before_it_has_any_code(workspace):
+    opened = workspace.trust.grant(workspace.cwd)
+    assert workspace.state() == opened
+    workspace.write(TOOL)
+    workspace.trust.update(workspace.cwd, since=opened.digest)
+    assert isinstance(workspace.state(), Trusted)
+
+
+def test_an_update_does_not_bring_back_what_was_revoked(workspace):
+    workspace.write(TOOL)
+    opened = workspace.trust.grant(workspace.cwd)
+    Trust(workspace.home).revoke(workspace.cwd)
+    assert workspace.trust.update(workspace.cwd, since=opened.digest) is None
+    assert isinstance(workspace.state(), Unknown)
+
+
+def test_an_update_does_not_trust_what_was_not_trusted_at_the_start(workspace):
+    workspace.write(TOOL)
+    workspace.granted()
+    workspace.write(TOOL, "y")
+    state = workspace.state()
+    assert isinstance(state, Changed)
+    assert workspace.trust.update(workspace.cwd, since=state.code.digest) is None
+    workspace.changed()
+
+
+# Links and other things that are no plain files
+
+
+def test_a_link_counts_with_what_it_leads_to_inside_the_workspace(workspace):
+    workspace.write("packages/guard/main.js")
+    workspace.link(".zot/extensions/guard", "../../packages/guard")
+    workspace.granted()
+    workspace.write("packages/guard/main.js", "y")
+    assert workspace.changed() == ["packages/guard/main.js"]
+    state = workspace.state()
+    assert isinstance(state, Changed)
+    assert state.code.items == [".zot/extensions/guard"]
+
+
+def test_a_link_to_the_outside_counts_by_where_it_leads(workspace, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "main.js").write_text(name)
+    workspace.link("between", tmp_path / "one")
+    workspace.link(".zot/extensions/guard", "../../between")
+    workspace.granted()
+    (tmp_path / "one/main.js").write_text("the user's own business")
+    assert isinstance(workspace.state(), Trusted)
+    (workspace.cwd / "between").unlink()
+    workspace.link("between", tmp_path / "two")
+    assert workspace.changed() == [".zot/extensions/guard"]
+
+
+def test_a_linked_place_is_looked_at_where_it_is(workspace):
+    workspace.write("conf/extensions/guard/main.js")
+    workspace.write("conf/not-code")
+    workspace.link(".zot", "conf")
+    state = workspace.state()
+    assert isinstance(state, Unknown)
+    assert state.code.items == [".zot"]
+    assert list(state.code.files) == [".zot", "conf/extensions/guard/main.js"]
+
+
+def test_a_place_that_is_linked_to_the_outside_is_asked_about(workspace, tmp_path):
+    (tmp_path / "conf/extensions").mkdir(parents=True)
+    workspace.link(".zot", tmp_path / "conf")
+    state = workspace.state()
+    assert isinstance(state, Unknown)
+    assert state.code.items == [".zot"]
+
+
+@pytest.mark.parametrize("target", [".", "..", "x", "../../.zot/extensions/x"])
+def test_a_loop_of_links_ends(target, workspace):
+    workspace.link(".zot/extensions/x", target)
+    workspace.granted()
+
+
+def test_names_that_are_no_text_are_told_apart(workspace):
+    folder = os.fsencode(workspace.write(TOOL).parent)
+    Path(os.fsdecode(folder + b"/\xff.py")).write_text("x")
+    workspace.granted()
+    Path(os.fsdecode(folder + b"/\xff.py")).write_text("y")
+    assert workspace.changed() == [r".zot/extensions/tools/\xff.py"]
+
+
+# What does not count, and what does
+
+
+def test_what_python_writes_by_itself_does_not_count(workspace):
+    source = workspace.write(TOOL)
+    workspace.granted()
+    py_compile.compile(str(source), invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+    assert Path(importlib.util.cache_from_source(str(source))).exists()
+    assert isinstance(workspace.state(), Trusted)
+
+
+@pytest.mark.parametrize("mode", ["CHECKED_HASH", "UNCHECKED_HASH"])
+def test_bytecode_that_python_would_run_without_asking_its_source_s_time_counts(mode, workspace):
+    source = workspace.write(TOOL)
+    workspace.granted()
+    py_compile.compile(str(source), invalidation_mode=py_compile.PycInvalidationMode[mode])
+    cached = os.path.relpath(importlib.util.cache_from_source(str(source)), workspace.cwd)
+    assert workspace.changed() == [cached]
+
+
+def test_repositories_inside_do_not_count_and_dependencies_do(workspace):
+    workspace.write(".zot/extensions/x/main.js")
+    workspace.granted()
+    workspace.write(".zot/extensions/x/.git/index")
+    assert isinstance(workspace.state(), Trusted)
+    workspace.write(".zot/extensions/x/node_modules/a/index.js")
+    assert workspace.changed() == [".zot/extensions/x/node_modules/a/index.js"]
+
+
+def test_more_than_can_be_looked_at_counts_as_changed(workspace):
+    workspace.write(TOOL)
+    opened = workspace.trust.grant(workspace.cwd)
+    with workspace.write(".zot/extensions/x/weights").open("r+b") as file:
+        file.truncate(contents.MAX_BYTES + 1)
+    state = workspace.state()
+    assert isinstance(state, Changed)
+    assert (state.files, state.code.items) == ([], [".zot/extensions"])
+    assert state.code.excess.endswith("has more than 200 MiB to look at")
+    with pytest.raises(NotGrantedError, match="200 MiB to look at: it can be trusted with --trust, each time"):
+        workspace.trust.grant(workspace.cwd)
+    assert workspace.trust.update(workspace.cwd, since=opened.digest) is None
+    (workspace.cwd / ".zot/extensions/x/weights").unlink()
+    assert isinstance(workspace.state(), Trusted)
+
+
+# The file
+
+
+@pytest.mark.parametrize("content", ["[]", '{"workspaces": {"/": {}}}', "{", "\xff"])
+def test_a_damaged_file_trusts_nothing_and_is_left_alone(content, workspace):
+    workspace.write(TOOL)
+    path = workspace.home / "trust.json"
+    path.write_bytes(content.encode("latin-1"))
+    path.chmod(0o600)
+    for act in (workspace.trust.state, workspace.trust.grant, workspace.trust.revoke):
+        with pytest.raises(StorageError, match=r"trust\.json is damaged, remove it to trust nothing"):
+            act(workspace.cwd)
+    assert path.read_bytes() == content.encode("latin-1")
+
+
+def test_a_file_that_others_may_write_is_not_believed(workspace):
+    workspace.write(TOOL)
+    workspace.granted()
+    (workspace.home / "trust.json").chmod(0o620)
+    with pytest.raises(StorageError, match=r"other users may write it \(-rw--w----\): chmod 600 it"):
+        workspace.state()
+
+
+def test_without_a_home_that_can_be_written_nothing_is_trusted(workspace):
+    workspace.write(TOOL)
+    trust = Trust(workspace.home / "missing")
+    with pytest.raises(StorageError, match=r"trust\.json cannot be written: No such file or directory"):
+        trust.grant(workspace.cwd)
+    assert isinstance(trust.state(workspace.cwd), Unknown)
+
+
+def test_processes_that_grant_at_once_lose_nothing(workspace, tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from zotd.store.trust import Trust\n"
+        "for number in range(20): Trust(Path(sys.argv[1])).grant(Path(sys.argv[2]) / str(number))\n"
+    )
+    parents = [tmp_path / name for name in "abc"]
+    granting = [subprocess.Popen([sys.executable, "-c", program, workspace.home, parent]) for parent in parents]
+    assert [process.wait() for process in granting] == [0, 0, 0]
+    assert len(workspace.trust.workspaces()) == 60
+    assert len(json.loads((workspace.home / "trust.json").read_bytes())["workspaces"]) == 60

@@ -1,0 +1,71 @@
+"""`zotctl channel`: messaging channels, and who may write on them."""
+
+import argparse
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.blocking import Json
+from zotd.client.fields import children, number, text
+
+
+def add(commands: Commands) -> None:
+    """`channel list`, `channel pair` and `channel unpair`."""
+    parser = commands.add_parser(
+        "channel", help="messaging channels, and who may write", epilog="example: zotctl channel pair K7QX-M2PD"
+    )
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    show = actions.add_parser("list", help="channels, senders, and strangers who were told a code")
+    show.set_defaults(run=_list)
+    pair = actions.add_parser("pair", help="let in the sender who was told this code")
+    pair.add_argument("code", metavar="CODE")
+    pair.set_defaults(run=_pair)
+    unpair = actions.add_parser("unpair", help="let a sender write no more; its session stays")
+    unpair.add_argument("channel", metavar="CHANNEL")
+    unpair.add_argument("sender", metavar="SENDER")
+    unpair.set_defaults(run=_unpair)
+    for action in (show, pair, unpair):
+        action.add_argument("--json", action="store_true")
+
+
+def _list(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        found = connection.call("channel.list")
+    if args.json:
+        output.print_json({"v": 1, **found})
+        return 0
+    output.print_table(["CHANNEL", "STATE", "ABOUT"], [_channel(one) for one in children(found, "channels")])
+    if senders := [_sender(one) for one in children(found, "paired")]:
+        print()
+        output.print_table(["CHANNEL", "SENDER", "PAIRED", "OWED", "SESSION"], senders)
+    for one in children(found, "waiting"):
+        print(f"\n{text(one, 'sender')} on {text(one, 'channel')} was told a code: zotctl channel pair CODE")
+    return 0
+
+
+def _pair(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        paired = connection.call("channel.pair", code=args.code)
+    if args.json:
+        output.print_json({"v": 1, **paired})
+    else:
+        print(f"{text(paired, 'sender')} on {text(paired, 'channel')} may write now")
+    return 0
+
+
+def _unpair(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        connection.call("channel.unpair", channel=args.channel, sender=args.sender)
+    if args.json:
+        output.print_json({"v": 1, "channel": args.channel, "sender": args.sender})
+    else:
+        print(f"{args.sender} on {args.channel} may write no more")
+    return 0
+
+
+def _channel(one: Json) -> list[str]:
+    return [text(one, "name"), text(one, "state"), text(one, "error") or text(one, "description")]
+
+
+def _sender(one: Json) -> list[str]:
+    since = text(one, "since")[:16].replace("T", " ")
+    return [text(one, "channel"), text(one, "sender"), since, str(number(one, "undelivered")), text(one, "session")]

@@ -1,0 +1,72 @@
+"""`zotctl ext list` and `doctor`: which extensions there are, how they are, and what is wrong with them."""
+
+import argparse
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotctl.ext import scope
+from zotd.client import colour
+from zotd.client.blocking import Json
+from zotd.client.fields import children, strings, text
+
+NAMES_CHARS = 40
+"""How much of an extension's tools, and of its commands, is shown in the table."""
+
+
+def add(actions: Commands) -> None:
+    """`list` and `doctor`."""
+    parser = actions.add_parser(
+        "list", help="extensions and their states", epilog="example: zotctl ext list --all --json | jq .extensions"
+    )
+    scope.add_flags(parser)
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_list)
+    parser = actions.add_parser(
+        "doctor",
+        help="what is wrong with extensions; exit code 1 when something is",
+        epilog="example: zotctl ext doctor",
+    )
+    scope.add_flags(parser)
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_doctor)
+
+
+def _list(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        found = children(connection.call("ext.list", scope.chosen(connection, args)), "extensions")
+    if args.json:
+        output.print_json({"v": 1, "extensions": found})
+        return 0
+    head = ["NAME", "STATE", "SOURCE", "TOOLS", "COMMANDS", *(["DIRECTORY"] if args.all else []), "REASON"]
+    output.print_table(head, [_row(one, with_directory=args.all) for one in found])
+    return 0
+
+
+def _row(one: Json, *, with_directory: bool) -> list[str]:
+    names = _short(strings(one, "tools")), _short([f"/{name}" for name in strings(one, "commands")])
+    directory = [text(one, "cwd")] if with_directory else []
+    return [*(text(one, name) for name in ("name", "state", "source")), *names, *directory, _reason(one)]
+
+
+def _reason(one: Json) -> str:
+    silent = ["does not respond when it is asked"] if one.get("responding") is False else []
+    return "; ".join([text(one, "reason"), *silent] if text(one, "reason") else silent)
+
+
+def _short(names: list[str]) -> str:
+    line = ", ".join(names)
+    return line if len(line) <= NAMES_CHARS else line[: NAMES_CHARS - 1] + "…"
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        found = children(connection.call("ext.doctor", scope.chosen(connection, args)), "findings")
+    if args.json:
+        output.print_json({"v": 1, "findings": found})
+    elif not found:
+        print(output.painted("nothing is wrong", colour.GREEN))
+    for finding in [] if args.json else found:
+        about = text(finding, "extension")
+        words = text(finding, "text")
+        print(output.one_line(f"{about}: {words}" if about else words))
+    return 1 if found else 0

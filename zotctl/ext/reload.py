@@ -1,0 +1,56 @@
+"""`zotctl ext reload`: extensions are restarted with what is on disk now, while sessions and their runs go on."""
+
+import argparse
+import sys
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotctl.ext import scope
+from zotd.client.blocking import Json
+from zotd.client.fields import strings
+
+RELOAD_S = 90.0
+"""A new process has 15 s to be ready, the old one 30 s to finish its calls and 3 s to leave."""
+
+EPILOG = """\
+examples:
+  zotctl ext reload             all of this directory: new ones start, vanished ones stop
+  zotctl ext reload weather     this one; nothing else is touched
+
+The exit code is 1 when something went wrong; what could not be started anew stays as it was.
+"""
+
+
+def add(actions: Commands) -> None:
+    """`reload`."""
+    parser = actions.add_parser("reload", help="restart extensions with what is on disk", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
+    scope.add_flags(parser)
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection, output.progress("restarting extensions"):
+        wanted = scope.chosen(connection, args)
+        report = connection.call("ext.reload", wanted, name=args.name, timeout_s=RELOAD_S)
+    errors = strings(report, "errors")
+    if args.json:
+        output.print_json({"v": 1, **report})
+        return 1 if errors else 0
+    for line in _lines(report):
+        print(output.one_line(line))
+    for error in errors:
+        sys.stderr.write(f"zotctl: {output.one_line(error)}\n")
+    return 1 if errors else 0
+
+
+def _lines(report: Json) -> list[str]:
+    ready = strings(report, "ready")
+    slow = [name for name in strings(report, "loaded") if name not in ready]
+    found = {"ready": ready, "started, not ready yet": slow, "stopped": strings(report, "stopped")}
+    lines = [f"{state}: {', '.join(names)}" for state, names in found.items() if names]
+    if lines or strings(report, "errors"):
+        return lines
+    return ["no extensions run there; they start with the first session"]

@@ -1,0 +1,73 @@
+"""`zotctl ext tap`: every frame between the host and an extension, while it passes."""
+
+import argparse
+import json
+import re
+import sys
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotctl.ext import scope
+from zotd.client import colour
+from zotd.client.blocking import Json
+from zotd.client.fields import number, text
+from zotd.client.interrupts import Watch
+
+SIGNS = {"in": ("→", colour.GREEN), "out": ("←", colour.CYAN)}
+"""From the extension, and to it."""
+
+EPILOG = """\
+examples:
+  zotctl ext tap weather
+  zotctl ext tap weather --only tool_call,tool_result --json | jq -r .frame
+
+→ comes from the extension, ← goes to it; an answer has the time since its question behind it.
+"""
+
+_TYPE = re.compile(r'"type"\s*:\s*"([^"\\]*)"')
+"""Of a frame that came cut, and is no JSON any more."""
+
+
+def add(actions: Commands) -> None:
+    """`tap`."""
+    parser = actions.add_parser("tap", help="watch an extension's frames, both ways, until Ctrl-C", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--only", metavar="TYPES", help="only frames of these types, by commas")
+    scope.add_flags(parser)
+    parser.add_argument("--json", action="store_true", help="the events as they come")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    only = None if args.only is None else frozenset(str(args.only).split(","))
+    watch = Watch(sys.stdout.fileno())
+    with link.connect("zotctl", watch.wait) as connection, watch:
+        connection.call("ext.tap", scope.chosen(connection, args), name=args.name)
+        if sys.stderr.isatty():
+            sys.stderr.write(f"watching {output.one_line(args.name)}; Ctrl-C ends it\n")
+        for line, event in connection.lines():
+            if event.get("type") == "ext_frame" and (only is None or _type(event) in only):
+                sys.stdout.write((line.decode() if args.json else _shown(event)) + "\n")
+                sys.stdout.flush()
+    return 0
+
+
+def _type(event: Json) -> str:
+    frame = text(event, "frame")
+    try:
+        decoded: object = json.loads(frame)
+    except (ValueError, RecursionError):
+        found = _TYPE.search(frame)
+        return found[1] if found else ""
+    return text(decoded, "type") if isinstance(decoded, dict) else ""
+
+
+def _shown(event: Json) -> str:
+    sign, hue = SIGNS.get(text(event, "direction"), ("?", colour.RED))
+    left_out = number(event, "cut")
+    more = f" … and {left_out} bytes more" if left_out else ""
+    latency = event.get("latency_s")
+    took = f"  {latency * 1000:.1f} ms" if isinstance(latency, int | float) else ""
+    frame = output.one_line(text(event, "frame").rstrip("\n"))
+    return f"{text(event, 'time')[11:23]} {output.painted(sign, hue)} {output.painted(frame, hue)}{more}{took}"

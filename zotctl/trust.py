@@ -1,0 +1,101 @@
+"""`zotctl trust`: whose working directory's own code may run as the user (`docs/extensions.md`)."""
+
+import argparse
+import os
+import sys
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.blocking import Json
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, strings, text
+
+EPILOG = """\
+examples:
+  zotctl trust list
+  zotctl trust grant ~/work/shop      shows what would run, and asks
+  zotctl trust grant --yes .          does not ask; for scripts
+  zotctl trust revoke .
+
+A directory may bring extensions, skills, a configuration and MCP servers along (.zot, .mcp.json). They are used when
+its trust is granted, for what they contain then: after a change from outside you are asked again. Only for once:
+zot --trust.
+"""
+
+
+def add(commands: Commands) -> None:
+    """`trust` and its actions."""
+    parser = commands.add_parser("trust", help="directories whose own code may run", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="what is trusted", epilog="example: zotctl trust list --json")
+    listing.set_defaults(run=_list)
+    grant = actions.add_parser("grant", help="let a directory's code run", epilog="example: zotctl trust grant .")
+    grant.add_argument("path", nargs="?", default=".", metavar="PATH", help="the directory (the current one)")
+    grant.add_argument("-y", "--yes", action="store_true", help="do not ask; needed without a terminal")
+    grant.set_defaults(run=_grant)
+    revoke = actions.add_parser("revoke", help="take it back", epilog="example: zotctl trust revoke .")
+    revoke.add_argument("path", nargs="?", default=".", metavar="PATH", help="the directory (the current one)")
+    revoke.set_defaults(run=_revoke)
+    for action in (listing, grant, revoke):
+        action.add_argument("--json", action="store_true")
+
+
+def _list(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        found = children(connection.call("trust.list"), "workspaces")
+    if args.json:
+        output.print_json({"v": 1, "workspaces": found})
+        return 0
+    rows = [[text(one, "path"), text(one, "state"), ", ".join(strings(one, "items"))] for one in found]
+    output.print_table(["DIRECTORY", "STATE", "CHANGED"], rows)
+    return 0
+
+
+def _grant(args: argparse.Namespace) -> int:
+    path = os.path.realpath(str(args.path))
+    with link.connect("zotctl", role="admin") as connection:
+        workspace = children(connection.call("trust.list", path=path), "workspaces")[0]
+        if text(workspace, "state") != "trusted":
+            _show(workspace)
+            if not args.yes and not _agrees():
+                raise ClientError(f"{path} is not trusted")
+            # What was shown, and nothing that has come in its place meanwhile.
+            workspace = connection.call("trust.grant", path=path, digest=text(workspace, "digest"))
+    if args.json:
+        output.print_json({"v": 1, **workspace})
+    else:
+        print(output.one_line(f"{path} is trusted"))
+    return 0
+
+
+def _revoke(args: argparse.Namespace) -> int:
+    path = os.path.realpath(str(args.path))
+    with link.connect("zotctl", role="admin") as connection:
+        connection.call("trust.revoke", path=path)
+    if args.json:
+        output.print_json({"v": 1, "path": path})
+    else:
+        print(output.one_line(f"{path} is trusted no longer; what it had started has been stopped"))
+    return 0
+
+
+def _show(workspace: Json) -> None:
+    items = strings(workspace, "items")
+    if not items:
+        head = "it has no code of its own yet; what it gets while sessions are open will be trusted, too"
+    elif text(workspace, "state") == "changed":
+        head = "changed since it was trusted:"
+    else:
+        head = "this would run, or tell the agent what to do:"
+    for line in (head, *(f"  {item}" for item in items)):
+        sys.stderr.write(f"{output.one_line(line)}\n")
+
+
+def _agrees() -> bool:
+    """Ask on the terminal. Raises `ClientError` when there is none: nobody has seen what would run."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ClientError("there is no terminal to ask on; look at the files, then: zotctl trust grant --yes PATH")
+    sys.stderr.write("trust it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

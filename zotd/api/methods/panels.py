@@ -1,0 +1,53 @@
+"""Commands about the panels that extensions show."""
+
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import session_of
+from zotd.sessions.extensions import Extensions
+from zotd.wire import api, ext
+from zotd.wire.errors import Code, CommandError
+
+KEYS = (
+    "up", "down", "left", "right", "enter", "esc", "tab", "pageup", "pagedown", "home", "end", "backspace", "delete",
+    "rune",
+)  # fmt: skip
+"""What a panel gets; `rune` with its text (`docs/extensions.md`)."""
+
+MAX_CELLS = 10_000
+"""Columns or rows of a panel; beyond it a client is mistaken."""
+
+
+async def key(call: Call, params: api.PanelKey) -> None:
+    """Hand a key to the extension that owns the panel."""
+    if params.key not in KEYS:
+        raise CommandError(Code.BAD_REQUEST, f'a panel knows no key "{params.key}"; there are {" ".join(KEYS)}')
+    extensions, owner = await _panel(call, params.session, params.panel_id)
+    _send(extensions, owner, ext.PanelKey(params.panel_id, params.key, params.text))
+
+
+async def resize(call: Call, params: api.PanelResize) -> None:
+    """Tell the panel's owner how much room there is."""
+    if not (0 < params.width <= MAX_CELLS and 0 < params.height <= MAX_CELLS):
+        raise CommandError(Code.BAD_REQUEST, f"a panel is 1 to {MAX_CELLS} columns wide and as many rows high")
+    extensions, owner = await _panel(call, params.session, params.panel_id)
+    _send(extensions, owner, ext.PanelResize(params.panel_id, params.width, params.height))
+
+
+async def close(call: Call, params: api.PanelClose) -> None:
+    """Close a panel; its owner is told, if it is still there."""
+    extensions, owner = await _panel(call, params.session, params.panel_id)
+    extensions.send(owner, ext.PanelClosed(params.panel_id))
+    extensions.board.close(owner, params.panel_id)
+
+
+async def _panel(call: Call, session_id: str, panel_id: str) -> tuple[Extensions, str]:
+    """The session's extensions, and the one that owns the panel."""
+    session = await session_of(call, session_id)
+    owner = session.extensions.board.owner(panel_id) if session.extensions else None
+    if session.extensions is None or owner is None:
+        raise CommandError(Code.NOT_FOUND, f'no panel "{panel_id}" is open in this session')
+    return session.extensions, owner
+
+
+def _send(extensions: Extensions, owner: str, frame: ext.ToExtension) -> None:
+    if not extensions.send(owner, frame):
+        raise CommandError(Code.CONFLICT, f"{owner} is not running, so its panel cannot react; close it")

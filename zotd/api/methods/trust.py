@@ -1,0 +1,78 @@
+"""Commands about the workspaces whose own code may run."""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+from zotd.api.dispatch import Call
+from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown, code_of
+from zotd.wire import extensions
+from zotd.wire.errors import Code, CommandError
+
+log = logging.getLogger(__name__)
+
+
+async def listing(call: Call, params: extensions.TrustScope) -> extensions.TrustList:
+    """What is trusted, and whether it is still what it was; or what one directory has that could be."""
+    hosting = call.manager.hosting
+    path = None if params.path is None else _checked(params.path)
+    return extensions.TrustList(await asyncio.to_thread(_listed, hosting.trust, hosting.places.home, path))
+
+
+async def grant(call: Call, params: extensions.TrustGrant) -> extensions.TrustedWorkspace:
+    """Trust a workspace's code as it is now, and start it where there are sessions."""
+    hosting = call.manager.hosting
+    path = _checked(params.path)
+    try:
+        found = await asyncio.to_thread(_grant, hosting.trust, hosting.places.home, path, params.digest)
+    except NotGrantedError as error:
+        raise CommandError(Code.CONFLICT, str(error)) from error
+    log.info("the workspace %s is trusted", path)
+    hosting.trust_changed(str(path))
+    return found
+
+
+async def revoke(call: Call, params: extensions.TrustPath) -> None:
+    """Trust it no longer, and stop what it had started."""
+    path = _checked(params.path)
+    if not await asyncio.to_thread(call.manager.hosting.trust.revoke, path):
+        raise CommandError(Code.NOT_FOUND, f"{path} is not trusted; trust.list names what is")
+    log.info("the workspace %s is trusted no longer", path)
+    call.manager.hosting.trust_changed(str(path))
+
+
+def _checked(path: str) -> Path:
+    if not path.startswith("/"):
+        raise CommandError(Code.BAD_REQUEST, f'a workspace is an absolute path, "{path}" is not')
+    return Path(path)
+
+
+def _listed(trust: Trust, home: Path, path: Path | None) -> list[extensions.TrustedWorkspace]:
+    trusted = trust.workspaces()
+    if path is None:
+        return [_state(trust, home, one, is_granted=True) for one in trusted]
+    if not path.is_dir():
+        raise CommandError(Code.NOT_FOUND, f"{path} is not a directory")
+    real = os.path.realpath(path)
+    return [_state(trust, home, real, is_granted=real in trusted)]
+
+
+def _state(trust: Trust, home: Path, path: str, *, is_granted: bool) -> extensions.TrustedWorkspace:
+    match trust.state(Path(path)):
+        case Trusted(digest):
+            return extensions.TrustedWorkspace(path, "trusted", [], digest)
+        case Changed(code, files):
+            return extensions.TrustedWorkspace(path, "changed", list(files or code.items), code.digest)
+        case Unknown(code):
+            return extensions.TrustedWorkspace(path, "unknown", list(code.items), code.digest)
+        case NothingToTrust():
+            state = "trusted" if is_granted else "unknown"
+            return extensions.TrustedWorkspace(path, state, [], code_of(Path(path), home=home).digest)
+
+
+def _grant(trust: Trust, home: Path, path: Path, digest: str | None) -> extensions.TrustedWorkspace:
+    if not path.is_dir():
+        raise NotGrantedError(f"{path} is not a directory")
+    trusted = trust.grant(path, digest=digest)
+    return extensions.TrustedWorkspace(str(path), "trusted", list(code_of(path, home=home).items), trusted.digest)

@@ -1,0 +1,38 @@
+"""Lines that begin with a slash, in a chat and on a command line.
+
+/todo add milk     a command: `todo` with `add milk`
+//todo             a prompt: `/todo`
+/usr/bin is full   a prompt, for no command has a slash in its name
+"""
+
+from zotd.client.blocking import Connection, Json
+from zotd.client.fields import maybe_text
+from zotd.client.runs import Run
+
+COMMAND_S = 60.0
+"""How long a slash command may take: an extension has 30 s, which may have to start first, as all do in a reload."""
+
+
+def parsed(line: str) -> tuple[str, str] | None:
+    """The name, without the slash, and the arguments; None: it is a prompt."""
+    name, *args = line.split(maxsplit=1) or [""]
+    if not name.startswith("/") or "/" in name[1:]:
+        return None
+    return name[1:], "".join(args)
+
+
+def unescaped(line: str) -> str:
+    """What a line that is no command says to the model."""
+    return line[1:] if line.startswith("//") else line
+
+
+def invoke(connection: Connection, session: str, name: str, args: str) -> tuple[Json, Run | None]:
+    """Run `/name args`; the answer (`CommandResult`), and the run that it started or will start, if any.
+
+    To follow the run, the session has to be attached before.
+    """
+    answer = connection.call("run_command", session=session, name=name, args=args, timeout_s=COMMAND_S)
+    entered, run = maybe_text(answer, "input"), maybe_text(answer, "run")
+    if entered is None and run is None:
+        return answer, None
+    return answer, Run(entered, run, starts_now=entered is None)

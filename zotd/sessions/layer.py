@@ -1,0 +1,174 @@
+"""The extensions of one place, and the sessions that use them: between an `exthost.Host` and `sessions.Extensions`."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from zotd.core.life import State
+from zotd.exthost.discovery import Discovered
+from zotd.exthost.extension import Surroundings
+from zotd.exthost.host import Host, Limits, ReloadReport, Wish
+from zotd.sessions.extensions import Extensions
+from zotd.sessions.trusting import Trusting
+from zotd.wire import events, ext
+
+log = logging.getLogger(__name__)
+
+Tell = Callable[[events.Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What the hosts of this process have in common."""
+
+    tell: Tell
+    """Gets events of topics."""
+    limits: Limits
+    reserved_commands: Collection[str] = ()
+    """Slash commands that no extension can have."""
+
+
+class Layer:
+    """A host and its sessions; what an extension wants goes to those. Satisfies `exthost.host.Listener`."""
+
+    def __init__(
+        self,
+        house: House,
+        surroundings: Surroundings,
+        discover: Callable[[], Discovered],
+        *,
+        trusting: Trusting | None = None,
+    ) -> None:
+        """`discover` reads the manifests, in a thread. `trusting`: of a workspace with code of its own."""
+        self.cwd = surroundings.cwd
+        self.views: dict[str, Extensions] = {}
+        """The extensions as each session sees them, by the session's id."""
+        self.started = asyncio.Event()
+        """Set when it has looked for its extensions."""
+        self.trusting = trusting
+        self.faults: dict[str, str] = {}
+        """Python modules that failed to load, by file."""
+        self._looks = 1
+        """How many times it is looking for its extensions; it begins with one."""
+        self._tell = house.tell
+        self.host = Host(
+            discover=discover,
+            surroundings=surroundings,
+            listener=self,
+            reserved_commands=house.reserved_commands,
+            limits=house.limits,
+        )
+
+    # --- life -------------------------------------------------------------------------------------------------
+
+    async def start(self, after: asyncio.Event | None = None) -> None:
+        """Start the extensions, and wait for none; `after` a process of an earlier daemon has given up its port."""
+        try:
+            if after is not None:
+                await after.wait()
+            await self.host.start()
+        finally:
+            self._looks -= 1
+            if not self._looks:
+                self.started.set()
+        await self._keep_trust()
+        self._ask()
+
+    async def look_again(self) -> None:
+        """Read all manifests again, because other ones may be started; runs that begin meanwhile wait for it."""
+        self._looks += 1
+        self.started.clear()
+        try:
+            await self.host.reload_all()
+        finally:
+            self._looks -= 1
+            if not self._looks:
+                self.started.set()
+        await self._keep_trust()
+        self._ask()
+
+    async def reload(self, name: str | None, into: ReloadReport) -> None:
+        """Restart the extension with this name, or read all manifests again; adds to the report."""
+        await self.started.wait()
+        await self._keep_trust()
+        if name is not None:
+            error = await self.host.reload(name)
+            into.loaded.append(name)
+            into.errors += [error] if error is not None else []
+            into.ready += [] if error is not None else [name]
+            return
+        report = await self.host.reload_all()
+        into.stopped += report.stopped
+        into.loaded += report.loaded
+        into.ready += report.ready
+        into.errors += report.errors
+        self._ask()
+
+    async def stop(self) -> None:
+        """End every process, within 3.3 s."""
+        await self.host.stop()
+        await self._keep_trust()
+
+    def join(self, view: Extensions) -> None:
+        """A session uses these extensions from now on."""
+        self.views[view.about.session] = view
+        if self.trusting is not None and self.trusting.sentence:
+            view.hint(self.trusting.sentence)
+
+    # --- exthost.host.Listener --------------------------------------------------------------------------------
+
+    def wish(self, extension: str, session: str | None, wish: Wish) -> None:
+        """To the session that it is about, or to all."""
+        if session is None:
+            for view in list(self.views.values()):
+                view.wish(extension, wish)
+        elif session in self.views:
+            self.views[session].wish(extension, wish)
+        else:
+            log.warning("a %s of %s is about %s, which is not open", wish.__struct_config__.tag, extension, session)
+
+    def activate(self, session: str, tools: Sequence[str]) -> None:
+        """Show deferred tools to a session's model."""
+        if session in self.views:
+            self.views[session].activate(tools)
+
+    def state_changed(self, extension: str, state: State, reason: str) -> None:
+        """Tell the sessions, and whoever follows the topic."""
+        for view in list(self.views.values()):
+            view.state_changed(extension, state, reason)
+        self._tell(events.ExtState(extension, self.cwd, state, reason or None))
+
+    def contributions_changed(self) -> None:
+        """Have every session look anew."""
+        for view in list(self.views.values()):
+            view.changed()
+
+    def complained(self, extension: str, sentence: str) -> None:
+        """For its log and the doctor: people who use it cannot do anything about it."""
+        log.info("extension %s: %s", extension, sentence)
+
+    def other(self, extension: str, frame: ext.FromExtension) -> None:
+        """A module that failed to load, or loads again."""
+        if not isinstance(frame, ext.ModuleError):
+            return
+        if frame.error:
+            self.faults[frame.file] = frame.error
+        else:
+            self.faults.pop(frame.file, None)
+        words = f"{frame.file}: {frame.error}" if frame.error else f"{frame.file} is mended"
+        for view in list(self.views.values()):
+            view.board.note(extension, "warn" if frame.error else "success", words)
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    async def _keep_trust(self) -> None:
+        if self.trusting is not None:
+            await asyncio.to_thread(self.trusting.keep)
+
+    def _ask(self) -> None:
+        if self.trusting is None or self.trusting.question is None or self.trusting.sentence is None:
+            return
+        self._tell(self.trusting.question)
+        for view in list(self.views.values()):
+            view.hint(self.trusting.sentence)

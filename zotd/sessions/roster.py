@@ -1,0 +1,121 @@
+"""What people are told about extensions: `ext list`, `ext doctor`; those that run, and those that do not."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from zotd.exthost import installed
+from zotd.exthost.discovery import Discovered, discover, project_extensions
+from zotd.exthost.installed import InstallError
+from zotd.exthost.manifest import Manifest
+from zotd.exthost.mcp import PREFIX
+from zotd.exthost.report import Status
+from zotd.sessions import finding
+from zotd.sessions.hosting import Hosting
+from zotd.sessions.layer import Layer
+from zotd.sessions.trusting import Trusting
+from zotd.wire.extensions import ExtensionInfo, Finding
+
+
+async def of_layers(hosting: Hosting, layers: Sequence[Layer]) -> list[ExtensionInfo]:
+    """The extensions of these hosts, in load order, and those that they would have if they were allowed."""
+    found: list[ExtensionInfo] = []
+    for layer in layers:
+        found += [_running(hosting, layer, one) for one in layer.host.status()]
+    for layer in layers:
+        found += [_resting(hosting, one, "disabled", layer.cwd) for one in layer.host.discovered.disabled]
+        if layer.trusting is not None and not layer.trusting.is_trusted:
+            project = await asyncio.to_thread(_project, Path(layer.cwd))
+            found += [_resting(hosting, one, "untrusted", layer.cwd) for one in project.manifests]
+    return found
+
+
+async def of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:
+    """What a directory without sessions has (None: what is installed for all), none of which runs."""
+    return await asyncio.to_thread(_of_rest, hosting, cwd)
+
+
+async def findings(hosting: Hosting, layers: Sequence[Layer]) -> list[Finding]:
+    """What is not as it should be with the extensions of these hosts, and with what is installed."""
+    found: list[Finding] = []
+    for layer in layers:
+        found += [Finding(name, text, layer.cwd) for name, text in layer.host.doctor()]
+        found += [Finding("", f"{file}: {error}", layer.cwd) for file, error in layer.faults.items()]
+        if layer.trusting is not None and layer.trusting.sentence:
+            found.append(Finding("", layer.trusting.sentence, layer.cwd))
+    return found + await asyncio.to_thread(_of_installed, hosting.places.home)
+
+
+def _of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:
+    if cwd is None:
+        found = discover(explicit=(), cwd=None, home=hosting.places.home, is_trusted=lambda _: False)
+        return [*_all_resting(hosting, found, "")]
+    trusting = Trusting(hosting.trust, cwd)
+    found = finding.of_workspace(hosting.places, Path(cwd), is_trusted=trusting.look())
+    infos = [*_all_resting(hosting, found, cwd)]
+    if not trusting.is_trusted:
+        infos += [_resting(hosting, one, "untrusted", cwd) for one in _project(Path(cwd)).manifests]
+    return infos
+
+
+def _all_resting(hosting: Hosting, found: Discovered, cwd: str) -> Iterator[ExtensionInfo]:
+    for manifest in found.manifests:
+        yield _resting(hosting, manifest, "stopped", cwd)
+    for manifest in found.disabled:
+        yield _resting(hosting, manifest, "disabled", cwd)
+
+
+def _of_installed(home: Path) -> list[Finding]:
+    try:
+        return [Finding(name, text) for name, text in installed.verify(home)]
+    except InstallError as error:
+        return [Finding("", str(error))]
+
+
+def _project(cwd: Path) -> Discovered:
+    """What a project would have if it were trusted; only its manifests are read."""
+    return discover(explicit=(), cwd=cwd, home=None, is_trusted=lambda _: True)
+
+
+def _running(hosting: Hosting, layer: Layer, status: Status) -> ExtensionInfo:
+    info = replace(
+        _resting(hosting, status.manifest, status.state, layer.cwd),
+        reason=status.reason,
+        pid=status.pid,
+        tools=list(status.tools),
+        commands=list(status.commands),
+        responding=status.is_responding,
+    )
+    is_own = layer.trusting is None and layer.cwd != str(hosting.places.home)
+    return replace(info, source="session") if is_own else info
+
+
+def _resting(hosting: Hosting, manifest: Manifest, state: str, cwd: str) -> ExtensionInfo:
+    return ExtensionInfo(
+        name=manifest.name,
+        version=manifest.version,
+        description=manifest.description,
+        language=manifest.language,
+        source=_source(manifest, cwd),
+        scope=manifest.scope,
+        cwd=cwd,
+        directory=str(manifest.directory),
+        state=state,
+        reason="",
+        pid=None,
+        tools=[],
+        commands=[],
+        log=str(hosting.places.home / "logs" / f"ext-{manifest.name}.log"),
+        responding=True,
+    )
+
+
+def _source(manifest: Manifest, cwd: str) -> str:
+    if manifest.restarts_when_stuck:
+        return "modules"
+    if manifest.name.startswith(PREFIX) and str(manifest.directory) == cwd:
+        return "mcp"
+    project = cwd and manifest.directory.is_relative_to(project_extensions(Path(cwd)))
+    return "project" if project else "user"
