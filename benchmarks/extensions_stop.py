@@ -1,6 +1,10 @@
 """Stopping extensions that ignore `shutdown`, the end of their input and SIGTERM; each has a child that lives on."""
 
+import asyncio
+import os
+import signal
 import time
+from collections.abc import Iterable
 from functools import partial
 
 import psutil
@@ -22,10 +26,14 @@ FLOOR = "what they are given until SIGKILL"
 
 
 async def measure() -> list[Row]:
-    """For each number of extensions a row for their host, then one for a whole daemon."""
-    stops = await rig.in_turns(ROUNDS, {str(count): partial(_host, count) for count in COUNTS}, warm_up=0)
-    rows = [_row(f"stop of {count} wedged extensions", rig.median(stops[str(count)])) for count in COUNTS]
-    return [*rows, _row(f"SIGTERM to the end of a daemon with {COUNTS[-1]} of them", await _daemon(COUNTS[-1]))]
+    """Rows for a host with each number of extensions, then for a whole daemon."""
+    probes = {str(count): partial(_host, count) for count in COUNTS}
+    taken = await rig.in_turns(ROUNDS, {**probes, "daemon": partial(_daemon, COUNTS[-1])}, warm_up=0)
+    seconds = {name: rig.median(samples) for name, samples in taken.items()}
+    return [
+        *(_row(f"stop of {count} wedged extensions", seconds[str(count)]) for count in COUNTS),
+        _row(f"SIGTERM to a daemon with {COUNTS[-1]} of them, until none is left", seconds["daemon"]),
+    ]
 
 
 def _row(measure: str, taken_s: float) -> Row:
@@ -37,11 +45,11 @@ async def _host(count: int) -> float:
         for number in range(count):
             extensions_rig.misbehaving(place, f"wedged-{number}", "stubborn")
         async with extensions_rig.hosting(place) as host:
-            children = psutil.Process().children(recursive=True)
+            children = _children(psutil.Process(), count)
             start = time.perf_counter()
             await host.stop()
             taken = time.perf_counter() - start
-    _check(children)
+            _check(child for child in children if not _has_ended(child))
     return taken
 
 
@@ -51,22 +59,37 @@ async def _daemon(count: int) -> float:
             extensions_rig.misbehaving(place, f"wedged-{number}", "stubborn")
         async with rig.daemon(place) as process, rig.connect(place) as client:
             session = await client.create(str(place.cwd), provider="anthropic", api_key="none", ephemeral=True)
-            # A command waits until all are ready. Not a prompt: it would load a vendor's SDK, which takes Python 0.5 s
-            # to take down at its end.
-            await client.ask(api.RunCommand(session=session.id, name="wedged-0"), api.CommandResult)
-            children = process.children(recursive=True)
+            await client.ask(api.RunCommand(session=session.id, name="wedged-0"), api.CommandResult)  # all are ready
+            children = _children(process, count)
             start = time.perf_counter()
-        taken = time.perf_counter() - start
-    if len(children) < 2 * count:
-        raise RuntimeError(f"only {len(children)} of {2 * count} processes had been started")
-    _check(children)
+            os.kill(process.pid, signal.SIGTERM)
+            # Not until its own end: then Python takes down a vendor's SDK, which takes half a second more.
+            _, alive = await asyncio.to_thread(psutil.wait_procs, children, timeout=rig.STOP_S)
+            taken = time.perf_counter() - start
+            _check(alive)
     return taken
 
 
-def _check(children: list[psutil.Process]) -> None:
-    alive = [child.pid for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
-    if alive:
-        raise RuntimeError(f"{len(alive)} processes of extensions are left: {alive}")
+def _children(process: psutil.Process, extensions: int) -> list[psutil.Process]:
+    """The processes of so many extensions, and theirs."""
+    children = process.children(recursive=True)
+    if len(children) < 2 * extensions:
+        raise RuntimeError(f"{extensions} extensions and their children are {len(children)} processes only")
+    return children
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Also as a zombie: a grandchild is for pid 1 to bury."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _check(alive: Iterable[psutil.Process]) -> None:
+    pids = [process.pid for process in alive]
+    if pids:
+        raise RuntimeError(f"processes of extensions are left: {pids}")
 
 
 if __name__ == "__main__":

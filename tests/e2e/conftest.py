@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.e2e.shop import Shop
 from zotd.testing.live_daemon import DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
 from zotd.testing.wire_client import WireClient
@@ -173,3 +174,9 @@ def results():
         return [one if isinstance(one, str) else json.dumps(one) for one in found]
 
     return results
+
+
+@pytest.fixture
+def shop(house):
+    """The daemon's home, to put extensions in."""
+    return Shop(house)

@@ -1,14 +1,17 @@
-"""Real command lines against a fake daemon."""
+"""Real command lines against a fake daemon, and against the real one."""
 
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import zotd
+from tests.zotctl.live import Live
 from zotd.testing.fake_daemon import running
+from zotd.testing.live_daemon import DaemonProcess
 
 ROOT = str(Path(zotd.__file__).parent.parent)
 
@@ -55,3 +58,12 @@ def shell(tmp_path):
 def daemon(shell):
     with running(shell.path) as fake:
         yield fake
+
+
+@pytest.fixture
+def live(shell):
+    """The real daemon."""
+    with ExitStack() as stack:
+        daemon = stack.enter_context(DaemonProcess(shell.home))
+        stack.callback(daemon.end)
+        yield Live(shell, daemon.place, stack)

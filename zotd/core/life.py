@@ -21,6 +21,23 @@ class State(StrEnum):
     STOPPING = "stopping"
 
 
+class Phase(StrEnum):
+    """How far a process is."""
+
+    GREETING = "greeting"
+    SETTLING = "settling"
+    READY = "ready"
+    CLOSED = "closed"
+    DRAINING = "draining"
+    LEAVING = "leaving"
+    TERMINATED = "terminated"
+    KILLED = "killed"
+
+
+ENDING = frozenset({Phase.LEAVING, Phase.TERMINATED, Phase.KILLED})
+"""Phases in which only the exit matters."""
+
+
 # --- inputs ---------------------------------------------------------------------------------------------------
 
 

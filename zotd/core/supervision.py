@@ -15,10 +15,9 @@ Source: `docs/extensions.md`.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from zotd.core import life
-from zotd.core.life import State
+from zotd.core.life import ENDING, Phase, State
 
 HELLO_S = 5.0
 """From the spawn to `hello`: a cold Node on a busy disk needs two."""
@@ -61,23 +60,6 @@ STABLE_S = 10.0
 """A life of this length resets the count."""
 
 
-class Phase(StrEnum):
-    """How far a process is."""
-
-    GREETING = "greeting"
-    SETTLING = "settling"
-    READY = "ready"
-    CLOSED = "closed"
-    DRAINING = "draining"
-    LEAVING = "leaving"
-    TERMINATED = "terminated"
-    KILLED = "killed"
-
-
-ENDING = frozenset({Phase.LEAVING, Phase.TERMINATED, Phase.KILLED})
-"""Phases in which only the exit matters."""
-
-
 @dataclass(slots=True)
 class _Process:
     started: float
@@ -90,7 +72,7 @@ class _Process:
     pipe: str = ""
     """Which one it closed."""
     says_ready: bool = False
-    """Its silence before `ready` means that it is still at work."""
+    """Silence before that means that it is still at work."""
 
 
 class Supervision:
@@ -212,9 +194,8 @@ class Supervision:
                 self._gone(key, process, process.cause or reason)
             case _ if process.phase in ENDING:
                 return
-            case life.Greeted(_, name, says_ready):
-                process.says_ready = says_ready
-                self._greeted(key, process, name)
+            case life.Greeted():
+                self._greeted(key, process, event)
             case life.Heard(_, kind):
                 self._heard(key, process, kind)
             case life.Closed(_, pipe):
@@ -227,14 +208,14 @@ class Supervision:
                 if process.phase is Phase.DRAINING:
                     self._leave(key, process)
 
-    def _greeted(self, key: int, process: _Process, name: str) -> None:
+    def _greeted(self, key: int, process: _Process, hello: life.Greeted) -> None:
         if process.phase is not Phase.GREETING:
             self._heard(key, process, "hello")
             return
-        if not name:
+        if not hello.name:
             self._break(key, process, "said hello without a name")
             return
-        process.phase = Phase.SETTLING
+        process.says_ready, process.phase = hello.says_ready, Phase.SETTLING
         process.deadline = self._settled_at(process)
         self._do(life.Greet(key))
         if key == self._current:

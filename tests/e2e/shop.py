@@ -1,0 +1,50 @@
+"""A home with extensions in it: the examples, and small ones made for a test."""
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+from zotd.testing.live_daemon import ROOT
+from zotd.testing.script import Call, calls, text
+
+EXAMPLES = ROOT / "examples" / "extensions"
+
+WEATHER = calls(Call("weather", {"city": "Berlin"})), text("It is 16 °C and foggy.")
+"""What a model says that wants to know the weather."""
+
+
+class Shop:
+    """A home with extensions in it."""
+
+    def __init__(self, house):
+        self.house = house
+        self.env = {
+            **house.place.env,
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), house.place.env["PATH"]]),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    @property
+    def installed(self):
+        return self.house.place.home / "extensions"
+
+    def install(self, name):
+        """One of the examples."""
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(EXAMPLES / name, self.installed / name, ignore=ignored)
+
+    def write(self, name, body, *, into=None, **fields):
+        """A small one, with the SDK; `ext` is there."""
+        directory = (into or self.installed) / name
+        directory.mkdir(parents=True, exist_ok=True)
+        manifest = {"name": name, "exec": "python3", "args": ["main.py"], **fields}
+        (directory / "extension.json").write_text(json.dumps(manifest))
+        head = f"from zotd.sdk import *\next = Extension({name!r})\n"
+        (directory / "main.py").write_text(head + textwrap.dedent(body) + "\next.run()\n")
+        return directory
+
+    async def open(self, server, vendor="openai", **options):
+        return await self.house.create(vendor, server, env=self.env, **options)

@@ -1,0 +1,109 @@
+"""`zotctl ext logs` and `tap`, in the real daemon."""
+
+import json
+import os
+import pty
+import signal
+
+import pytest
+
+
+@pytest.fixture
+def session(live):
+    live.write("echo")
+    session = live.session()
+    live.until("echo", "ready")
+    return session
+
+
+def test_a_log_is_shown_from_its_end(live, session):
+    live.command(session, "shout", "one")
+    live.command(session, "shout", "two")
+    code, out, err = live.zotctl("ext", "logs", "echo", "-n", "1")
+    assert (code, err) == (0, "")
+    assert "shouting two" in out
+    assert "one" not in out
+    page = json.loads(live.zotctl("ext", "logs", "echo", "--json")[1])
+    assert (page["v"], page["path"]) == (1, str(live.home / "logs" / "ext-echo.log"))
+    assert "shouting one" in page["text"]
+
+
+def test_a_log_is_followed_until_ctrl_c(live, session):
+    live.command(session, "shout", "before")
+    with live.shell.start("zotctl", "ext", "logs", "echo", "-f") as process:
+        while "before" not in process.stdout.readline():
+            pass
+        live.command(session, "shout", "after \x1b[2J")
+        line = process.stdout.readline()
+        assert "shouting after" in line
+        assert "\x1b" not in line
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 130
+
+
+def test_the_log_of_an_extension_that_never_was_is_a_sentence(live):
+    code, _, err = live.zotctl("ext", "logs", "nobody")
+    assert (code, err) == (1, "zotctl: there is no extension nobody, and no log of one\n")
+    assert live.zotctl("ext", "logs", "nobody", "-f", "--json")[0] == 1
+
+
+def tap(live, *flags, **options):
+    """A tap that watches already, and says so on the terminal that is the second result."""
+    terminal, other_side = pty.openpty()
+    process = live.shell.start("zotctl", *flags, stderr=other_side, **options)
+    os.close(other_side)
+    assert b"watching echo" in os.read(terminal, 4096)
+    return process, terminal
+
+
+def test_a_tap_shows_both_directions_and_how_long_an_answer_took(live, session):
+    process, terminal = tap(live, "ext", "tap", "echo")
+    with process:
+        live.command(session, "shout", "hi")
+        asked, answered = [
+            line for line in (process.stdout.readline() for _ in range(2)) if "command" in line
+        ]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 130
+    os.close(terminal)
+    assert asked[13:].startswith('← {"type":"command_invoked"')
+    assert asked[2] == asked[5] == ":"
+    assert answered[13] == "→"
+    assert '"command_response"' in answered
+    assert answered.endswith(" ms\n")
+
+
+def test_a_tap_can_be_narrowed_and_be_json(live, session):
+    process, terminal = tap(live, "ext", "tap", "echo", "--only", "command_response,tool_result", "--json")
+    with process:
+        live.command(session, "shout", "hi")
+        event = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    os.close(terminal)
+    assert (event["direction"], json.loads(event["frame"])["type"]) == ("in", "command_response")
+    assert event["latency_s"] > 0
+    assert rest == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "has_colours"),
+    [([], {}, True), (["--no-color"], {}, False), ([], {"NO_COLOR": "1"}, False), ([], {"TERM": "dumb"}, False)],
+)
+def test_directions_have_colours_on_a_terminal_that_may(live, session, flags, variables, has_colours):
+    live.shell.env |= variables
+    screen, other_side = pty.openpty()
+    process, terminal = tap(live, *flags, "ext", "tap", "echo", "--only", "command_response", stdout=other_side)
+    os.close(other_side)
+    with process:
+        live.command(session, "shout", "hi")
+        assert (b"\x1b[32m" in os.read(screen, 4096)) is has_colours
+        process.send_signal(signal.SIGINT)
+    os.close(terminal)
+    os.close(screen)
+
+
+def test_what_does_not_run_cannot_be_tapped(live):
+    code, _, err = live.zotctl("ext", "tap", "nobody")
+    assert code == 1
+    assert err.startswith("zotctl: no extension nobody runs here")

@@ -1,0 +1,133 @@
+"""`zotctl trust`, and what runs because of it."""
+
+import json
+import os
+import pty
+
+import pytest
+
+TOOL = '@ext.tool\ndef local() -> str:\n    "Local."\n    return "ok"'
+
+
+@pytest.fixture
+def project(live):
+    """A directory with an extension of its own."""
+    live.write("local", TOOL, into=live.project)
+    return live.cwd
+
+
+def states(live):
+    listed = json.loads(live.zotctl("ext", "list", "--json")[1])
+    return {one["name"]: one["state"] for one in listed["extensions"]}
+
+
+def answer(live, words, *flags):
+    """Grant on a terminal, and answer its question; the exit code, and all that was said."""
+    terminal, other_side = pty.openpty()
+    with live.shell.start("zotctl", "trust", "grant", *flags, stdin=other_side, stderr=other_side) as process:
+        os.close(other_side)
+        said = ""
+        while "[y/N]" not in said:
+            said += os.read(terminal, 4096).decode().replace("\r\n", "\n")
+        os.write(terminal, f"{words}\n".encode())
+        out, _ = process.communicate(timeout=15)
+    os.close(terminal)
+    return process.returncode, said, out
+
+
+def test_a_grant_shows_what_would_run_and_starts_it_after_a_yes(live, project):
+    live.session()
+    assert states(live) == {"local": "untrusted"}
+    code, said, out = answer(live, "y")
+    assert code == 0
+    assert said.startswith("this would run, or tell the agent what to do:\n  .zot/extensions/local\n")
+    assert out == f"{project} is trusted\n"
+    live.until("local", "ready")
+    listed = json.loads(live.zotctl("trust", "list", "--json")[1])
+    assert (listed["v"], [(one["path"], one["state"]) for one in listed["workspaces"]]) == (
+        1,
+        [(str(project), "trusted")],
+    )
+
+
+@pytest.mark.parametrize("words", ["n", "", "yo"])
+def test_anything_but_yes_changes_nothing(live, project, words):
+    code, _, out = answer(live, words, ".")
+    assert (code, out) == (1, "")
+    assert live.zotctl("trust", "list")[1].splitlines()[1:] == []
+
+
+def test_without_a_terminal_a_grant_has_to_say_yes(live, project):
+    code, out, err = live.zotctl("trust", "grant")
+    assert (code, out) == (1, "")
+    assert err.endswith("zotctl: there is no terminal to ask on; look at the files, then: zotctl trust grant --yes PATH\n")
+    code, out, err = live.zotctl("trust", "grant", "--yes", "--json", ".")
+    granted = json.loads(out)
+    assert (code, granted["v"], granted["state"], granted["path"]) == (0, 1, "trusted", str(project))
+    assert "  .zot/extensions/local\n" in err
+    assert live.zotctl("trust", "grant", "--yes") == (0, f"{project} is trusted\n", "")
+
+
+def test_code_that_was_changed_meanwhile_is_asked_about_again_file_by_file(live, project):
+    live.zotctl("trust", "grant", "--yes")
+    (live.project / "local" / "main.py").write_text("import other\n")
+    (project / ".mcp.json").write_text("{}")
+    listed = live.zotctl("trust", "list")[1].splitlines()[1]
+    assert listed.split() == [str(project), "changed", ".mcp.json,", ".zot/extensions/local/main.py"]
+    assert "changed since it was trusted:" in live.zotctl("trust", "grant", "--yes")[2]
+    assert live.zotctl("trust", "list")[1].splitlines()[1].split() == [str(project), "trusted"]
+
+
+def test_what_was_not_shown_is_not_trusted(live, project):
+    with live.connect() as connection:
+        connection.call("hello", role="admin")
+        (shown,) = connection.call("trust.list", path=str(project))["workspaces"]
+        (project / ".mcp.json").write_text("{}")
+        with pytest.raises(Exception, match="has changed since you were asked"):
+            connection.call("trust.grant", path=str(project), digest=shown["digest"])
+    assert live.zotctl("trust", "list")[1].splitlines()[1:] == []
+
+
+def test_a_directory_may_be_trusted_before_it_has_anything(live):
+    code, _, err = live.zotctl("trust", "grant", "--yes")
+    assert code == 0
+    assert "no code of its own yet" in err
+
+
+def test_trust_is_taken_back_and_what_ran_ends(live, project):
+    live.zotctl("trust", "grant", "--yes", str(project))
+    live.session()
+    live.until("local", "ready")
+    code, out, _ = live.zotctl("trust", "revoke")
+    assert (code, out) == (0, f"{project} is trusted no longer; what it had started has been stopped\n")
+    live.until("local", "stopped", "untrusted")
+    code, _, err = live.zotctl("trust", "revoke")
+    assert code == 1
+    assert err.startswith(f"zotctl: {project} is not trusted")
+
+
+def test_a_directory_that_is_not_there_is_a_sentence(live):
+    code, _, err = live.zotctl("trust", "grant", "nowhere", "--yes")
+    assert (code, err) == (1, f"zotctl: {live.cwd / 'nowhere'} is not a directory\n")
+
+
+def test_a_prompt_says_once_on_stderr_what_is_not_trusted_and_the_flag_trusts_it(live, project):
+    model = ["--provider", "openai", "--api-key", "k", "--base-url", live.model("hello")]
+    code, out, err = live.zot("-p", "hi", *model)
+    assert (code, out) == (0, "hello\n")
+    assert err.count(".zot/extensions/local") == 1
+    assert "zotctl trust grant" in err
+    assert live.zot("-p", "hi", "--trust", *model) == (0, "hello\n", "")
+    assert states(live) == {"local": "ready"}
+
+
+def test_rpc_takes_the_flag_too(live, project):
+    model = ["--provider", "openai", "--api-key", "k"]
+    request = '{"type":"prompt","message":"hi"}\n'
+    script = [{"steps": [{"type": "call", "name": "local"}]}, {"steps": [{"type": "text", "deltas": ["done"]}]}]
+    for flags, fails in (["--trust"], False), ([], True):
+        url = live.scripted(*script)
+        code, out, _ = live.zot("rpc", *model, "--base-url", url, *flags, piped=request)
+        results = [event for event in map(json.loads, out.splitlines()) if event["type"] == "tool_result"]
+        assert code == 0
+        assert [result["is_error"] for result in results] == [fails]
