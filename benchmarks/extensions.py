@@ -179,13 +179,12 @@ async def _answers(session: Session) -> list[float]:
     taken: list[float] = []
     async for batch in session.prompt_batches("go"):
         now = time.perf_counter()
-        for event in batch:
-            if isinstance(event, ToolCallEvent):
-                started[event.id] = now
-            elif isinstance(event, ToolResultEvent):
-                taken.append(now - started.pop(event.id))
-                if event.is_error:
-                    raise RuntimeError(f"{event.name} failed: {event.content}")
+        started |= {event.id: now for event in batch if isinstance(event, ToolCallEvent)}
+        results = [event for event in batch if isinstance(event, ToolResultEvent)]
+        taken += [now - started.pop(event.id) for event in results]
+        failed = [event.content for event in results if event.is_error]
+        if failed:
+            raise RuntimeError(f"a call failed: {failed[0]}")
     return taken
 
 

@@ -1,0 +1,73 @@
+"""Extensions in `zot rpc`: the same ones, with processes of its own that end with it."""
+
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from tests.e2e.shop import EXAMPLES, WEATHER, Shop
+from zotd.testing.script import Call, calls, text
+
+
+@pytest.fixture
+def shop(place):
+    return Shop(SimpleNamespace(place=place))
+
+
+async def test_the_model_calls_a_tool_of_an_extension(rpc, model, vendor, shop):
+    shop.install("weather")
+    program = await rpc(vendor, await model(*WEATHER))
+    program.send("prompt", message="What is the weather in Berlin?")
+    frames = await program.until("done")
+    result = next(frame for frame in frames if frame["type"] == "tool_result")
+    assert (result["is_error"], result["content"][0]["text"]) == (False, "Berlin: 16 °C, fog")
+    assert set(result) == {"type", "id", "is_error", "content"}
+    children = psutil.Process(program.process.pid).children(recursive=True)
+    assert children
+    assert (await program.end())[0] == 0
+    assert not any(child.is_running() for child in children)
+
+
+async def test_notes_reach_the_client_and_nothing_that_only_a_daemon_has(rpc, model, shop):
+    shop.write(
+        "speaker",
+        '''
+        @ext.tool
+        def speak() -> str:
+            """Speaks."""
+            ext.notify("warn", "careful")
+            ext.set_status("key", "busy")
+            ext.clear_notes()
+            return "ok"
+        ''',
+    )
+    program = await rpc("openai", await model(calls(Call("speak")), text("ok")))
+    program.send("prompt", message="go")
+    frames = await program.until("done")
+    shown = [frame for frame in frames if frame["type"].startswith("ext_")]
+    assert shown == [
+        {"type": "ext_notify", "extension": "speaker", "level": "warn", "message": "careful"},
+        {"type": "ext_clear_notes", "extension": "speaker"},
+    ]
+
+
+async def test_a_guard_works_and_its_words_come_as_a_note(rpc, model, shop):
+    shop.install("guard")
+    program = await rpc("openai", await model(calls(Call("bash", {"command": "rm -rf x"})), text("ok")))
+    program.send("prompt", message="go")
+    frames = await program.until("done")
+    result = next(frame for frame in frames if frame["type"] == "tool_result")
+    assert result["is_error"]
+    notes = [frame["message"] for frame in frames if frame["type"] == "ext_notify"]
+    assert any(note.startswith("blocked a call of bash") for note in notes)
+
+
+async def test_an_extension_named_on_the_command_line_is_used_and_no_ext_leaves_the_others_out(rpc, model, shop):
+    shop.install("clock")
+    server = await model(text("hi"))
+    program = await rpc("openai", server, "--no-ext", "--ext", str(EXAMPLES / "weather"))
+    program.send("prompt", message="go")
+    await program.until("done")
+    assert "weather" in str(server.requests[0].body["tools"])
+    (child,) = psutil.Process(program.process.pid).children()
+    assert child.cwd() == str(EXAMPLES / "weather")
