@@ -38,7 +38,10 @@ async def measure() -> list[Row]:
             saves = _Saves(place, host, listener)
             taken = await rig.in_turns(
                 ROUNDS,
-                {"changed": partial(saves.until_callable, is_new=False), "new": partial(saves.until_callable, is_new=True)},
+                {
+                    "changed": partial(saves.until_callable, is_new=False),
+                    "new": partial(saves.until_callable, is_new=True),
+                },
             )
     names = {"changed": "save of a Python module, until a call is answered by it", "new": "the same, a new module"}
     return [_row(said, rig.median(taken[name]) * 1000) for name, said in names.items()]

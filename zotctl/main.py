@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from zotctl import attach, config, daemon, export, ext, log, output, send, sessions, trust
+from zotctl import attach, channel, config, daemon, export, ext, log, output, send, sessions, trust
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
 from zotd.client.plain import harmless
@@ -23,7 +23,7 @@ examples:
 `zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
 """
 
-NOUNS = (daemon, sessions, send, attach, log, export, ext, trust, config)
+NOUNS = (daemon, sessions, send, attach, log, export, ext, trust, config, channel)
 """Each has `add(commands)`; in the order of the help."""
 
 

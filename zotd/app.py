@@ -13,6 +13,10 @@ from zotd.api.dispatch import Dispatcher
 from zotd.api.house import House
 from zotd.api.methods import HANDLERS
 from zotd.api.unix import Server, Socket
+from zotd.channels.channels import Channels
+from zotd.channels.programs import Programs
+from zotd.channels.state import Store
+from zotd.core.ports import StorageError
 from zotd.embed.assembly import Parts, assemble
 from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
@@ -26,6 +30,7 @@ log = logging.getLogger(__name__)
 
 DATABASE = "zot.db"
 CONFIG_FILE = "config.toml"
+CHANNELS_FILE = "channels.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class Daemon:
             parts.models.last_used = _pair(await journal.setting(LAST_USED))
             parts.manager.hosting.start()
             house = self._furnish(parts.manager, journal)
+            await self._open_channels(house)
             server = Server(house, Dispatcher(parts.manager, HANDLERS))
             await server.start(socket.listener)
             self._spawn("heartbeat", server.heartbeat())
@@ -119,6 +125,28 @@ class Daemon:
             spawn=self._spawn,
             addressed=True,
         )
+
+    async def _open_channels(self, house: House) -> None:
+        """Start what serves messaging channels; without it, when what is known about senders cannot be used."""
+        home, config = self._setup.home, self._setup.loaded.config
+        hosting = house.manager.hosting
+        try:
+            store = await asyncio.to_thread(Store, home / CHANNELS_FILE)
+        except StorageError as error:
+            house.warnings.append(f"messaging channels are not served: {error}")
+            log.warning("%s", house.warnings[-1])
+            return
+        programs = Programs(home, config.channels.telegram, *([config.ext.python] if config.ext.python else []))
+        surroundings = await asyncio.to_thread(programs.surroundings, self._setup.env)
+        channels = house.channels = Channels(
+            store=store,
+            manager=house.manager,
+            send=hosting.send_channel,
+            spawn=self._spawn,
+            cwd=Path(config.channels.cwd or home / "channels"),
+        )
+        hosting.start_channels(surroundings, programs.discover, channels)
+        self._spawn("channels", channels.recover())
 
     def _furnish(self, manager: Manager, journal: Journal) -> House:
         warnings = list(self._setup.loaded.warnings)
@@ -159,7 +187,8 @@ class Daemon:
             self._idle_timer.cancel()
             self._idle_timer = None
         idle_s = self._setup.loaded.config.limits.idle_exit_s
-        if self._setup.autostarted and idle_s and not running and not self._house.connections:
+        needed = running or self._house.connections or self._house.manager.hosting.serves_channels
+        if self._setup.autostarted and idle_s and not needed:
             self._idle_timer = asyncio.get_running_loop().call_later(idle_s, self._stop.set)
 
 

@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from zotd import paths
@@ -27,6 +27,9 @@ from zottui.segments import Segments
 PROMPT = "> "
 
 READ_BYTES = 64 * 1024
+
+SENT_S = 5.0
+"""How long an event may take that was sent right behind the answer to a command."""
 
 KEYBOARD = 0
 """The descriptor that lines are typed on."""
@@ -76,8 +79,6 @@ class Chat:
         self._segments = Segments()
         self._suggestion = ""
         """What an extension has put into the editor that this chat does not have; an empty line takes it."""
-        self._answer = ""
-        """What a command has just said, for its event says it again."""
         self._asked_for_trust = False
 
     @property
@@ -127,9 +128,11 @@ class Chat:
         self._write(self._plain.end())
 
     def _invoke(self, name: str, args: str) -> None:
-        """Run a command of the daemon or of an extension, and what comes of it."""
+        """Run a command of the daemon or of an extension, and show what comes of it."""
         try:
             answer, run = slash.invoke(self._connection, self._id, name, args)
+            if run is None:
+                self._show_up_to(_SHOWS.get(text(answer, "action"), ()) if "extension" in answer else ())
         except InterruptedBySignal as interruption:
             if interruption.number != signal.SIGINT:
                 raise
@@ -138,9 +141,17 @@ class Chat:
         if run is not None:
             follow(self._connection, self._id, run, self._show)
             self._write(self._plain.end())
-        elif answer.get("action") in {"display", "insert"}:
-            self._show(b"", {**answer, "type": f"ext_{text(answer, 'action')}"})
-            self._answer = text(answer, "text") if "extension" in answer else ""
+        elif "extension" not in answer and "text" in answer:
+            self._say(text(answer, "text"))
+
+    def _show_up_to(self, kinds: Collection[str]) -> None:
+        """Show what comes up to the first event of one of these types, which has been sent already."""
+        events = self._connection.lines(SENT_S) if kinds else ()
+        for _, event in events:
+            if event.get("session") in {self._id, None}:
+                self._write(self._words(event))
+            if event.get("type") in kinds:
+                return
 
     # --- commands -------------------------------------------------------------------------------------------------
 
@@ -254,8 +265,6 @@ class Chat:
                 return self._ask_for_trust(strings(event, "items"))
             case "notice" if self._asked_for_trust and "zotctl trust grant" in text(event, "text"):
                 pass  # the run says it for those that have not been asked
-            case "ext_display" | "ext_insert" if self._answer and self._answer.startswith(text(event, "text")):
-                self._answer = ""
             case "ext_insert":
                 self._suggestion = harmless(text(event, "text"))
                 return f"{self._plain.text(event)}(Enter sends it, another line drops it)\n"
@@ -289,6 +298,9 @@ def _leaving_on_signals() -> Iterator[None]:
         sys.stdout.write("\n")
         raise Leave from interruption
 
+
+_SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": ("ext_panel", "ext_notify")}
+"""The event, by the action that a command of an extension asks for; a panel may be refused with a note."""
 
 COMMANDS: dict[str, tuple[str, Callable[[Chat, str], None]]] = {
     "/help": ("this list", Chat.help),

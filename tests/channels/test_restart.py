@@ -115,11 +115,11 @@ async def test_an_answer_that_telegram_did_not_take_is_delivered_after_a_restart
 async def test_killed_at_any_time_every_message_runs_once_and_is_answered(tmp_path, model, telegram, pair_first):
     server = await model(lambda request: text(f"answer to {request.messages[-1]['content']}"))
     await pair_first(server)
-    said = [f"message {number}" for number in range(6)]
+    said = [f"message {number}" for number in range(4)]
     for number, message in enumerate(said):
         async with process(tmp_path, server, telegram):
             await telegram.write(message)
-            await asyncio.sleep(0.05 * number)  # not a wait for anything: the moment of the kill
+            await asyncio.sleep(0.08 * number)  # not a wait for anything: the moment of the kill
     async with serving(tmp_path, server.openai_url, telegram.url) as house:
         await telegram.write("the last one")
         while answers(telegram)[-1:] != ["answer to the last one"]:

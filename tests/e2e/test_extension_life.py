@@ -156,6 +156,19 @@ async def test_a_python_module_is_a_tool_and_a_saved_change_counts_at_the_next_s
     assert (result["content"][0]["text"], result["extension"]) == ("2", f"py-{shop.house.cwd.name}")
 
 
+async def test_the_first_module_of_a_home_is_found_when_it_is_saved_and_a_saved_change_counts(shop, model, look):
+    file = shop.installed / "tools" / "count.py"
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    server = await model(text("hi"), calls(Call("count")), text("one"))
+    talk = await shop.open(server)
+    await talk.run()
+    file.parent.mkdir(parents=True)
+    file.write_text('async def run() -> str:\n    """Count."""\n    return "one"\n')
+    await until_state(watcher, f"py-{shop.house.cwd.name}", "ready")
+    assert look.only(await talk.run(), "tool_result")[0]["content"][0]["text"] == "one"
+
+
 async def test_a_stuck_module_is_restarted_and_the_others_answer(impatient, shop, model, look):
     del impatient
     tools = shop.installed / "tools"

@@ -65,6 +65,13 @@ class Heard:
                 await self._changed.wait()
 
 
+def tell(host, event):
+    """What a session does with its events."""
+    for extension in host.extensions:
+        if extension.hears(event.event):
+            extension.send(event)
+
+
 class Workshop:
     """A home with extensions in it, and hosts for them."""
 

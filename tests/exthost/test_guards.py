@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.exthost.conftest import ABOUT
+from tests.exthost.conftest import ABOUT, tell
 from zotd.core.life import State
 from zotd.exthost.guards import TIMEOUTS, Note
 from zotd.exthost.host import Limits
@@ -159,7 +159,7 @@ for frame in frames():
         for _ in range(TIMEOUTS):
             await ask(host)
         assert not host.status()[0].is_responding
-        host.emit(ext.Event(event="turn_end"))
+        tell(host, ext.Event(event="turn_end"))
         await workshop.heard.until(lambda: workshop.heard.wishes)
         assert host.status()[0].is_responding
         assert (await ask(host)).notes == []

@@ -9,7 +9,7 @@ import sys
 import psutil
 import pytest
 
-from tests.exthost.conftest import ABOUT, ENV, context, run
+from tests.exthost.conftest import ABOUT, ENV, context, run, tell
 from zotd.core.life import State
 from zotd.core.ports import Replay
 from zotd.exthost.host import Limits
@@ -204,7 +204,7 @@ for frame in frames():
             call = group.create_task(run(host, "x"))
             await workshop.heard.until(lambda: wishes)
             call.cancel()
-        host.emit(ext.Event(event="turn_start"))
+        tell(host, ext.Event(event="turn_start"))
         await workshop.heard.until(lambda: any(message.startswith("event") for message in heard()))
     key = heard()[0].removeprefix("tool_call ")
     assert (f"tool_cancel {key}" in heard()) == told
@@ -272,7 +272,7 @@ for frame in frames():
     workshop.script("x", source)
     async with workshop.host() as host:
         before = workshop.heard.changes
-        host.emit(ext.Event(event="turn_start"))
+        tell(host, ext.Event(event="turn_start"))
         await workshop.heard.until(lambda: tool_names(host) == ["late"])
         await workshop.heard.until(lambda: host.offers.commands() == [])
         assert workshop.heard.changes > before

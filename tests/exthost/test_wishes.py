@@ -1,6 +1,6 @@
 """Events go to extensions, and wishes come back."""
 
-from tests.exthost.conftest import run
+from tests.exthost.conftest import run, tell
 from zotd.wire import ext
 
 
@@ -13,8 +13,8 @@ for frame in frames():
     workshop.script("x", source)
     async with workshop.host() as host:
         for step in range(100):
-            host.emit(ext.Event(event="turn_start", step=step))
-            host.emit(ext.Event(event="turn_end", stop="end"))
+            tell(host, ext.Event(event="turn_start", step=step))
+            tell(host, ext.Event(event="turn_end", stop="end"))
         await workshop.heard.until(lambda: len(workshop.heard.wishes) == 100)
     assert [wish.message for _, _, wish in workshop.heard.wishes] == [str(step) for step in range(100)]
 

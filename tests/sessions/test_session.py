@@ -10,9 +10,9 @@ from zotd.core.records import Settings
 from zotd.core.reply import Opened
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
-from zotd.sessions.plan import Plan
 from zotd.sessions.environment import Environment
 from zotd.sessions.ledger import Ledger
+from zotd.sessions.plan import Plan
 from zotd.sessions.session import Session
 from zotd.sessions.toolbox import Toolbox
 from zotd.store.memory import Memory
@@ -47,6 +47,7 @@ class Desk:
         pass
 
     async def plan(self, session, first):
+        del first
         await self.ready.wait()
         return Plan(
             model=self.model,

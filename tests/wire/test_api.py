@@ -18,7 +18,7 @@ ROLES = {
     Role.READ: """
         hello ping
         session.list session.get session.history session.search session.tree attach detach presence subscribe
-        get_state get_messages get_models complete queue.list ext.list ext.logs ext.doctor
+        get_state get_messages get_models complete queue.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report
     """,
     Role.SUBMIT: """
@@ -30,6 +30,7 @@ ROLES = {
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.reload daemon.shutdown
+        channel.pair channel.unpair
     """,
 }
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""

@@ -73,7 +73,12 @@ class Live:
 
     def session(self, url="http://127.0.0.1:9", **options):
         """The id of a new session in the working directory."""
-        options = {"provider": "openai", "base_url": url, "secrets": {"api_key": "sk-x"}, "env": self.shell.env} | options
+        options = {
+            "provider": "openai",
+            "base_url": url,
+            "secrets": {"api_key": "sk-x"},
+            "env": self.shell.env,
+        } | options
         with self.connect() as connection:
             created = connection.call("session.create", options, cwd=str(self.cwd), name="tests")
             session = text(child(created, "session"), "id")

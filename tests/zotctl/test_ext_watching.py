@@ -60,9 +60,7 @@ def test_a_tap_shows_both_directions_and_how_long_an_answer_took(live, session):
     process, terminal = tap(live, "ext", "tap", "echo")
     with process:
         live.command(session, "shout", "hi")
-        asked, answered = [
-            line for line in (process.stdout.readline() for _ in range(2)) if "command" in line
-        ]
+        asked, answered = [line for line in (process.stdout.readline() for _ in range(2)) if "command" in line]
         process.send_signal(signal.SIGINT)
         assert process.wait(5) == 130
     os.close(terminal)

@@ -60,7 +60,9 @@ def test_anything_but_yes_changes_nothing(live, project, words):
 def test_without_a_terminal_a_grant_has_to_say_yes(live, project):
     code, out, err = live.zotctl("trust", "grant")
     assert (code, out) == (1, "")
-    assert err.endswith("zotctl: there is no terminal to ask on; look at the files, then: zotctl trust grant --yes PATH\n")
+    assert err.endswith(
+        "zotctl: there is no terminal to ask on; look at the files, then: zotctl trust grant --yes PATH\n"
+    )
     code, out, err = live.zotctl("trust", "grant", "--yes", "--json", ".")
     granted = json.loads(out)
     assert (code, granted["v"], granted["state"], granted["path"]) == (0, 1, "trusted", str(project))
@@ -118,7 +120,7 @@ def test_a_prompt_says_once_on_stderr_what_is_not_trusted_and_the_flag_trusts_it
     assert err.count(".zot/extensions/local") == 1
     assert "zotctl trust grant" in err
     assert live.zot("-p", "hi", "--trust", *model) == (0, "hello\n", "")
-    assert states(live) == {"local": "ready"}
+    live.until("local", "ready")
 
 
 def test_rpc_takes_the_flag_too(live, project):

@@ -204,6 +204,8 @@ class Extension:
         if peer.number not in self._peers:
             return
         match frame:
+            case ext.Unregister(kind="channel"):
+                self._owner.frame(self, peer, frame)
             case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister():
                 self._register(peer, frame)
             case ext.Hello() | ext.Ready() | ext.ShutdownAck() | ext.ToolProgress():

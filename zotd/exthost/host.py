@@ -160,6 +160,20 @@ class Host:
             return await asyncio.to_thread(_why_not, extension.manifest)
         return await extension.begin_reload(manifest)
 
+    async def catch_up(self, concerns: Callable[[Manifest], bool]) -> None:
+        """Read all manifests again; start, reload and stop those of the concerned ones that have changed."""
+        found = await asyncio.to_thread(self._discover)
+        wanted = {manifest.name: manifest for manifest in found.manifests if concerns(manifest)}
+        for extension in self._all():
+            if concerns(extension.manifest) and extension.name not in wanted:
+                extension.begin_stop()
+                await _stopped(extension)
+                self._extensions.pop(extension.name, None)
+        for name, manifest in wanted.items():
+            if name not in self._extensions or self._extensions[name].manifest != manifest:
+                await self._begin(manifest)
+        self._order([manifest.name for manifest in found.manifests])
+
     async def reload_all(self) -> ReloadReport:
         """Read all manifests again; start, reload and stop what they say, side by side."""
         found = self.discovered = await asyncio.to_thread(self._discover)
@@ -186,12 +200,6 @@ class Host:
     def extensions(self) -> list[Extension]:
         """All of them, in load order."""
         return self._all()
-
-    def emit(self, event: ext.Event) -> None:
-        """Tell an event to those who subscribed to it; each gets all of its events in this order."""
-        for extension in self._extensions.values():
-            if extension.hears(event.event):
-                extension.send(event)
 
     def send(self, name: str, frame: ext.ToExtension) -> bool:
         """Send a frame, such as a key for a panel; False when the extension is not there to get it."""

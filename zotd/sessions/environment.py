@@ -10,6 +10,9 @@ from zotd import logs
 
 WITHHELD_PREFIXES = ("ZOTCORE_",)
 
+WITHHELD = frozenset({"TELEGRAM_BOT_TOKEN"})
+"""The built-in channel's, which gets it from the daemon's own environment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -40,4 +43,6 @@ def split(env: Mapping[str, str], key_variables: frozenset[str], api_key: str | 
 
 
 def _withheld(name: str) -> bool:
-    return name.startswith(WITHHELD_PREFIXES) or (name.startswith("ZOT") and name.endswith("_TOKEN"))
+    return (
+        name in WITHHELD or name.startswith(WITHHELD_PREFIXES) or (name.startswith("ZOT") and name.endswith("_TOKEN"))
+    )

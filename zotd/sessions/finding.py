@@ -25,6 +25,11 @@ class Places:
     """Extensions of scope `daemon` are somebody else's."""
 
 
+def tool_directories(places: Places, cwd: Path) -> list[Path]:
+    """Where Python modules for this workspace may be, also while nobody trusts it."""
+    return [project_extensions(cwd) / "tools", places.home / "extensions" / "tools"]
+
+
 def of_session(paths: Iterable[Path]) -> Discovered:
     """What `--ext` names. Blocks, as all of these do."""
     return discover(explicit=list(paths), cwd=None, home=None, is_trusted=_nobody)

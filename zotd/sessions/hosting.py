@@ -8,14 +8,15 @@ scope `daemon`              one host for all, from the daemon's start to its end
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from zotd.core.life import State
+from zotd.exthost.arrivals import Arrivals
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Surroundings
-from zotd.exthost.host import Limits, ReloadReport
+from zotd.exthost.host import Limits, Listener, ReloadReport
 from zotd.process.strays import Strays
 from zotd.sessions import finding
 from zotd.sessions.extensions import Extensions, Submission
@@ -24,7 +25,7 @@ from zotd.sessions.layer import House, Layer, Tell
 from zotd.sessions.session import Session
 from zotd.sessions.trusting import Trusting
 from zotd.store.trust import Trust
-from zotd.wire import events
+from zotd.wire import events, ext
 from zotd.wire.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -64,17 +65,19 @@ class Hosting:
         self.tell: Tell = lambda _: None
         """Gets events of topics; set by who has followers."""
         self._daemon: Layer | None = None
+        self._channels: Layer | None = None
         self._workspaces: dict[str, Layer] = {}
         self._own: dict[str, Layer] = {}
         self._stops: dict[str, asyncio.TimerHandle] = {}
         self._ending: set[Layer] = set()
+        self._arrivals = Arrivals()
         self.submit: Callable[[Session, str, Submission], None] = _nowhere
         """Given a session, an extension's name, and what it wants submitted; set by who can run commands."""
 
     @property
     def layers(self) -> list[Layer]:
         """Every host, those of the daemon and of workspaces first."""
-        daemon = [self._daemon] if self._daemon else []
+        daemon = [layer for layer in (self._daemon, self._channels) if layer is not None]
         return [*daemon, *self._workspaces.values(), *self._own.values()]
 
     @property
@@ -92,6 +95,23 @@ class Hosting:
             )
             layer = Layer(self._house, surroundings, partial(finding.of_daemon, places))
             self._daemon = self._begin(layer, after=self._grounds.strays.swept)
+
+    def start_channels(
+        self, surroundings: Surroundings, discover: Callable[[], Discovered], listener: Listener
+    ) -> None:
+        """Start the extensions that serve messaging channels; `listener` hears from them."""
+        surroundings = replace(surroundings, cwd=str(self.places.home), strays=self._grounds.strays)
+        layer = self._channels = Layer(self._house, surroundings, discover, channels=listener)
+        self._begin(layer, after=self._grounds.strays.swept)
+
+    def send_channel(self, name: str, frame: ext.ToExtension) -> bool:
+        """Send a frame to one of those; False when it is not there to get it."""
+        return self._channels is not None and self._channels.host.send(name, frame)
+
+    @property
+    def serves_channels(self) -> bool:
+        """Somebody may write at any time."""
+        return self._channels is not None and bool(self._channels.host.extensions)
 
     def join(self, session: Session) -> Extensions | None:
         """The session's extensions, started if they are not running; None: it wants none. Returns at once."""
@@ -145,10 +165,6 @@ class Hosting:
         """The hosts that a session uses, its own first."""
         return [layer for layer in reversed(self.layers) if session_id in layer.views]
 
-    def is_live(self, cwd: str | None) -> bool:
-        """Whether this directory's extensions run."""
-        return cwd in self._workspaces
-
     def of_cwd(self, cwd: str) -> list[Layer]:
         """The hosts that sessions in this directory share."""
         workspace = self._workspaces.get(cwd)
@@ -177,12 +193,13 @@ class Hosting:
         """End every process, all side by side, within 3.3 s."""
         for timer in self._stops.values():
             timer.cancel()
+        self._arrivals.close()
         async with asyncio.TaskGroup() as tasks:
             for layer in (*self.layers, *self._ending):
                 tasks.create_task(layer.stop(), name=f"stop extensions of {layer.cwd}")
         self._workspaces.clear()
         self._own.clear()
-        self._daemon = None
+        self._daemon = self._channels = None
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -199,6 +216,7 @@ class Hosting:
             )
             trusting.is_vouched_for = session.environment.trusts_workspace
             self._workspaces[cwd] = self._begin(layer)
+            self._watch(layer)
         elif session.environment.trusts_workspace and layer.trusting and not layer.trusting.is_vouched_for:
             layer.trusting.is_vouched_for = True
             self.trust_changed(cwd)
@@ -210,14 +228,25 @@ class Hosting:
     def _begin_own(self, session: Session, paths: Sequence[str]) -> Layer:
         explicit = [Path(session.ledger.row.cwd, path) for path in paths]
         layer = Layer(self._house, self._surroundings(session), partial(finding.of_session, explicit))
+        layer.is_of_session = True
         self._own[session.id] = layer
         return self._begin(layer)
+
+    def _watch(self, layer: Layer) -> None:
+        """Start the host of Python modules when there is a first one."""
+
+        def stirred() -> None:
+            self._spawn(f"modules of {layer.cwd}", layer.look_for_modules())
+
+        self._arrivals.watch(finding.tool_directories(self.places, Path(layer.cwd)), stirred)
+        layer.unwatch = lambda: self._arrivals.forget(stirred)
 
     def _begin(self, layer: Layer, after: asyncio.Event | None = None) -> Layer:
         self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
         return layer
 
     def _end(self, layer: Layer) -> None:
+        layer.unwatch()
         self._ending.add(layer)
         self._spawn(f"stop extensions of {layer.cwd}", self._stop(layer))
 

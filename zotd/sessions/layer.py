@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zotd.core.life import State
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Surroundings
-from zotd.exthost.host import Host, Limits, ReloadReport, Wish
+from zotd.exthost.host import Host, Limits, Listener, ReloadReport, Wish
 from zotd.sessions.extensions import Extensions
 from zotd.sessions.trusting import Trusting
 from zotd.wire import events, ext
@@ -39,19 +39,28 @@ class Layer:
         discover: Callable[[], Discovered],
         *,
         trusting: Trusting | None = None,
+        channels: Listener | None = None,
     ) -> None:
-        """`discover` reads the manifests, in a thread. `trusting`: of a workspace with code of its own."""
+        """`discover` reads the manifests, in a thread. `trusting`: of a workspace with code of its own.
+
+        `channels`: hears the same, about messaging.
+        """
         self.cwd = surroundings.cwd
         self.views: dict[str, Extensions] = {}
         """The extensions as each session sees them, by the session's id."""
         self.started = asyncio.Event()
         """Set when it has looked for its extensions."""
         self.trusting = trusting
+        self.is_of_session = False
+        """Only one session has these extensions."""
         self.faults: dict[str, str] = {}
         """Python modules that failed to load, by file."""
+        self.unwatch: Callable[[], None] = lambda: None
+        """Ends what was begun for it elsewhere."""
         self._looks = 1
         """How many times it is looking for its extensions; it begins with one."""
         self._tell = house.tell
+        self._channels = channels
         self.host = Host(
             discover=discover,
             surroundings=surroundings,
@@ -87,6 +96,11 @@ class Layer:
                 self.started.set()
         await self._keep_trust()
         self._ask()
+
+    async def look_for_modules(self) -> None:
+        """The first Python module has come, or the last one has gone."""
+        await self.started.wait()
+        await self.host.catch_up(lambda manifest: manifest.restarts_when_stuck)
 
     async def reload(self, name: str | None, into: ReloadReport) -> None:
         """Restart the extension with this name, or read all manifests again; adds to the report."""
@@ -138,6 +152,8 @@ class Layer:
         for view in list(self.views.values()):
             view.state_changed(extension, state, reason)
         self._tell(events.ExtState(extension, self.cwd, state, reason or None))
+        if self._channels is not None:
+            self._channels.state_changed(extension, state, reason)
 
     def contributions_changed(self) -> None:
         """Have every session look anew."""
@@ -149,7 +165,9 @@ class Layer:
         log.info("extension %s: %s", extension, sentence)
 
     def other(self, extension: str, frame: ext.FromExtension) -> None:
-        """A module that failed to load, or loads again."""
+        """A module that failed to load, or loads again; channels hear the rest."""
+        if self._channels is not None:
+            self._channels.other(extension, frame)
         if not isinstance(frame, ext.ModuleError):
             return
         if frame.error:

@@ -88,8 +88,7 @@ def _running(hosting: Hosting, layer: Layer, status: Status) -> ExtensionInfo:
         commands=list(status.commands),
         responding=status.is_responding,
     )
-    is_own = layer.trusting is None and layer.cwd != str(hosting.places.home)
-    return replace(info, source="session") if is_own else info
+    return replace(info, source="session") if layer.is_of_session else info
 
 
 def _resting(hosting: Hosting, manifest: Manifest, state: str, cwd: str) -> ExtensionInfo:

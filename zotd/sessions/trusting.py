@@ -63,7 +63,7 @@ class Trusting:
     @property
     def sentence(self) -> str | None:
         """The question as one line for people; None: there is none."""
-        if self.question is None:
+        if self.question is None or self.is_vouched_for:
             return None
         items, cwd = self.question.items, escaped(self._cwd)
         named = ", ".join(escaped(item) for item in items[:SHOWN_ITEMS])

@@ -9,6 +9,7 @@ from enum import IntEnum
 
 from zotd.wire import extensions
 from zotd.wire.base import Frozen
+from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSender
 from zotd.wire.content import Message, Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
 
@@ -650,6 +651,7 @@ COMMANDS: tuple[Command, ...] = (
         ("queue.list", OfSession, QueueList, "inputs that wait"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "extensions and their states"),
         ("ext.logs", extensions.Logs, extensions.LogPage, "an extension's log"),
+        ("channel.list", Nothing, ChannelList, "messaging channels, and who may write"),
         ("ext.doctor", extensions.Scope, extensions.Findings, "what is wrong with extensions"),
         ("daemon.status", Nothing, Status, "the daemon in figures"),
         ("daemon.metrics", Nothing, None, "counters"),
@@ -692,6 +694,8 @@ COMMANDS: tuple[Command, ...] = (
         ("ext.remove", extensions.Name, None, "removes an extension"),
         ("ext.enable", extensions.Name, None, "enables an extension"),
         ("ext.disable", extensions.Name, None, "disables an extension"),
+        ("channel.pair", ChannelPair, PairedSender, "lets in the sender who was told a code"),
+        ("channel.unpair", ChannelUnpair, None, "lets a sender write no more"),
         ("trust.list", extensions.TrustScope, extensions.TrustList, "trusted workspaces, or one and what it has"),
         ("trust.grant", extensions.TrustGrant, extensions.TrustedWorkspace, "trusts a workspace's code as it is now"),
         ("trust.revoke", extensions.TrustPath, None, "takes trust back"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from zotd.api.dispatch import Handler
-from zotd.api.methods import daemon, extensions, panels, sessions, trust, turns
+from zotd.api.methods import channels, daemon, extensions, panels, sessions, trust, turns
 
 # Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
 # a table; a test compares the two.
@@ -23,6 +23,9 @@ HANDLERS: Mapping[str, Handler] = cast(
         "panel.key": panels.key,
         "panel.resize": panels.resize,
         "panel.close": panels.close,
+        "channel.list": channels.listing,
+        "channel.pair": channels.pair,
+        "channel.unpair": channels.unpair,
         "ext.list": extensions.listing,
         "ext.doctor": extensions.doctor,
         "ext.reload": extensions.reload,

@@ -45,7 +45,8 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
     found = await roster.of_layers(hosting, layers)
     if params.session is None:
         known = {(one.name, one.directory) for one in found}
-        rest = await roster.of_rest(hosting, params.cwd) if not hosting.is_live(params.cwd) else []
+        is_live = any(layer.cwd == params.cwd for layer in layers)
+        rest = [] if is_live else await roster.of_rest(hosting, params.cwd)
         found += [one for one in rest if (one.name, one.directory) not in known]
     return extensions.ExtensionList(found)
 
