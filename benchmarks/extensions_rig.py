@@ -15,6 +15,7 @@ from zotd.core.ports import ToolContext
 from zotd.exthost.discovery import Discovered, discover
 from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Host, Wish
+from zotd.exthost.requests import ToolRequest
 from zotd.exthost.tools import ExtensionTool
 from zotd.testing.misbehaviours import PROGRAM
 from zotd.wire import ext
@@ -66,6 +67,9 @@ class Deaf:
 
     def complained(self, extension: str, sentence: str) -> None:
         """It is in the extension's log."""
+
+    def call_tool(self, request: ToolRequest) -> None:
+        """No tool is there to be run."""
 
     def other(self, extension: str, frame: ext.FromExtension) -> None:
         """Of no interest here."""

@@ -30,8 +30,8 @@ def call(key):
     return ToolCall(key, "bash", {"command": key})
 
 
-def started(key):
-    return records.CallStarted(time=TIME, run="r", call_id=key, name="bash", args={}, replay="never")
+def started(key, within=None):
+    return records.CallStarted(time=TIME, run="r", call_id=key, name="bash", args={}, replay="never", within=within)
 
 
 def result(key, text="done"):
@@ -202,6 +202,20 @@ def test_every_cut_call_gets_a_result_not_just_the_first():
     assert [item.content for item in cut] == [[Text(INTERRUPTED)], [Text(NOT_RUN)]]
 
 
+def test_a_call_counts_as_started_when_something_unsafe_was_started_within_it():
+    transcript = fold(
+        prompt("i"),
+        attempt(key="i"),
+        reply(call("a"), call("b"), stop="tool_use"),
+        started("n", within="a"),
+        started("m", within="of a command"),
+    )
+    assert [(one.call_id, one.content) for one in transcript.repairs(TIME)] == [
+        ("a", [Text(INTERRUPTED)]),
+        ("b", [Text(NOT_RUN)]),
+    ]
+
+
 def test_repaired_twice_is_repaired_once():
     transcript = fold(prompt("i"), attempt(key="i"), reply(call("a"), stop="tool_use"))
     for repair in transcript.repairs(TIME):
@@ -227,6 +241,11 @@ def test_a_failed_or_aborted_run_is_open_until_its_note():
         assert transcript.run_open
         transcript.apply(records.Note(time=TIME, level="info", text=stop))
         assert not transcript.run_open
+
+
+def test_what_a_guard_has_done_does_not_end_the_run():
+    note = records.Note(time=TIME, level="warn", text="guard blocked a call of bash")
+    assert fold(prompt("i"), attempt(key="i"), note).run_open
 
 
 def test_a_repaired_run_is_not_open():

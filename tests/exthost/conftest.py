@@ -13,6 +13,7 @@ from zotd.core.ports import ToolContext
 from zotd.exthost.discovery import discover
 from zotd.exthost.extension import About, Surroundings
 from zotd.exthost.host import Host, Limits, Wish
+from zotd.exthost.requests import ToolRequest
 from zotd.testing.misbehaviours import PROGRAM
 from zotd.wire import ext
 
@@ -28,6 +29,7 @@ class Heard:
     wishes: list[tuple[str, str | None, Wish]] = field(default_factory=list)
     activated: list[tuple[str, Sequence[str]]] = field(default_factory=list)
     states: list[tuple[str, str, str]] = field(default_factory=list)
+    requests: list[ToolRequest] = field(default_factory=list)
     others: list[tuple[str, ext.FromExtension]] = field(default_factory=list)
     complaints: list[tuple[str, str]] = field(default_factory=list)
     changes: int = 0
@@ -52,6 +54,10 @@ class Heard:
 
     def complained(self, extension, sentence):
         self.complaints.append((extension, sentence))
+        self._changed.set()
+
+    def call_tool(self, request):
+        self.requests.append(request)
         self._changed.set()
 
     def other(self, extension, frame):

@@ -17,7 +17,7 @@ def test_a_directory_is_installed_and_starts_with_the_next_reload(live):
     live.write("echo", into=live.cwd)
     live.session()
 
-    code, out, err = live.zotctl("ext", "install", "echo")  # from here, not from where the daemon runs
+    code, out, err = live.zotctl("ext", "install", "echo")  # from here; the daemon works elsewhere
     assert (code, err) == (0, "")
     assert out == (
         f"installed echo 1.0 in {live.installed / 'echo'}\n"

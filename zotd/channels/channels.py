@@ -19,12 +19,14 @@ from zotd.channels.pairing import CODE_BYTES, LIFE_S, Address, Pairing, TooManyG
 from zotd.channels.state import Peer, Store
 from zotd.clock import rfc3339
 from zotd.core.life import State
-from zotd.core.ports import StorageError
+from zotd.core.ports import StorageError, ToolOutcome
 from zotd.exthost.host import Wish
+from zotd.exthost.requests import ToolRequest
 from zotd.sessions.manager import Manager, Spawn
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.channels import ChannelInfo, ChannelList, PairedSender, WaitingSender
+from zotd.wire.content import Text
 from zotd.wire.errors import Code, CommandError
 
 log = logging.getLogger(__name__)
@@ -181,6 +183,12 @@ class Channels:
 
     def activate(self, session: str, tools: Sequence[str]) -> None:
         """Nor tools."""
+
+    def call_tool(self, request: ToolRequest) -> None:
+        """Nor sessions in which one could run."""
+        request.answer(
+            ToolOutcome([Text("a channel's process has no session in which a tool could run")], is_error=True)
+        )
 
     def contributions_changed(self) -> None:
         """Nor commands."""

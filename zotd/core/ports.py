@@ -78,6 +78,14 @@ class Replay(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Ancestor:
+    """A call of a tool that led to another one."""
+
+    tool: str
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool gets besides its arguments."""
 
@@ -95,6 +103,10 @@ class ToolContext:
     """Directory of the ledger of children; empty: none is kept."""
     skill_dirs: Sequence[str] = ()
     """Where skills are looked for, first wins."""
+    lineage: tuple[Ancestor, ...] = ()
+    """The calls that led to this one, outermost first: each tool's extension called the next. Empty: it is the first."""
+    operation_key: str | None = None
+    """The same when recovery repeats the call; only for tools that are `idempotent` or `reconcile`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,8 @@ class CallStarted(Record, tag="call_started", frozen=True, kw_only=True):
     args: dict[str, object]
     replay: str
     operation_key: str | None = None
+    within: str | None = None
+    """The outermost call that led to this one, when an extension made it; with this on record, nobody repeats that."""
 
 
 class CallResult(Record, tag="call_result", frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ class Transcript:
             case records.Reply():
                 self._reply(record)
             case records.CallStarted():
-                self._started.add(record.call_id)
+                self._start(record.within or record.call_id)
             case records.CallResult():
                 self._result(record)
             case records.Compaction():
@@ -53,7 +53,7 @@ class Transcript:
             case records.Clear():
                 self.messages = []
                 self._open.clear()
-            case records.Note() | records.Interrupted():
+            case records.Note(level="error" | "info") | records.Interrupted():  # `warn` is a guard's: the run goes on
                 self.run_open = False
             case records.QueueOrder():
                 self.waiting = {key: self.waiting[key] for key in record.order if key in self.waiting}
@@ -96,6 +96,10 @@ class Transcript:
         for block in record.content:
             if isinstance(block, ToolCall):
                 self._open[block.id] = block
+
+    def _start(self, key: str) -> None:
+        if key in self._open:  # else no model waits for it: an extension began with it
+            self._started.add(key)
 
     def _result(self, record: records.CallResult) -> None:
         if self._open.pop(record.call_id, None) is None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zotd.core.correlation import Correlation, Dropped
+from zotd.core.ports import Ancestor
 from zotd.wire import ext
 
 Answer = ext.ToolResult | ext.CommandResponse | ext.EventInterceptResponse
@@ -27,6 +28,8 @@ class Call:
     limit_s: float | None
     session: str | None
     progress: Callable[[str], None] | None
+    lineage: tuple[Ancestor, ...] = ()
+    """Of a tool call: those that led to it, and itself last."""
 
 
 class Calls:
@@ -58,6 +61,14 @@ class Calls:
         """The session of the newest open call that has one."""
         return next((call.session for call in reversed(list(self._open)) if call.session is not None), None)
 
+    def find(self, key: str) -> Call | None:
+        """The open call with this id."""
+        return self._open.peek(key)
+
+    def is_asked(self, session: str) -> bool:
+        """Whether a tool call or a question to a guard is open that is about this session."""
+        return any(call.session == session and call.kind is not ext.CommandResponse for call in self._open)
+
     async def call(
         self,
         kind: type[Answer],
@@ -66,6 +77,7 @@ class Calls:
         limit_s: float | None,
         session: str | None = None,
         progress: Callable[[str], None] | None = None,
+        lineage: tuple[Ancestor, ...] = (),
     ) -> Answer:
         """Send something with a new id and wait for an answer of this kind. Safe to cancel: the answer is dropped.
 
@@ -73,7 +85,7 @@ class Calls:
             CallError: it was not sent, the process ended, or the answer makes no sense.
             CallTimeoutError: no answer within `limit_s` seconds (None: no limit).
         """
-        call = Call(kind, self._loop.create_future(), limit_s, session, progress)
+        call = Call(kind, self._loop.create_future(), limit_s, session, progress, lineage)
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
             send(key)

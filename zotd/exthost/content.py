@@ -1,7 +1,7 @@
-"""What a tool of an extension answered, as the transcript keeps it (`docs/extensions.md`, `tool_result`)."""
+"""What a tool answered: of an extension, as the transcript keeps it, and for one (`docs/extensions.md`, `tool_result`)."""
 
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from zotd.core.ports import ToolOutcome
 from zotd.wire.content import Image, Text
@@ -11,6 +11,12 @@ NO_CONTENT = "(no content)"
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What vendors take; another one in the transcript, and each later request of the session would be refused."""
+
+
+RESULT_BYTES = 256 * 1024
+"""Of text and base64 in a result for an extension: its line stays far below 4 MiB, however much of it JSON escapes."""
+
+RESULT_BLOCKS = 128
 
 
 def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
@@ -23,6 +29,28 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
         if block is not None:
             content.append(block)
     return ToolOutcome(content or [Text(NO_CONTENT)], is_error)
+
+
+def blocks_of(content: Sequence[Text | Image]) -> tuple[tuple[dict[str, object], ...], bool]:
+    """The blocks of a result for an extension, at most `RESULT_BYTES`; and whether something was left out for that.
+
+    Text is cut between two characters; an image that does not fit is replaced by a text that says so.
+    """
+    blocks: list[dict[str, object]] = []
+    room, is_cut = RESULT_BYTES, len(content) > RESULT_BLOCKS
+    for block in content[:RESULT_BLOCKS]:
+        if isinstance(block, Image) and len(block.data) <= room:
+            blocks.append({"type": "image", "mime_type": block.mime_type, "data": block.data})
+            room -= len(block.data)
+            continue
+        text = block.text if isinstance(block, Text) else f"[{block.mime_type} of {block.bytes} bytes, too long]"
+        data = text.encode()
+        is_cut = is_cut or isinstance(block, Image) or len(data) > room
+        kept = data[:room].decode(errors="ignore")
+        if kept:
+            blocks.append({"type": "text", "text": kept})
+            room -= len(kept.encode())
+    return tuple(blocks) or ({"type": "text", "text": NO_CONTENT},), is_cut
 
 
 def _block(raw: object, extension: str) -> tuple[Text | Image | None, bool]:

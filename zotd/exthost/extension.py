@@ -282,7 +282,7 @@ class Extension:
             case life.Greet():
                 self._greet(peer)
             case life.Fail(_, reason):
-                peer.calls.fail_all(reason)
+                peer.fail(reason)
             case life.Drain():
                 if self.serving is peer:
                     self.serving = None
@@ -334,7 +334,7 @@ class Extension:
             cwd=_text(where.cwd),
             extension_dir=_text(directory),
             data_dir=_text(self._data_dir()),
-            capabilities=(),
+            capabilities=(ext.CALL_TOOL,) if peer.can(ext.CALL_TOOL) else (),
             features=where.features,
         )
         peer.send(ack)

@@ -22,6 +22,7 @@ from zotd.exthost.guards import Guards
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
 from zotd.exthost.offers import Offers
 from zotd.exthost.peer import Peer
+from zotd.exthost.requests import ToolRequest
 from zotd.wire import ext
 
 READY_S = 3.0
@@ -63,8 +64,12 @@ class Listener(Protocol):
         """Something is wrong with an extension that its author should know; once for each kind of fault."""
         ...
 
+    def call_tool(self, request: ToolRequest) -> None:
+        """An extension wants a tool run; the listener has to answer, once."""
+        ...
+
     def other(self, extension: str, frame: ext.FromExtension) -> None:
-        """A frame that is not the host's business: channels, modules, calls of tools."""
+        """A frame that is not the host's business: channels, modules."""
         ...
 
 
@@ -243,10 +248,21 @@ class Host:
                 self._listener.wish(extension.name, session, frame)
             case ext.Notify() | ext.ClearNotes() | ext.SetStatus() | ext.PanelRender() | ext.PanelClose():
                 self._listener.wish(extension.name, frame.session_id or peer.calls.session, frame)
+            case ext.CallTool():
+                self._call_tool(extension, peer, frame)
+            case ext.CallToolCancel():
+                peer.requests.cancel(frame.id)
             case _:
                 self._listener.other(extension.name, frame)
 
     # --- details ----------------------------------------------------------------------------------------------
+
+    def _call_tool(self, extension: Extension, peer: Peer, frame: ext.CallTool) -> None:
+        if not peer.can(ext.CALL_TOOL):
+            peer.complain("call_tool", f"sent a call_tool, and did not announce {ext.CALL_TOOL} in its hello")
+        request = peer.requests.open(extension.name, frame, extension.last_session, may=peer.can(ext.CALL_TOOL))
+        if request is not None:
+            self._listener.call_tool(request)
 
     def _all(self) -> list[Extension]:
         return list(self._extensions.values())

@@ -73,6 +73,10 @@ class Offers:
             if names.winners.get(names.fold(claim.name)) is not claim
         ]
 
+    def has_command(self, name: str) -> bool:
+        """Whether `invoke` would find it now."""
+        return self._resolve().commands.find(name) is not None
+
     async def invoke(
         self, name: str, args: str, *, about: About, client: str | None
     ) -> tuple[str, ext.CommandResponse]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from zotd.core import life
+from zotd.core.ports import Ancestor
 from zotd.exthost.calls import Answer, Call, CallError, Calls
 from zotd.exthost.process import Listener, Process
+from zotd.exthost.requests import Requests
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.framing import SERVER_LIMIT
@@ -68,6 +70,7 @@ class Peer:
         self.hello: ext.Hello | None = None
         self.counts = Counts()
         self.calls = Calls(label, idle=self._idle, given_up=self._given_up)
+        self.requests = Requests(self.calls, self.send)
         self._owner = owner
         self._is_draining = False
         self._complaints: set[str] = set()
@@ -99,14 +102,25 @@ class Peer:
         limit_s: float | None,
         session: str | None = None,
         progress: Callable[[str], None] | None = None,
+        lineage: tuple[Ancestor, ...] = (),
     ) -> Answer:
         """Send the frame made with a new id and wait: see `Calls.call`.
 
         A tool call that is cancelled or timed out is followed by `tool_cancel`, if the extension knows it.
         """
         return await self.calls.call(
-            kind, lambda key: self.send(frame(key)), limit_s=limit_s, session=session, progress=progress
+            kind,
+            lambda key: self.send(frame(key)),
+            limit_s=limit_s,
+            session=session,
+            progress=progress,
+            lineage=lineage,
         )
+
+    def fail(self, reason: str) -> None:
+        """Fail every open call, and give up what the process has asked for: it is gone, or is to go."""
+        self.calls.fail_all(reason)
+        self.requests.close()
 
     def drain(self) -> None:
         """Tell `Drained` as soon as no call is open."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
+from zotd.core.ports import Ancestor, Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import exposure_of, full_schema, replay_of
 from zotd.exthost.calls import CallError, CallTimeoutError
 from zotd.exthost.content import outcome_of
@@ -49,11 +49,23 @@ class ExtensionTool:
 
         def call(key: str) -> ext.ToolCall:
             cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
-            return ext.ToolCall(key, self.spec.name, dict(args), session_id=context.session, cwd=cwd)
+            return ext.ToolCall(
+                key,
+                self.spec.name,
+                dict(args),
+                session_id=context.session,
+                operation_key=context.operation_key,
+                cwd=cwd,
+            )
 
         try:
             answer = await peer.call(
-                ext.ToolResult, call, limit_s=self._limit_s, session=context.session, progress=context.progress
+                ext.ToolResult,
+                call,
+                limit_s=self._limit_s,
+                session=context.session,
+                progress=context.progress,
+                lineage=(*context.lineage, Ancestor(self.spec.name, context.call_id)),
             )
         except CallTimeoutError as error:
             if self._extension.manifest.restarts_when_stuck:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from zotd.clock import rfc3339
@@ -10,6 +11,7 @@ from zotd.core import records
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.turn import Call
 from zotd.exthost.guards import Verdict
+from zotd.ids import new as new_id
 from zotd.sessions.hooks import Hooks
 from zotd.wire import events
 from zotd.wire.content import Image, Text, ToolCall, ToolContent
@@ -43,6 +45,8 @@ class Calls:
         self._broken: frozenset[str] = frozenset()
         self._args: dict[str, dict[str, object]] = {}
         """Of calls whose arguments a guard has changed."""
+        self._operations: dict[str, str] = {}
+        """The operation keys of calls that have one."""
         self._cut: set[str] = set()
         self._tasks: dict[str, asyncio.Task[ToolOutcome]] = {}
         self._questions: dict[str, asyncio.Task[Verdict[dict[str, object]]]] = {}
@@ -56,6 +60,7 @@ class Calls:
         self._calls = {call.id: call for call in calls}
         self._broken = broken
         self._args = {}
+        self._operations = {}
         return [Call(call.id, self._is_parallel(call)) for call in calls]
 
     # --- guards -----------------------------------------------------------------------------------------------
@@ -90,6 +95,9 @@ class Calls:
         for call in (self._calls[key] for key in ids):
             tool = self._tools.get(call.name)
             if tool is not None and call.id not in self._broken and tool.replay is not Replay.SAFE:
+                operation = operation_key(tool)
+                if operation is not None:
+                    self._operations[call.id] = operation
                 record = records.CallStarted(
                     time=rfc3339(),
                     run=run,
@@ -97,6 +105,7 @@ class Calls:
                     name=call.name,
                     args=self._args.get(call.id, call.args),
                     replay=tool.replay,
+                    operation_key=operation,
                 )
                 found.append(record)
         return found
@@ -155,7 +164,8 @@ class Calls:
         if call.id in self._broken:
             return failure(f"the arguments of {call.name} were not a JSON object; call it again with legal JSON")
         try:
-            return await tool.run(self._args.get(call.id, call.args), self._context(call.id))
+            context = replace(self._context(call.id), operation_key=self._operations.get(call.id))
+            return await tool.run(self._args.get(call.id, call.args), context)
         except Exception as error:  # a tool's fault must cost this call only
             log.exception("tool %s failed", call.name)
             return failure(f"{call.name} failed inside zot: {type(error).__name__}; the daemon's log says more")
@@ -167,6 +177,11 @@ class Calls:
     def _tell(self, key: str, task: asyncio.Task[ToolOutcome]) -> None:
         del self._tasks[key]
         self._ended(key, failure(ABORTED) if task.cancelled() else task.result())
+
+
+def operation_key(tool: Tool) -> str | None:
+    """A new key for a call of this tool, by which a repetition is known; None: it would not be repeated as such."""
+    return new_id("o") if tool.replay in {Replay.IDEMPOTENT, Replay.RECONCILE} else None
 
 
 def failure(text: str) -> ToolOutcome:

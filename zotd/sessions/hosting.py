@@ -17,6 +17,7 @@ from zotd.exthost.arrivals import Arrivals
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Limits, Listener, ReloadReport
+from zotd.exthost.requests import ToolRequest
 from zotd.process.strays import Strays
 from zotd.sessions import finding
 from zotd.sessions.extensions import Extensions, Submission
@@ -59,9 +60,10 @@ class Hosting:
         """`spawn` starts a named task whose owner outlives the sessions."""
         self.trust = grounds.trust
         self.places = grounds.places
+        self.limits = grounds.limits
         self._grounds = grounds
         self._spawn = spawn
-        self._house = House(self._tell, grounds.limits, grounds.reserved_commands)
+        self._house = House(self._tell, self._call_tool, grounds.limits, grounds.reserved_commands)
         self.tell: Tell = lambda _: None
         """Gets events of topics; set by who has followers."""
         self._daemon: Layer | None = None
@@ -73,6 +75,8 @@ class Hosting:
         self._arrivals = Arrivals()
         self.submit: Callable[[Session, str, Submission], None] = _nowhere
         """Given a session, an extension's name, and what it wants submitted; set by who can run commands."""
+        self.call_tool: Callable[[ToolRequest], None] = _unanswered
+        """Given a tool that an extension wants run; set by who can run tools."""
 
     @property
     def layers(self) -> list[Layer]:
@@ -275,9 +279,16 @@ class Hosting:
     def _tell(self, event: events.Event) -> None:
         self.tell(event)
 
+    def _call_tool(self, request: ToolRequest) -> None:
+        self.call_tool(request)
+
 
 def _nowhere(session: Session, extension: str, frame: Submission) -> None:
     log.warning("a %s of %s to %s goes nowhere", frame.__struct_config__.tag, extension, session.id)
+
+
+def _unanswered(request: ToolRequest) -> None:
+    log.warning("a call of %s by %s goes nowhere", request.name, request.extension)
 
 
 async def _all_started(layers: Sequence[Layer]) -> None:

@@ -9,6 +9,8 @@ from zotd.core.life import State
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Host, Limits, Listener, ReloadReport, Wish
+from zotd.exthost.requests import ToolRequest
+from zotd.sessions.calls import failure
 from zotd.sessions.extensions import Extensions
 from zotd.sessions.trusting import Trusting
 from zotd.wire import events, ext
@@ -24,6 +26,8 @@ class House:
 
     tell: Tell
     """Gets events of topics."""
+    call_tool: Callable[[ToolRequest], None]
+    """Runs a tool for an extension, and answers."""
     limits: Limits
     reserved_commands: Collection[str] = ()
     """Slash commands that no extension can have."""
@@ -60,6 +64,7 @@ class Layer:
         self._looks = 1
         """How many times it is looking for its extensions; it begins with one."""
         self._tell = house.tell
+        self._call_tool = house.call_tool
         self._channels = channels
         self.host = Host(
             discover=discover,
@@ -163,6 +168,14 @@ class Layer:
     def complained(self, extension: str, sentence: str) -> None:
         """For its log and the doctor: people who use it cannot do anything about it."""
         log.info("extension %s: %s", extension, sentence)
+
+    def call_tool(self, request: ToolRequest) -> None:
+        """Run a tool in the session that it is about."""
+        if request.session in self.views:
+            self._call_tool(request)
+        else:
+            sentence = f"the session {request.session[:80]} is not open, or does not use this extension"
+            request.answer(failure(sentence))
 
     def other(self, extension: str, frame: ext.FromExtension) -> None:
         """A module that failed to load, or loads again; channels hear the rest."""

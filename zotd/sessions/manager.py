@@ -20,6 +20,7 @@ from zotd.sessions.hosting import Hosting
 from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.models import Models
+from zotd.sessions.nested import NestedCalls
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
 from zotd.sessions.toolbox import check as check_tools
@@ -84,6 +85,8 @@ class Manager:
         self._spawn = spawn
         self._terms = terms
         self._sessions: dict[str, Session] = {}
+        nested = NestedCalls(planner, session=self._sessions.get, spawn=spawn, limit_s=hosting.limits.tool_s)
+        hosting.call_tool = nested.begin
         self._unloads: dict[str, asyncio.TimerHandle] = {}
         self._listeners: dict[Callable[[events.Event], None], None] = {}
 

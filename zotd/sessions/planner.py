@@ -59,14 +59,7 @@ class Planner:
         if extensions is not None:
             await extensions.ready()
         toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
-        places = Places(
-            home=self._desk.home,
-            user=self._desk.user,
-            builtin_skills=BUILTIN_SKILLS,
-            cwd=Path(row.cwd),
-            trusted=await self._hosting.grants(session),
-            extension_skills=extensions.skills() if extensions else (),
-        )
+        places = await self._places(session)
         surroundings, skills = await _read(places)
         tools = toolbox()
         parts = prompts.Parts(
@@ -87,6 +80,20 @@ class Planner:
             notes=[*surroundings.notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
             hooks=extensions.hooks(streams=self._desk.stream_guarded) if extensions else None,
             opening=first.opening if first else None,
+        )
+
+    async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
+        """As `Plan.tool_context`, for calls that no model makes."""
+        return partial(self._context, session, tuple((await self._places(session)).skill_dirs()))
+
+    async def _places(self, session: Session) -> Places:
+        return Places(
+            home=self._desk.home,
+            user=self._desk.user,
+            builtin_skills=BUILTIN_SKILLS,
+            cwd=Path(session.ledger.row.cwd),
+            trusted=await self._hosting.grants(session),
+            extension_skills=tuple(session.extensions.skills()) if session.extensions else (),
         )
 
     def _context(

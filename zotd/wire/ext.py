@@ -14,6 +14,9 @@ from zotd.wire.base import BadFrameError, Frozen, convert
 PROTOCOL_VERSION = 1
 """`protocol_version` of `hello_ack`."""
 
+CALL_TOOL = "call_tool"
+"""The capability, of `hello` and of `hello_ack`."""
+
 
 class Panel(Frozen, frozen=True):
     """The first picture of a panel."""
@@ -168,6 +171,8 @@ class CallTool(Inbound, tag="call_tool", frozen=True):
     name: str
     args: dict[str, object] = {}  # noqa: RUF012  (msgspec copies an empty default)
     parent_id: str | None = None
+    """The `tool_call` or `command_invoked` that it is made for."""
+    session_id: str | None = None
 
 
 class CallToolCancel(Inbound, tag="call_tool_cancel", frozen=True):
