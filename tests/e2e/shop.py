@@ -48,3 +48,10 @@ class Shop:
 
     async def open(self, server, vendor="openai", **options):
         return await self.house.create(vendor, server, env=self.env, **options)
+
+
+async def until_state(client, name, state):
+    """Wait until a client that follows the topic hears of this state."""
+    event: dict[str, object] = {}
+    while (event.get("extension"), event.get("state")) != (name, state):
+        event = (await client.until("ext_state"))[-1]

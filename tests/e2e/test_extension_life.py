@@ -5,7 +5,7 @@ import json
 import psutil
 import pytest
 
-from tests.e2e.shop import EXAMPLES, WEATHER, Shop
+from tests.e2e.shop import EXAMPLES, WEATHER, Shop, until_state
 from zotd.testing.script import Call, calls, text
 
 
@@ -136,12 +136,6 @@ async def test_trust_starts_what_a_project_brings_along_and_revoking_it_ends_tha
     await until_state(admin, "local", "stopped")
     await talk.run()
     assert ["local" in str(request.body["tools"]) for request in server.requests] == [False, True, False]
-
-
-async def until_state(client, name, state):
-    event: dict[str, object] = {}
-    while (event.get("extension"), event.get("state")) != (name, state):
-        event = (await client.until("ext_state"))[-1]
 
 
 async def test_a_python_module_is_a_tool_and_a_saved_change_counts_at_the_next_step(shop, model, look):

@@ -37,8 +37,8 @@ class Watch:
         self.sentences: list[str] = []
 
     async def begin(self, session):
-        await self.client.ask("subscribe", topics=["extensions"])
-        await self.client.ask("ext.list", session=session)  # which starts them
+        """Follow its log."""
+        await self.client.ask("ext.list", session=session)  # which starts it, if nothing has yet
         page = await self.client.ask("ext.logs", session=session, name=self.bad.name, follow=True)
         self.sentences += page["text"].splitlines()
 
@@ -58,8 +58,7 @@ class Watch:
         """The next event; whether this extension is ready now."""
         event = await self.client.event()
         if event["extension"] == self.bad.name:
-            said = event["reason"] if event["type"] == "ext_state" else event["text"]
-            self.sentences += (said or "").splitlines()
+            self.sentences += event.get("reason", event.get("text", "")).splitlines()
         return event["type"] == "ext_state" and (event["extension"], event["state"]) == (name, "ready")
 
 
@@ -67,8 +66,9 @@ class Watch:
 async def test_a_bad_extension_costs_the_daemon_nothing_and_says_why(house, model, bad):
     install(house.place.home, "good", [*GOOD, "good", "good"])
     install(house.place.home, bad.name, bad.argv)
-    talk = await house.create("openai", await model(partial(answer, bad)), ephemeral=True)
     watch = Watch(await house.connect(), bad)
+    await watch.client.ask("subscribe", topics=["extensions"])
+    talk = await house.create("openai", await model(partial(answer, bad)), ephemeral=True)
     await watch.begin(talk.id)
     await watch.until_good_is_ready()
     other = await house.connect()

@@ -9,10 +9,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from zotd.testing.misbehaviours import Misbehaviour, Probe
 from zotd.testing.model_server import Received
 from zotd.testing.script import Answer, Call, calls, text
 from zotd.testing.wire_client import Json, WireClient
+from zotd.wire.content import Image, Text
 
 HEAVY_ARGS = "x" * 3_500_000
 """Of a command; a frame may have 4 MiB."""
@@ -47,7 +50,7 @@ async def provoke(client: WireClient, session: str, bad: Misbehaviour) -> str:
         case Probe.EVENTS:
             heavy = {"session": session, "name": bad.name, "args": HEAVY_ARGS}
             sent = [client.send("run_command", **heavy) for _ in range(HEAVY_COMMANDS)]
-            return "\n".join([_sentence(await client.answer_to(number)) for number in sent])
+            return _sentence(await client.answer_to(sent[-1]))
         case Probe.NONE:
             return ""
 
@@ -56,8 +59,12 @@ async def _run(client: WireClient, session: str) -> str:
     """A prompt; the results of its calls, and what is noted about guards."""
     await client.ask("prompt", session=session, message="go")
     events = await client.until("done")
-    results = [json.dumps(event["content"], ensure_ascii=False) for event in events if event["type"] == "tool_result"]
-    return "\n".join([*results, *(str(event["text"]) for event in events if event["type"] == "guard_note")])
+    said = [_words(event["content"]) for event in events if event["type"] == "tool_result"]
+    return "\n".join(said + [str(event["text"]) for event in events if event["type"] == "guard_note"])
+
+
+def _words(content: object) -> str:
+    return "\n".join(block.text for block in msgspec.convert(content, list[Text | Image]) if isinstance(block, Text))
 
 
 def _sentence(response: Json) -> str:

@@ -1,0 +1,56 @@
+"""MCP servers in a session: the user's own, and a project's where it is trusted."""
+
+import json
+
+from tests.bridges.conftest import program
+from tests.e2e.shop import until_state
+from zotd.testing.script import Call, calls, text
+
+
+def configure(file, **servers):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"mcpServers": servers}))
+
+
+async def test_the_model_calls_a_tool_of_a_server_of_the_user_s_own(shop, model, look):
+    configure(
+        shop.house.place.home / "mcp.json",
+        first=program("sample_server"),
+        second=program("sample_server"),
+    )
+    server = await model(calls(Call("first__echo", {"text": "hello"})), text("done"))
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-first", "ready")
+    result = look.only(await talk.run(), "tool_result")[0]
+    assert (result["extension"], result["is_error"], result["content"][0]["text"]) == ("mcp-first", False, "hello")
+    listed = (await talk.client.ask("ext.list", session=talk.id))["extensions"]
+    assert [(one["name"], one["source"]) for one in listed] == [("mcp-first", "mcp"), ("mcp-second", "mcp")]
+
+
+async def test_a_project_s_servers_wait_for_trust(shop, model):
+    configure(shop.house.cwd / ".mcp.json", local=program("odd_server", "hi"))
+    server = await model(text("one"), text("two"))
+    await (await shop.open(server)).run()
+    shop.env["ZOT_TRUST"] = "1"
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-local", "ready")
+    await talk.run()
+    assert ["local__" in str(request.body["tools"]) for request in server.requests] == [False, True]
+
+
+async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look):
+    file = shop.house.place.home / "mcp.json"
+    server = await model(text("hi"), calls(Call("srv__echo", {"text": "hello"})), text("done"))
+    talk = await shop.open(server)
+    await talk.run()
+    configure(file, srv=program("sample_server"))
+    reloaded = await talk.client.ask("ext.reload", session=talk.id)
+    assert (reloaded["ready"], reloaded["errors"]) == (["mcp-srv"], [])
+    assert look.only(await talk.run(), "tool_result")[0]["content"][0]["text"] == "hello"
+    file.write_text("{")
+    reloaded = await talk.client.ask("ext.reload", session=talk.id)
+    assert (reloaded["stopped"], len(reloaded["errors"])) == ([], 1)
