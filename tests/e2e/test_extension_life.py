@@ -186,6 +186,19 @@ async def test_a_project_s_extensions_wait_for_trust(shop, model, results):
     assert ["local" in str(request.body["tools"]) for request in server.requests] == [False, True]
 
 
+async def test_an_abort_does_not_wait_for_an_extension_that_is_slow_to_start(shop, model, look):
+    shop.write("slow", "import time\ntime.sleep(2)")  # a run would wait for it
+    server = await model(text("never"))
+    talk = await shop.open(server)
+    talk.send("prompt", message="go")
+    await talk.ask("abort")
+    events = await talk.until("done")
+    assert look.only(events, "turn_end")[0]["stop"] == "aborted"
+    assert server.requests == []
+    (slow,) = (await talk.client.ask("ext.list", session=talk.id))["extensions"]
+    assert slow["state"] == "starting"
+
+
 async def test_extensions_end_with_the_daemon(process, model):
     shop = Shop(process)
     shop.install("clock")

@@ -10,14 +10,13 @@ from functools import partial
 import pytest
 
 from tests.e2e.conftest import House
+from zotd.exthost.host import READY_S
 from zotd.testing.live_daemon import serving
 from zotd.testing.misbehaviours import MISBEHAVIOURS
-from zotd.testing.provoking import answer, install, provoke
+from zotd.testing.provoking import GOOD, Witness, answer, install, provoke
 
-LIMITS = {"ZOT_EXT_TOOL_TIMEOUT_S": "2", "ZOT_EXT_COMMAND_TIMEOUT_S": "2", "ZOT_EXT_INTERCEPT_TIMEOUT_S": "1"}
-"""How long a bad one is waited for; the good one's answer must not be."""
-
-GOOD = next(one for one in MISBEHAVIOURS if one.id == "noise").argv[:-2]
+LIMITS = {f"ZOT_EXT_{what}_TIMEOUT_S": "2" for what in ("TOOL", "COMMAND", "INTERCEPT")}
+"""How long a bad one is waited for: by those who asked it, and by nobody else."""
 
 
 @pytest.fixture
@@ -28,60 +27,43 @@ async def house(tmp_path, monkeypatch):
         yield House(stack, place)
 
 
-class Watch:
-    """What people can learn about a bad extension, without the session: states and the log."""
+async def set_up(house, model, bad):
+    """A session with this extension and a good one, which is ready, and somebody who watches."""
+    install(house.place.home, "good", GOOD)
+    install(house.place.home, bad.name, bad.argv)
+    witness = await Witness.of(bad, await house.connect())
+    talk = await house.create("openai", await model(partial(answer, bad)), ephemeral=True)
+    await witness.until_good_is_ready(talk.id)
+    return witness, talk
 
-    def __init__(self, client, bad):
-        self.client = client
-        self.bad = bad
-        self.sentences: list[str] = []
 
-    async def begin(self, session):
-        """Follow its log."""
-        await self.client.ask("ext.list", session=session)  # which starts it, if nothing has yet
-        page = await self.client.ask("ext.logs", session=session, name=self.bad.name, follow=True)
-        self.sentences += page["text"].splitlines()
-
-    async def until_good_is_ready(self):
-        while not await self._hear("good"):
-            pass
-
-    async def until_told(self):
-        """Wait until the reason for its state, its log or the doctor says what it should."""
-        while not any(self.bad.told in sentence for sentence in self.sentences):
-            findings = (await self.client.ask("ext.doctor"))["findings"]
-            if any(self.bad.told in one["text"] for one in findings if one["extension"] == self.bad.name):
-                return
-            await self._hear("good")
-
-    async def _hear(self, name):
-        """The next event; whether this extension is ready now."""
-        event = await self.client.event()
-        if event["extension"] == self.bad.name:
-            self.sentences += event.get("reason", event.get("text", "")).splitlines()
-        return event["type"] == "ext_state" and (event["extension"], event["state"]) == (name, "ready")
+async def good_one_answers(client, session):
+    said = await client.ask("run_command", session=session, name="good", args="still here")
+    assert (said["extension"], said["text"]) == ("good", "still here")
 
 
 @pytest.mark.parametrize("bad", MISBEHAVIOURS, ids=lambda bad: bad.id)
 async def test_a_bad_extension_costs_the_daemon_nothing_and_says_why(house, model, bad):
-    install(house.place.home, "good", [*GOOD, "good", "good"])
-    install(house.place.home, bad.name, bad.argv)
-    watch = Watch(await house.connect(), bad)
-    await watch.client.ask("subscribe", topics=["extensions"])
-    talk = await house.create("openai", await model(partial(answer, bad)), ephemeral=True)
-    await watch.begin(talk.id)
-    await watch.until_good_is_ready()
+    witness, talk = await set_up(house, model, bad)
     other = await house.connect()
     async with asyncio.TaskGroup() as tasks:
-        provoked = tasks.create_task(provoke(talk.client, talk.id, bad))
+        provoked = tasks.create_task(provoke(bad, talk.client, talk.id))
         assert await other.ask("ping") == {"pong": True}
-        said = await other.ask("run_command", session=talk.id, name="good", args="still here")
-        assert (said["extension"], said["text"]) == ("good", "still here")
+        await good_one_answers(other, talk.id)
         if "did not answer" in bad.told:
-            assert not provoked.done(), "the bad one was waited for"
-    told = provoked.result()
-    if bad.told in told:
-        return
-    if not bad.is_fatal:
-        await provoke(talk.client, talk.id, bad)  # what it said too much about the first time has been read by now
-    await watch.until_told()
+            assert not provoked.done(), "only the one who asked it waits for it"
+    if bad.is_fatal:
+        reason = await witness.told()
+        notes = [note["message"] for note in (await house.follow(talk.id)).snapshot["notes"]]
+        assert f"{bad.name} {reason}" in notes
+    elif bad.told not in provoked.result():
+        await provoke(bad, talk.client, talk.id)  # what it said too much about the first time has been read by now
+        await witness.told()
+    await good_one_answers(other, talk.id)
+
+
+async def test_a_command_does_not_wait_for_another_extension_that_is_still_starting(house, model):
+    silent = next(bad for bad in MISBEHAVIOURS if bad.id == "silent")
+    _, talk = await set_up(house, model, silent)
+    async with asyncio.timeout(READY_S * 0.9):  # that is how long a session waits for extensions when it starts
+        await good_one_answers(talk.client, talk.id)

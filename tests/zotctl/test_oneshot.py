@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from zotd.testing import fake_sessions
+from zotd.wire import events
+
 
 def sent(daemon, command):
     return [request for request in daemon.requests if request["type"] == command]
@@ -88,6 +91,17 @@ def test_resume_takes_an_id_and_without_one_needs_a_terminal(shell, daemon):
     assert process.returncode == 1
     assert f"  1  {session.info.updated[:16]}  {session.id}\n" in err
     assert err.endswith("there is no terminal to choose on; name the session: --resume ID\n")
+
+
+def test_what_a_person_should_know_is_on_stderr_once(shell, daemon):
+    with shell.start("zotd.cli", "-p", "hang") as process:
+        daemon.wait_for("prompt")
+        session = only_session(daemon)
+        for _ in range(2):
+            daemon.do(lambda: session.show(events.Notice("warn", "careful \x1b[2J")))
+        daemon.do(lambda: fake_sessions.abort(session))
+        out, err = process.communicate(timeout=10)
+    assert (out, err) == ("", "zot: careful [2J\nzot: the run was aborted\n")
 
 
 def test_no_session_leaves_none_behind(shell, daemon):

@@ -64,6 +64,31 @@ def test_what_others_do_is_shown_between_prompts(daemon, tmp_path):
         assert screen.until("> ") == "\nsomebody was here\n"
 
 
+def test_a_segment_that_changes_all_the_time_is_shown_once_for_each_line_that_is_typed(daemon, tmp_path):
+    def show(*shown):
+        daemon.do(lambda: session.show(*shown))
+
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        (session,) = daemon.sessions.values()
+        show(events.ExtStatus("clock", "time", "12:00 \x1b[2J"))
+        assert screen.until("> ") == "\n[clock] 12:00 [2J\n"
+        show(events.ExtStatus("clock", "time", "12:01"), events.Notice("info", "tick"))
+        assert screen.until("> ") == "\ntick\n"
+        screen.type("/model\n")
+        assert screen.until("> ") == "/model\nfake-1\n[clock] 12:01\n"
+        show(events.ExtStatus("clock", "time", ""), events.Notice("info", "gone"))
+        assert screen.until("> ") == "\ngone\n"
+
+
+def test_with_trust_every_session_of_the_chat_is_told_so(daemon, tmp_path):
+    with chat(tmp_path, "--trust") as screen:
+        screen.until("> ")
+        screen.type("/new\n")
+        screen.until("> ")
+    assert [session.env["ZOT_TRUST"] for session in daemon.sessions.values()] == ["1", "1"]
+
+
 def test_the_commands(daemon, tmp_path):
     with chat(tmp_path) as screen:
         screen.until("> ")

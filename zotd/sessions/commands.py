@@ -60,7 +60,9 @@ class Commands:
         if extensions is None:
             raise CommandError(Code.NOT_FOUND, f"there is no /{name}: the session has no extensions")
         if not extensions.offers.has_command(name):
-            await extensions.ready()  # perhaps one brings it that is still starting; whose is there does not wait for it
+            await (
+                extensions.ready()
+            )  # perhaps one brings it that is still starting; whose is there does not wait for it
         try:
             extension, answer = await extensions.offers.invoke(name, args, about=extensions.about, client=asker.client)
         except UnknownCommandError as error:

@@ -77,6 +77,9 @@ class Extensions:
         self._submit = submit
         self._activated: set[str] = set()
         self._hints: list[str] = []
+        self._patience: asyncio.Timeout | None = None
+        """How long `ready` waits."""
+        self._hurried = False
         self._list: Sequence[Extension] | None = None
         self._toolbox: tuple[Settings, Sequence[ExtensionTool], Toolbox] | None = None
         ledger.observer = self._committed
@@ -85,11 +88,21 @@ class Extensions:
 
     async def ready(self) -> None:
         """Wait for extensions that are still starting, at most `READY_S`; what comes later is used when it is there."""
+        self._patience = asyncio.timeout(0 if self._hurried else READY_S)
+        self._hurried = False
         with suppress(TimeoutError):
-            async with asyncio.timeout(READY_S):
+            async with self._patience:
                 for layer in self._layers:
                     await layer.started.wait()
                     await layer.host.wait_ready(READY_S)
+        self._patience = None
+
+    def hurry(self) -> None:
+        """Somebody aborts the run that is being prepared: wait no longer, nor when it is about to."""
+        if self._patience is None:
+            self._hurried = True
+        else:
+            self._patience.reschedule(asyncio.get_running_loop().time())
 
     def toolbox(self, settings: Settings) -> Toolbox:
         """The tools of the next step; the same object as long as nothing has changed."""

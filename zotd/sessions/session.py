@@ -223,6 +223,8 @@ class Session:
             self._current.abort()
         elif self._working and not (self._ending and self.ledger.transcript.held):
             self._abort_next = True  # it has been taken and is being prepared
+            if self.extensions is not None:
+                self.extensions.hurry()
 
     async def change_queue(self, change: Callable[[Queue], None], *, accepted: Callable[[], None]) -> None:
         """Withdraw or move inputs that wait; `change` does it at once."""
