@@ -130,3 +130,12 @@ def test_rpc_takes_the_flag_too(live, project):
         results = [event for event in map(json.loads, out.splitlines()) if event["type"] == "tool_result"]
         assert code == 0
         assert [result["is_error"] for result in results] == [fails]
+
+
+def test_a_bridge_to_a_session_takes_the_flag_too(live, project):
+    live.session(live.model("hello"))
+    live.until("local", "untrusted")
+    code, out, _ = live.zot("rpc", "--session", "tests", "--trust", piped='{"type":"prompt","message":"hi"}\n')
+    assert code == 0
+    assert json.loads(out.splitlines()[-1])["type"] == "done"
+    live.until("local", "ready")

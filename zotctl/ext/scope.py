@@ -8,17 +8,16 @@ from zotd.client.choosing import find
 from zotd.client.fields import text
 
 
-def add_flags(parser: argparse.ArgumentParser, *, everywhere: bool = True) -> None:
-    """`--cwd`, `--session` and, with `everywhere`, `--all`."""
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """`--cwd`, `--session` and `--all`."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--cwd", default=".", metavar="DIR", help="those of this directory (the current one)")
     group.add_argument("-s", "--session", metavar="ID|NAME", help="those of this session, with its --ext")
-    if everywhere:
-        group.add_argument("--all", action="store_true", help="those of all directories and sessions")
+    group.add_argument("--all", action="store_true", help="those of all directories and sessions")
 
 
 def chosen(connection: Connection, args: argparse.Namespace) -> Json:
     """The fields that tell the daemon; empty for all. Raises `ClientError` when there is no such session."""
     if args.session is not None:
         return {"session": text(find(connection, str(args.session)), "id")}
-    return {} if vars(args).get("all") else {"cwd": os.path.realpath(str(args.cwd))}
+    return {} if args.all else {"cwd": os.path.realpath(str(args.cwd))}

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,6 +18,13 @@ LINES_PER_S = 2_000
 
 LINES_AT_ONCE = 4_000
 """The same for a burst, such as a thousand registrations at the start."""
+
+SLICE_S = 0.005
+"""How long lines are handed on at a time: what a pipe holds at once can be 16,000 lines, which take a quarter of a second
+when each of them is garbage."""
+
+PAUSE_S = 0.05
+"""Shortest pause of a program that says too much: its lines come a hundred at a time, and not one by one."""
 
 ERRORS_PER_S = 1024 * 1024
 """Bytes of stderr, in the long run."""
@@ -96,13 +104,16 @@ class Process:
         self._listener = listener
         self._log = log
         self._lines = Lines(SERVER_LIMIT)
+        self._waiting: deque[bytes | TooLong] = deque()
+        """Lines that were read and not handed on yet; nothing more is read meanwhile."""
+        self._next: asyncio.TimerHandle | None = None
+        self._exit_code: int | None = None
         self._last_words = b""
-        now = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
+        self._allowance = Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=now)
         self._service: Service = start_service(argv, cwd=cwd, env=env, listener=self, claim=claim)
         service = self._service
-        self._throttle = _Throttle(
-            Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=now), service.pause_output, service.resume_output
-        )
         self._errors_throttle = _Throttle(
             Allowance(per_s=ERRORS_PER_S, burst=ERRORS_AT_ONCE, now=now), service.pause_errors, service.resume_errors
         )
@@ -131,12 +142,9 @@ class Process:
 
     def output(self, data: bytes) -> None:
         """Bytes of its stdout."""
-        for line in self._lines.feed(data):
-            if isinstance(line, TooLong):
-                self._listener.too_long(line.head)
-                self._throttle.spend(SERVER_LIMIT / 1024)
-            elif not self._listener.line(line):
-                self._throttle.spend(1 + len(line) / 1024)
+        self._waiting.extend(self._lines.feed(data))
+        if self._next is None:
+            self._hand_on()
 
     def errors(self, data: bytes) -> None:
         """Bytes of its stderr."""
@@ -154,9 +162,37 @@ class Process:
 
     def exited(self, code: int) -> None:
         """It has ended."""
-        self._throttle.cancel()
         self._errors_throttle.cancel()
-        self._listener.exited(how_it_ended(code, self._last_words))
+        self._exit_code = code
+        if self._next is not None:
+            self._next.cancel()
+        self._hand_on()
+
+    # --- details ----------------------------------------------------------------------------------------------
+
+    def _hand_on(self) -> None:
+        """Hand on lines: as many as are paid for, for `SLICE_S` at most; those of a process that has ended are free."""
+        self._next = None
+        until = self._loop.time() + SLICE_S
+        wait = 0.0
+        while self._waiting and wait < PAUSE_S and self._loop.time() < until:
+            price = self._hand_on_one(self._waiting.popleft())
+            if price and self._exit_code is None:
+                wait = self._allowance.spend(price, self._loop.time())
+        if self._waiting or wait >= PAUSE_S:
+            self._service.pause_output()
+            self._next = self._loop.call_later(wait if wait >= PAUSE_S else 0, self._hand_on)
+        elif self._exit_code is not None:
+            self._listener.exited(how_it_ended(self._exit_code, self._last_words))
+        else:
+            self._service.resume_output()
+
+    def _hand_on_one(self, line: bytes | TooLong) -> float:
+        """Its price; what was asked for is free."""
+        if isinstance(line, TooLong):
+            self._listener.too_long(line.head)
+            return SERVER_LIMIT / 1024
+        return 0.0 if self._listener.line(line) else 1 + len(line) / 1024
 
 
 def how_it_ended(code: int, last_words: bytes = b"") -> str:

@@ -144,5 +144,5 @@ class _RefusedError(Exception):
     """A request that is answered at once; the message is the answer."""
 
 
-def _unseen(text: str) -> None:
+def _unseen(_: str) -> None:
     """Progress of what no call of a tool was made for has nowhere to be shown."""

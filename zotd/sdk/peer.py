@@ -196,7 +196,7 @@ class Peer:
             self.pipe.send(command_response(call_id, value, error))
 
         run = command.bind(text(frame, "args"), call)
-        self.workers.start(Job(run, settled, about=Origin(call.session_id)))
+        self.workers.start(Job(run, settled, about=Origin(call.session_id, call_id)))
 
     def _event(self, frame: Frame) -> None:
         event = _event_of(frame)

@@ -120,8 +120,12 @@ class Hosting:
     def join(self, session: Session) -> Extensions | None:
         """The session's extensions, started if they are not running; None: it wants none. Returns at once."""
         settings = session.ledger.row.settings
-        if session.extensions is not None or (settings.no_ext and not settings.extensions):
+        if session.extensions is not None:
+            for used in self.of_session(session.id):
+                self._vouch(used, session)
             return session.extensions
+        if settings.no_ext and not settings.extensions:
+            return None
         own = self._begin_own(session, settings.extensions) if settings.extensions else None
         shared = [] if settings.no_ext else [self._workspace(session), *([self._daemon] if self._daemon else [])]
         view = session.extensions = Extensions(
@@ -221,10 +225,15 @@ class Hosting:
             trusting.is_vouched_for = session.environment.trusts_workspace
             self._workspaces[cwd] = self._begin(layer)
             self._watch(layer)
-        elif session.environment.trusts_workspace and layer.trusting and not layer.trusting.is_vouched_for:
-            layer.trusting.is_vouched_for = True
-            self.trust_changed(cwd)
+        else:
+            self._vouch(layer, session)
         return layer
+
+    def _vouch(self, layer: Layer, session: Session) -> None:
+        """The client that has attached last may trust what nobody had trusted."""
+        if session.environment.trusts_workspace and layer.trusting and not layer.trusting.is_vouched_for:
+            layer.trusting.is_vouched_for = True
+            self.trust_changed(layer.cwd)
 
     def _find(self, cwd: str, trusting: Trusting) -> Discovered:
         return finding.of_workspace(self._grounds.places, Path(cwd), is_trusted=trusting.look())

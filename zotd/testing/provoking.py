@@ -80,7 +80,7 @@ class Witness:
         """Have the session's extensions started, read the log from its beginning, and wait for the good one."""
         await self._client.ask("ext.list", session=session)
         page = await self._client.ask("ext.logs", session=session, name=self._bad.name, follow=True)
-        self._sentences += str(page["text"]).splitlines()
+        self._hear(page["text"])
         while not await self._good_is_ready():
             pass
 
@@ -98,8 +98,12 @@ class Witness:
         """Take the next event; whether it says so."""
         event = await self._client.event()
         if event["extension"] == self._bad.name:
-            self._sentences += str(event.get("reason", event.get("text", ""))).splitlines()
+            self._hear(event.get("reason", event.get("text", "")))
         return (event["extension"], event.get("state")) == ("good", "ready")
+
+    def _hear(self, words: object) -> None:
+        """The host's own lines in a log begin with a mark."""
+        self._sentences += [line.removeprefix("[zot] ") for line in str(words).splitlines()]
 
 
 async def _run(client: WireClient, session: str) -> str:

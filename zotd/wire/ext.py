@@ -488,6 +488,8 @@ def read(line: bytes) -> FromExtension | Skipped:
 
 def _read_again(line: bytes) -> FromExtension | Skipped:
     """The slow way, for a line that is not quite a frame."""
+    if not line.lstrip().startswith(b"{"):
+        return Skipped(Fault.STRAY, f"not a JSON object: {_shortened(line)}")  # ten times as fast: programs print a lot
     try:
         fields = _object(line)
     except (ValueError, RecursionError) as error:
