@@ -24,6 +24,7 @@ from zotd.sessions.hooks import Hooks
 from zotd.sessions.ledger import Ledger
 from zotd.sessions.telling import Audience
 from zotd.sessions.toolbox import Toolbox, choose
+from zotd.sessions.trusting import Trusting
 from zotd.wire import events, ext
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class Layer(Protocol):
     host: Host
     started: asyncio.Event
     """Set when it has looked for its extensions."""
+    trusting: Trusting | None
+    """Of a workspace with code of its own."""
 
 
 class Extensions:
@@ -76,7 +79,7 @@ class Extensions:
         self._home = home
         self._submit = submit
         self._activated: set[str] = set()
-        self._hints: list[str] = []
+        self._hinted: set[str] = set()
         self._patience: asyncio.Timeout | None = None
         """How long `ready` waits."""
         self._hurried = False
@@ -120,15 +123,12 @@ class Extensions:
         named = (path for extension in self._listed() for path in extension.manifest.skills)
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
 
-    def hint(self, sentence: str) -> None:
-        """Say this to people when the next run starts."""
-        if sentence not in self._hints:
-            self._hints.append(sentence)
-
     def hints(self) -> list[str]:
         """What people should know when a run starts; each once."""
-        hints, self._hints = self._hints, []
-        return hints
+        found = [layer.trusting.sentence for layer in self._layers if layer.trusting is not None]
+        new = [sentence for sentence in found if sentence is not None and sentence not in self._hinted]
+        self._hinted.update(new)
+        return new
 
     def send(self, name: str, frame: ext.ToExtension) -> bool:
         """Send a frame, such as a key for a panel; False when the extension is not there to get it."""

@@ -132,8 +132,6 @@ class Layer:
     def join(self, view: Extensions) -> None:
         """A session uses these extensions from now on."""
         self.views[view.about.session] = view
-        if self.trusting is not None and self.trusting.sentence:
-            view.hint(self.trusting.sentence)
 
     # --- exthost.host.Listener --------------------------------------------------------------------------------
 
@@ -198,8 +196,5 @@ class Layer:
             await asyncio.to_thread(self.trusting.keep)
 
     def _ask(self) -> None:
-        if self.trusting is None or self.trusting.question is None or self.trusting.sentence is None:
-            return
-        self._tell(self.trusting.question)
-        for view in list(self.views.values()):
-            view.hint(self.trusting.sentence)
+        if self.trusting is not None and self.trusting.question is not None:
+            self._tell(self.trusting.question)
