@@ -64,6 +64,8 @@ async def test_the_list_tells_what_runs_what_rests_and_what_waits_for_trust(shop
         "weather": "disabled",
         "local": "untrusted",
     }
+    findings = (await admin.ask("ext.doctor", cwd=str(shop.house.cwd)))["findings"]
+    assert any("nobody trusts" in one["text"] for one in findings)
     talk = await shop.open(await model(text("hi")))
     await talk.run()
     running = {one["name"]: one for one in (await talk.client.ask("ext.list", session=talk.id))["extensions"]}

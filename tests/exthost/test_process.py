@@ -1,8 +1,64 @@
+import asyncio
 import errno
+import time
 
 import pytest
 
-from zotd.exthost.process import how_it_ended, why_not_started
+from tests.exthost.conftest import ENV
+from zotd.exthost.log import ExtensionLog
+from zotd.exthost.process import Process, how_it_ended, why_not_started
+
+
+class Reader:
+    """A listener that takes its time with each line, and counts the turns that others had meanwhile."""
+
+    def __init__(self, *, line_s=0.0, asked_for=True):
+        self.lines = []
+        self.turns = 0
+        self.ended = asyncio.Event()
+        self._line_s = line_s
+        self._asked_for = asked_for
+        asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self):
+        if not self.ended.is_set():
+            self.turns += bool(self.lines)
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def line(self, line):
+        self.lines.append(line)
+        time.sleep(self._line_s)
+        return self._asked_for
+
+    def closed(self, pipe):
+        pass
+
+    def exited(self, reason):
+        self.lines.append(reason)
+        self.ended.set()
+
+
+async def listen(tmp_path, reader, command):
+    """Run a shell command to its end."""
+    log = ExtensionLog(tmp_path / "log")
+    Process(["sh", "-c", command], cwd=str(tmp_path), env=ENV, listener=reader, log=log)
+    async with asyncio.timeout(10):
+        await reader.ended.wait()
+    log.close()
+
+
+async def test_many_lines_at_once_leave_the_loop_to_others_in_between(tmp_path):
+    reader = Reader(line_s=0.002)
+    await listen(tmp_path, reader, "seq 100")
+    assert len(reader.lines) == 101
+    assert reader.turns > 10
+
+
+async def test_every_line_of_a_process_that_has_ended_comes_before_its_end(tmp_path):
+    """Also those beyond what it may say unasked, which a process that lives would have to wait for: 14 s here."""
+    reader = Reader(asked_for=False)
+    await listen(tmp_path, reader, "yes y | head -n 32000")
+    assert reader.lines == [*([b"y"] * 32_000), "exited with code 0"]
 
 
 @pytest.mark.parametrize(

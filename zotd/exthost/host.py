@@ -165,39 +165,13 @@ class Host:
             return await asyncio.to_thread(_why_not, extension.manifest)
         return await extension.begin_reload(manifest)
 
-    async def catch_up(self, concerns: Callable[[Manifest], bool]) -> None:
+    async def catch_up(self, concerns: Callable[[Manifest], bool] = lambda _: True) -> ReloadReport:
         """Read all manifests again; start, reload and stop those of the concerned ones that have changed."""
-        found = await asyncio.to_thread(self._discover)
-        wanted = {manifest.name: manifest for manifest in found.manifests if concerns(manifest)}
-        for extension in self._all():
-            if concerns(extension.manifest) and extension.name not in wanted:
-                extension.begin_stop()
-                await _stopped(extension)
-                self._extensions.pop(extension.name, None)
-        for name, manifest in wanted.items():
-            if name not in self._extensions or self._extensions[name].manifest != manifest:
-                await self._begin(manifest)
-        self._order([manifest.name for manifest in found.manifests])
+        return await self._follow(concerns, is_due=lambda extension, manifest: extension.manifest != manifest)
 
     async def reload_all(self) -> ReloadReport:
         """Read all manifests again; start, reload and stop what they say, side by side."""
-        found = self.discovered = await asyncio.to_thread(self._discover)
-        wanted = {manifest.name: manifest for manifest in found.manifests}
-        vanished = [one for one in self._all() if one.name not in wanted and not self._is_broken(one)]
-        for extension in vanished:
-            extension.begin_stop()
-        reloads = [self._begin(manifest) for manifest in found.manifests]
-        for extension in vanished:
-            await _stopped(extension)
-            self._extensions.pop(extension.name, None)
-        errors = [await reload for reload in reloads]
-        self._order(list(wanted))
-        return ReloadReport(
-            stopped=[one.name for one in vanished],
-            loaded=list(wanted),
-            ready=[one.name for one in self._all() if one.name in wanted and one.state is State.READY],
-            errors=[*found.errors.values(), *(error for error in errors if error is not None)],
-        )
+        return await self._follow(lambda _: True, is_due=lambda _, __: True)
 
     # --- for sessions -----------------------------------------------------------------------------------------
 
@@ -266,6 +240,36 @@ class Host:
 
     def _all(self) -> list[Extension]:
         return list(self._extensions.values())
+
+    async def _follow(
+        self, concerns: Callable[[Manifest], bool], *, is_due: Callable[[Extension, Manifest], bool]
+    ) -> ReloadReport:
+        """Do what the manifests say; of those that are there already, only what `is_due` is reloaded."""
+        found = self.discovered = await asyncio.to_thread(self._discover)
+        if self._is_stopped:
+            return ReloadReport()
+        wanted = {manifest.name: manifest for manifest in found.manifests if concerns(manifest)}
+        there = [one for one in self._all() if concerns(one.manifest)]
+        vanished = [one for one in there if one.name not in wanted and not self._is_broken(one)]
+        for extension in vanished:
+            extension.begin_stop()
+        known = {one.name: one for one in there}
+        reloads = [
+            self._begin(manifest)
+            for name, manifest in wanted.items()
+            if name not in known or is_due(known[name], manifest)
+        ]
+        for extension in vanished:
+            await _stopped(extension)
+            self._extensions.pop(extension.name, None)
+        errors = [await reload for reload in reloads]
+        self._order([manifest.name for manifest in found.manifests])
+        return ReloadReport(
+            stopped=[one.name for one in vanished],
+            loaded=list(wanted),
+            ready=[one.name for one in self._all() if one.name in wanted and one.state is State.READY],
+            errors=[*found.errors.values(), *(error for error in errors if error is not None)],
+        )
 
     def _begin(self, manifest: Manifest) -> Awaitable[str | None]:
         """Reload it, or start it when it is new."""

@@ -94,7 +94,7 @@ class Layer:
         self._looks += 1
         self.started.clear()
         try:
-            await self.host.reload_all()
+            await self.host.catch_up()
         finally:
             self._looks -= 1
             if not self._looks:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from zotd.exthost import installed
+from zotd.exthost import installed, report
 from zotd.exthost.discovery import Discovered, discover, project_extensions
 from zotd.exthost.installed import InstallError
 from zotd.exthost.manifest import Manifest
@@ -37,15 +37,24 @@ async def of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:
     return await asyncio.to_thread(_of_rest, hosting, cwd)
 
 
-async def findings(hosting: Hosting, layers: Sequence[Layer]) -> list[Finding]:
-    """What is not as it should be with the extensions of these hosts, and with what is installed."""
+async def findings(hosting: Hosting, layers: Sequence[Layer], cwd: str | None) -> list[Finding]:
+    """What is not as it should be with the extensions of these hosts, in `cwd`, and with what is installed."""
     found: list[Finding] = []
+    if cwd is not None and not any(layer.cwd == cwd for layer in layers):
+        found += await asyncio.to_thread(_of_resting, hosting, cwd)
     for layer in layers:
         found += [Finding(name, text, layer.cwd) for name, text in layer.host.doctor()]
         found += [Finding("", f"{file}: {error}", layer.cwd) for file, error in layer.faults.items()]
         if layer.trusting is not None and layer.trusting.sentence:
             found.append(Finding("", layer.trusting.sentence, layer.cwd))
     return found + await asyncio.to_thread(_of_installed, hosting.places.home)
+
+
+def _of_resting(hosting: Hosting, cwd: str) -> list[Finding]:
+    trusting = Trusting(hosting.trust, cwd)
+    discovered = finding.of_workspace(hosting.places, Path(cwd), is_trusted=trusting.look())
+    asked = [("", trusting.sentence)] if trusting.sentence else []
+    return [Finding(name, text, cwd) for name, text in [*report.findings(discovered), *asked]]
 
 
 def _of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:

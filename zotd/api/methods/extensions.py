@@ -53,7 +53,8 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
 
 async def doctor(call: Call, params: extensions.Scope) -> extensions.Findings:
     """What is wrong with extensions, and why some are not used."""
-    return extensions.Findings(await roster.findings(call.manager.hosting, await _layers(call, params)))
+    layers = await _layers(call, params)
+    return extensions.Findings(await roster.findings(call.manager.hosting, layers, params.cwd))
 
 
 async def reload(call: Call, params: extensions.Scoped) -> extensions.Reloaded:
