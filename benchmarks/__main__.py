@@ -10,9 +10,15 @@ from benchmarks import (
     bash,
     cold_start,
     deltas,
+    extensions,
+    extensions_save,
+    extensions_start,
+    extensions_stop,
     first_delta,
     latency,
     memory,
+    misbehaviours,
+    reload,
     rig,
     slow_client,
     startup,
@@ -32,6 +38,12 @@ MEASURES: Mapping[str, Measure] = {
     "attach": attach.measure,
     "startup": startup.measure,
     "slow_client": slow_client.measure,
+    "extensions": extensions.measure,
+    "extensions_start": extensions_start.measure,
+    "extensions_stop": extensions_stop.measure,
+    "extensions_save": extensions_save.measure,
+    "reload": reload.measure,
+    "misbehaviours": misbehaviours.measure,
 }
 
 

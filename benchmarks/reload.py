@@ -171,6 +171,9 @@ async def _census(client: Client, others: set[int]) -> _Census:
             for pid in _children() - staying:
                 await _ended(pid)
     await client.ask(api.Nothing(), api.Pong, command="ping")  # the daemon, in this loop, has heard of their ends too
+    looking = [task for task in asyncio.all_tasks() if task.get_name().startswith("strays of")]
+    if looking:  # for what they may have left behind
+        await asyncio.wait(looking, timeout=LEAVE_S)
     return _Census(len(_children()), _descriptors(), len(asyncio.all_tasks()))
 
 

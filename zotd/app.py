@@ -21,6 +21,7 @@ from zotd.embed.assembly import Parts, assemble
 from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
 from zotd.process.subreaper import orphans_adopted
+from zotd.sessions.environment import WITHHELD
 from zotd.sessions.manager import LAST_USED, Manager
 from zotd.store.journal import Journal
 from zotd.tasks import contained
@@ -137,7 +138,9 @@ class Daemon:
             log.warning("%s", house.warnings[-1])
             return
         programs = Programs(home, config.channels.telegram, *([config.ext.python] if config.ext.python else []))
-        surroundings = await asyncio.to_thread(programs.surroundings, self._setup.env)
+        environment = house.manager.environment(None, None).variables
+        token = {name: self._setup.env[name] for name in WITHHELD if name in self._setup.env}
+        surroundings = await asyncio.to_thread(programs.surroundings, {**environment, **token})
         channels = house.channels = Channels(
             store=store,
             manager=house.manager,

@@ -104,6 +104,9 @@ async def census(client):
         if child.pid not in serving:
             await ended(child.pid)
     await client.ask("ping")  # the daemon, in this loop, has heard of their ends too
+    looking = [task for task in asyncio.all_tasks() if task.get_name().startswith("strays of")]
+    if looking:  # for what they may have left behind
+        await asyncio.wait(looking, timeout=5)
     tasks = [task.get_name() for task in asyncio.all_tasks()]
     return {
         "processes": len(me.children()),

@@ -11,6 +11,7 @@ from zotd.process.strays import Strays
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.sessions.commands import RESERVED
+from zotd.sessions.environment import split
 from zotd.sessions.finding import Places
 from zotd.sessions.hosting import Grounds, Hosting
 from zotd.sessions.manager import Manager, Spawn, Terms
@@ -67,7 +68,7 @@ def assemble(
     strays.sweep()
     grounds = Grounds(
         places=Places(home=home, python=config.ext.python, has_daemon=addressed),
-        env=env,
+        environment=split(env, catalog.key_variables(), None),
         limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
         trust=Trust(home),
         strays=strays,

@@ -49,11 +49,11 @@ class Offers:
         self._command_s = command_s
         self._activate = activate
         self._contributions: Contributions | None = None
-        self._tools: tuple[ExtensionTool, ...] = ()
+        self._tools: tuple[ExtensionTool, ...] | None = None
 
     def forget(self) -> None:
         """Look everything up anew: something has changed."""
-        self._contributions = None
+        self._contributions = self._tools = None
 
     def conflicts(self) -> list[tuple[str, str]]:
         """Extensions that did not get a name that they wanted, and a sentence for each."""
@@ -61,7 +61,12 @@ class Offers:
 
     def tools(self) -> Sequence[ExtensionTool]:
         """The tools that can be called now, in load order; those with `exposure` `deferred` are shown when activated."""
-        self._resolve()
+        if self._tools is None:  # not in `_resolve`: commands do not need them, and there may be thousands
+            owners = {one.name: one for one in self._extensions()}
+            self._tools = tuple(
+                ExtensionTool(owners[claim.owner], claim.value, limit_s=self._tool_s, activate=self._activate)
+                for claim in self._resolve().tools.winners.values()
+            )
         return self._tools
 
     def commands(self) -> list[Command]:
@@ -111,11 +116,6 @@ class Offers:
 
     def _resolve(self) -> Contributions:
         if self._contributions is None:
-            serving = {one.name: one for one in self._extensions() if one.offered is not None}
-            offers = [(name, one.offered) for name, one in serving.items() if one.offered is not None]
+            offers = [(one.name, one.offered) for one in self._extensions() if one.offered is not None]
             self._contributions = Contributions(offers, self._reserved_commands)
-            self._tools = tuple(
-                ExtensionTool(serving[claim.owner], claim.value, limit_s=self._tool_s, activate=self._activate)
-                for claim in self._contributions.tools.winners.values()
-            )
         return self._contributions

@@ -19,7 +19,7 @@ LINES_PER_S = 2_000
 LINES_AT_ONCE = 4_000
 """The same for a burst, such as a thousand registrations at the start."""
 
-SLICE_S = 0.005
+SLICE_S = 0.002
 """How long lines are handed on at a time: what a pipe holds at once can be 16,000 lines, which take a quarter of a second
 when each of them is garbage."""
 

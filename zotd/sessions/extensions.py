@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from zotd.core.life import State
 from zotd.core.records import Settings
 from zotd.exthost.extension import About, Extension
@@ -32,6 +34,9 @@ log = logging.getLogger(__name__)
 
 Submission = ext.Submit | ext.SubmitSlash
 """A prompt, or a slash command, that an extension wants run."""
+
+OfPanel = ext.PanelKey | ext.PanelResize | ext.PanelClosed
+"""What happens to a panel."""
 
 
 class Layer(Protocol):
@@ -130,9 +135,13 @@ class Extensions:
         self._hinted.update(new)
         return new
 
-    def send(self, name: str, frame: ext.ToExtension) -> bool:
-        """Send a frame, such as a key for a panel; False when the extension is not there to get it."""
-        return any(extension.name == name and extension.send(frame) for extension in self._listed())
+    def send(self, name: str, frame: OfPanel) -> bool:
+        """Send a frame about a panel of this session; False when the extension is not there to get it."""
+        extension = next((one for one in self._listed() if one.name == name), None)
+        if extension is None:
+            return False
+        cwd = self.about.cwd_for(extension.manifest)
+        return extension.send(replace(frame, session_id=self.about.session, cwd=cwd))
 
     # --- hearing from them ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ scope `daemon`              one host for all, from the daemon's start to its end
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from zotd.exthost.host import Limits, Listener, ReloadReport
 from zotd.exthost.requests import ToolRequest
 from zotd.process.strays import Strays
 from zotd.sessions import finding
+from zotd.sessions.environment import Environment
 from zotd.sessions.extensions import Extensions, Submission
 from zotd.sessions.finding import Places
 from zotd.sessions.layer import House, Layer, Tell
@@ -43,7 +44,7 @@ class Grounds:
     """What all hosts of this process stand on."""
 
     places: Places
-    env: Mapping[str, str]
+    environment: Environment
     """Of this process, for what no client has opened."""
     limits: Limits
     trust: Trust
@@ -93,9 +94,15 @@ class Hosting:
         """Start what lives as long as the daemon."""
         places = self._grounds.places
         if places.has_daemon:
-            home = places.home
+            environment = self._grounds.environment
             surroundings = Surroundings(
-                str(home), home, self._grounds.env, version=VERSION, features=FEATURES, strays=self._grounds.strays
+                cwd=str(places.home),
+                home=places.home,
+                env=environment.variables,
+                withheld=environment.keys,
+                version=VERSION,
+                features=FEATURES,
+                strays=self._grounds.strays,
             )
             layer = Layer(self._house, surroundings, partial(finding.of_daemon, places))
             self._daemon = self._begin(layer, after=self._grounds.strays.swept)
@@ -277,7 +284,7 @@ class Hosting:
             cwd=row.cwd,
             home=self._grounds.places.home,
             env=session.environment.variables,
-            withheld=session.environment.keys,
+            withheld={**self._grounds.environment.keys, **session.environment.keys},
             version=VERSION,
             provider=row.settings.provider,
             model=row.settings.model,

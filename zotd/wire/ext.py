@@ -392,6 +392,8 @@ class PanelKey(Outbound, tag="panel_key", frozen=True):
     panel_id: str
     key: str
     text: str = ""
+    session_id: str | None = None
+    cwd: str | None = None
 
 
 class PanelResize(Outbound, tag="panel_resize", frozen=True):
@@ -400,12 +402,16 @@ class PanelResize(Outbound, tag="panel_resize", frozen=True):
     panel_id: str
     width: int
     height: int
+    session_id: str | None = None
+    cwd: str | None = None
 
 
 class PanelClosed(Outbound, tag="panel_close", frozen=True):
     """The user has closed a panel."""
 
     panel_id: str
+    session_id: str | None = None
+    cwd: str | None = None
 
 
 class ChannelSend(Outbound, tag="channel_send", frozen=True):

@@ -2,7 +2,7 @@
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import session_of
-from zotd.sessions.extensions import Extensions
+from zotd.sessions.extensions import Extensions, OfPanel
 from zotd.wire import api, ext
 from zotd.wire.errors import Code, CommandError
 
@@ -48,6 +48,6 @@ async def _panel(call: Call, session_id: str, panel_id: str) -> tuple[Extensions
     return session.extensions, owner
 
 
-def _send(extensions: Extensions, owner: str, frame: ext.ToExtension) -> None:
+def _send(extensions: Extensions, owner: str, frame: OfPanel) -> None:
     if not extensions.send(owner, frame):
         raise CommandError(Code.CONFLICT, f"{owner} is not running, so its panel cannot react; close it")
