@@ -59,7 +59,8 @@ async def _daemon(count: int) -> float:
             extensions_rig.misbehaving(place, f"wedged-{number}", "stubborn")
         async with rig.daemon(place) as process, rig.connect(place) as client:
             session = await client.create(str(place.cwd), provider="anthropic", api_key="none", ephemeral=True)
-            await client.ask(api.RunCommand(session=session.id, name="wedged-0"), api.CommandResult)  # all are ready
+            for number in range(count):  # an answer: it is ready
+                await client.ask(api.RunCommand(session=session.id, name=f"wedged-{number}"), api.CommandResult)
             children = _children(process, count)
             start = time.perf_counter()
             os.kill(process.pid, signal.SIGTERM)

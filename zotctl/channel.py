@@ -63,7 +63,7 @@ def _unpair(args: argparse.Namespace) -> int:
 
 
 def _channel(one: Json) -> list[str]:
-    return [text(one, "name"), text(one, "state"), text(one, "error") or text(one, "description")]
+    return [text(one, "name"), text(one, "state"), text(one, "error") or text(one, "description").partition("\n")[0]]
 
 
 def _sender(one: Json) -> list[str]:

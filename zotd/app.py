@@ -20,6 +20,7 @@ from zotd.core.ports import StorageError
 from zotd.embed.assembly import Parts, assemble
 from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
+from zotd.exthost.modules import interpreter
 from zotd.process.subreaper import orphans_adopted
 from zotd.sessions.environment import WITHHELD
 from zotd.sessions.manager import LAST_USED, Manager
@@ -137,7 +138,7 @@ class Daemon:
             house.warnings.append(f"messaging channels are not served: {error}")
             log.warning("%s", house.warnings[-1])
             return
-        programs = Programs(home, config.channels.telegram, *([config.ext.python] if config.ext.python else []))
+        programs = Programs(home, config.channels.telegram, interpreter(config.ext.python, home))
         environment = house.manager.environment(None, None).variables
         token = {name: self._setup.env[name] for name in WITHHELD if name in self._setup.env}
         surroundings = await asyncio.to_thread(programs.surroundings, {**environment, **token})

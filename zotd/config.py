@@ -72,7 +72,7 @@ class Ext(Struct, frozen=True, kw_only=True):
 class Guard(Struct, frozen=True, kw_only=True):
     """`[guard]`."""
 
-    stream: bool = False
+    stream: Flag = False
     """Text is shown while it arrives although a guard may rewrite or hide it afterwards."""
 
 

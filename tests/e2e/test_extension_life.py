@@ -165,6 +165,35 @@ async def test_the_first_module_of_a_home_is_found_when_it_is_saved_and_a_saved_
     assert look.only(await talk.run(), "tool_result")[0]["content"][0]["text"] == "one"
 
 
+async def test_a_module_that_does_not_load_is_told_where_people_look(shop, model):
+    file = shop.installed / "tools" / "count.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("def run(:\n")
+    talk = await shop.open(await model(text("hi")))
+    note = (await talk.until("ext_notify"))[-1]
+    assert "count.py" in note["message"]
+    (one,) = (await talk.client.ask("ext.list", session=talk.id))["extensions"]
+    assert (one["source"], "count.py" in one["reason"]) == ("modules", True)
+    file.write_text('async def run() -> str:\n    return "mended"\n')
+    assert (await talk.until("ext_notify"))[-1]["level"] == "success"
+    (one,) = (await talk.client.ask("ext.list", session=talk.id))["extensions"]
+    assert (one["tools"], one["reason"]) == (["count"], "")
+
+
+async def test_a_directory_that_was_trusted_when_it_was_empty_may_get_a_module(shop, model, look):
+    admin = await shop.house.connect(role="admin")
+    await admin.ask("subscribe", topics=["extensions"])
+    await admin.ask("trust.grant", path=str(shop.house.cwd))
+    server = await model(text("hi"), calls(Call("count")), text("one"))
+    talk = await shop.open(server)
+    await talk.run()
+    file = shop.house.cwd / ".zot" / "extensions" / "tools" / "count.py"
+    file.parent.mkdir(parents=True)
+    file.write_text('async def run() -> str:\n    """Count."""\n    return "one"\n')
+    await until_state(admin, f"py-{shop.house.cwd.name}", "ready")
+    assert look.only(await talk.run(), "tool_result")[0]["content"][0]["text"] == "one"
+
+
 async def test_a_stuck_module_is_restarted_and_the_others_answer(impatient, shop, model, look):
     del impatient
     tools = shop.installed / "tools"

@@ -2,7 +2,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from zotd.core.ports import ToolContext
-from zotd.exthost.discovery import discover
+from zotd.exthost.discovery import Discovered, discover
 from zotd.exthost.extension import About, Surroundings
 from zotd.exthost.host import Host, Limits, Wish
 from zotd.exthost.requests import ToolRequest
@@ -108,11 +108,23 @@ class Workshop:
         (directory / "extension.json").write_text(json.dumps(manifest))
         return directory
 
+    def find(self) -> Discovered:
+        """What there is."""
+        return discover(explicit=(), cwd=self.cwd, home=self.home, is_trusted=lambda _: True)
+
     @asynccontextmanager
-    async def host(self, *, wait: bool = True, env: Mapping[str, str] = ENV, limits: Limits | None = None, **fields):
+    async def host(
+        self,
+        *,
+        wait: bool = True,
+        env: Mapping[str, str] = ENV,
+        limits: Limits | None = None,
+        find: Callable[[], Discovered] | None = None,
+        **fields,
+    ):
         """A host that is started, and stopped at the end."""
         host = Host(
-            discover=lambda: discover(explicit=(), cwd=self.cwd, home=self.home, is_trusted=lambda _: True),
+            discover=find or self.find,
             surroundings=Surroundings(str(self.cwd), self.home, env, version="1.2.3", **fields),
             listener=self.heard,
             limits=limits,

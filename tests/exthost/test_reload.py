@@ -1,6 +1,7 @@
 """A new process takes over while calls go on."""
 
 import asyncio
+import threading
 
 import psutil
 import pytest
@@ -112,6 +113,26 @@ async def test_calls_without_pause_are_not_lost_in_many_reloads(workshop, x):
         assert psutil.Process().num_fds() <= fds + 4 * len(old)
 
 
+async def test_a_host_that_was_stopped_while_a_manifest_was_read_starts_nothing(workshop, x):
+    loop, reading, may_go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    may_go_on.set()
+
+    def find():
+        loop.call_soon_threadsafe(reading.set)
+        may_go_on.wait(10)
+        return workshop.find()
+
+    async with workshop.host(find=find) as host, asyncio.TaskGroup() as group:
+        may_go_on.clear()
+        reading.clear()
+        reloads = [group.create_task(host.reload("x")), group.create_task(host.reload_all())]
+        await reading.wait()
+        await host.stop()
+        may_go_on.set()
+        assert await reloads[0] == "x was stopped"
+        assert (await reloads[1]).loaded == []
+
+
 # --- reload of all --------------------------------------------------------------------------------------------
 
 
@@ -147,6 +168,17 @@ async def test_a_reload_of_all_tells_what_failed_and_keeps_what_works(workshop, 
         assert "z could not be started: /nowhere: no such file or directory" in report.errors
         assert await run(host, "x") == (False, "one")
         assert await run(host, "y") == (False, "{}")
+
+
+async def test_what_is_found_again_while_it_is_stopped_is_started_again(workshop):
+    directory = workshop.acting("stubborn", "stubborn")
+    async with workshop.host() as host, asyncio.TaskGroup() as group:
+        (directory / "extension.json").rename(directory / "hidden")
+        group.create_task(host.reload_all())
+        await workshop.heard.until(lambda: workshop.heard.states[-1][:2] == ("stubborn", "stopping"))
+        (directory / "hidden").rename(directory / "extension.json")
+        assert (await host.reload_all()).errors == []
+        assert [one.state for one in host.status()] == [State.READY]
 
 
 async def test_a_reload_that_meets_a_stop_ends(workshop, x):

@@ -83,7 +83,8 @@ def test_its_files_are_told_and_so_are_the_next_steps(shell):
     assert out.startswith("made made for me/weather with README.md, extension.json, main.sh\n")
     assert "\n  zotctl ext validate 'made for me/weather'\n" in out
     assert "\n  zot -e 'made for me/weather'\n" in out
-    assert f"\n  ln -s '{directory}' {shell.env['ZOT_HOME']}/extensions/\n" in out
+    everywhere = f"{shell.env['ZOT_HOME']}/extensions"
+    assert f"\n  mkdir -p {everywhere} && ln -s '{directory}' {everywhere}/\n" in out
     assert "\n  zotctl ext reload weather\n" in out
     assert os.access(directory / "main.sh", os.X_OK)
 

@@ -115,12 +115,14 @@ def _shown(files: list[Path], target: Path) -> list[str]:
 
 def _next_steps(target: Path, lang: str) -> list[tuple[str, str]]:
     directory = shlex.quote(str(target))
-    everywhere = shlex.quote(os.path.join(paths.zot_home(os.environ), "extensions"))
+    shared = os.path.join(paths.zot_home(os.environ), "extensions")
+    everywhere = shlex.quote(shared)
+    made = "" if os.path.isdir(shared) else f"mkdir -p {everywhere} && "
     steps = [
         (PREPARATIONS[lang].format(directory=directory), "once, before it can start"),
         (f"zotctl ext validate {directory}", "does it keep to the protocol?"),
         (f"zot -e {directory}", "try it in one session"),
-        (f"ln -s {shlex.quote(str(target.absolute()))} {everywhere}/", "have it in every session"),
+        (f"{made}ln -s {shlex.quote(str(target.absolute()))} {everywhere}/", "have it in every session"),
         (f"zotctl ext reload {target.name}", "after a change"),
     ]
     return [step for step in steps if step[0]]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from zotd.core.depth import MAX_DEPTH, is_too_deep
 from zotd.core.ports import Replay
 from zotd.wire.ext import RegisterCommand, RegisterTool
 
@@ -29,7 +30,7 @@ EXPOSURES = {
 INTERCEPTS = ("tool_call", "turn_start", "assistant_message", "before_agent_start")
 """Events that an extension can be asked about."""
 
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every vendor takes; one other name, and each request of the session would be refused."""
 
 _COMMAND_NAME = re.compile(r"[^\s/]\S{0,63}")
@@ -99,10 +100,10 @@ def tool_fault(tool: RegisterTool) -> str | None:
 
     One tool that a vendor refuses would cost every request of the session.
     """
-    if not _TOOL_NAME.fullmatch(tool.name):
+    if not TOOL_NAME.fullmatch(tool.name):
         return "a name has 1 to 64 letters, digits, _ and -"
     if tool.exposure not in EXPOSURES:
-        return f'unknown exposure "{tool.exposure}"'
+        return f'unknown exposure "{tool.exposure[:80]}"'
     wrong = _schema_fault(tool.schema) if tool.schema is not None else None
     return wrong and f"its schema {wrong}"
 
@@ -133,6 +134,8 @@ def exposure_of(tool: RegisterTool) -> str:
 
 def _schema_fault(schema: Mapping[str, object]) -> str | None:
     """What makes it no JSON Schema of an object; goes on from "its schema"."""
+    if is_too_deep(schema):
+        return f"is nested more than {MAX_DEPTH} deep"
     if schema.get("type", "object") != "object":
         return "is not of an object; arguments are always one"
     properties = schema.get("properties", {})

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from zotd.core.depth import is_too_deep
 from zotd.wire import content, events
 from zotd.wire.content import Block, Tokens
-
-MAX_DEPTH = 64
-"""Levels of a call's arguments: what decodes at 970 cannot be encoded deeper in the stack, nor read by every client."""
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
@@ -181,12 +179,4 @@ def parse_args(call: Call) -> dict[str, object] | None:
         value: object = msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return value if isinstance(value, dict) and not _deeper(value, MAX_DEPTH) else None
-
-
-def _deeper(value: object, depth: int) -> bool:
-    """Whether `value` is nested more than `depth` times."""
-    if not isinstance(value, dict | list):
-        return False
-    children = value.values() if isinstance(value, dict) else value
-    return depth == 0 or any(_deeper(child, depth - 1) for child in children)
+    return value if isinstance(value, dict) and not is_too_deep(value) else None

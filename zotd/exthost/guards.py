@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
+from zotd.core.depth import is_too_deep
 from zotd.core.life import State
 from zotd.exthost.calls import CallError, CallTimeoutError
 from zotd.exthost.extension import About, Extension
@@ -22,6 +23,12 @@ TIMEOUTS = 3
 
 TOLD_CHARS = 500
 """Of rewritten arguments, in the note about them."""
+
+REASON_CHARS = 4_000
+"""Of what a guard says about a block, as of a note."""
+
+SHOWN_CHARS = 500_000
+"""Of what a guard shows instead of a reply; it is cut there, for its event may not be longer than 4 MiB."""
 
 PROMPT_BYTES = 1024 * 1024
 """Longest system prompt that a guard may set."""
@@ -107,7 +114,9 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
         return
     if not is_responding(guard):
         if question.event in guard.manifest.closed:
-            verdict.block(guard.name, f"the guard {guard.name} is not responding, and refuses while it is not")
+            refusal = f"the guard {guard.name} is not responding, and refuses while it is not"
+            verdict.block(guard.name, refusal)
+            verdict.notes.append(Note(guard.name, question.event, refusal))
         return
     about = question.about
 
@@ -126,7 +135,7 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
         return
     assert isinstance(answer, ext.EventInterceptResponse)
     if answer.block and question.may_block:
-        verdict.block(guard.name, answer.reason or f"refused by the extension {guard.name}")
+        verdict.block(guard.name, answer.reason[:REASON_CHARS] or f"refused by the extension {guard.name}")
         verdict.notes.append(Note(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
         return
     rewritten = question.rewrite(answer, verdict.value)
@@ -166,7 +175,8 @@ class Guards:
             return replace(blank, tool_id=tool_id, tool_name=tool, tool_args=args)
 
         def rewrite(answer: ext.EventInterceptResponse, args: dict[str, object]) -> dict[str, object]:
-            return answer.modified_args if isinstance(answer.modified_args, dict) else args
+            changed = answer.modified_args
+            return changed if isinstance(changed, dict) and not is_too_deep(changed) else args
 
         def told(args: dict[str, object]) -> str:
             return f"changed the arguments of {tool} to {encode(args).decode()[:TOLD_CHARS]}"
@@ -187,7 +197,7 @@ class Guards:
             "assistant_message",
             about,
             lambda blank, text: replace(blank, text=text),
-            lambda answer, text: answer.replace_text or text,
+            lambda answer, text: answer.replace_text[:SHOWN_CHARS] or text,
             what="a reply, which is hidden",
             told=lambda _: "rewrote the reply that is shown; the model sees its own",
         )

@@ -122,6 +122,7 @@ class Host:
         self._surroundings = surroundings
         self._listener = listener
         self._extensions: dict[str, Extension] = {}
+        self._following = asyncio.Lock()
         self._is_stopped = False
 
     # --- life -------------------------------------------------------------------------------------------------
@@ -163,6 +164,8 @@ class Host:
         manifest = next((one for one in found.manifests if one.name == name), None)
         if manifest is None:
             return await asyncio.to_thread(_why_not, extension.manifest)
+        if extension.state in {State.STOPPING, State.STOPPED}:  # while its manifest was read
+            return f"{name} was stopped"
         return await extension.begin_reload(manifest)
 
     async def catch_up(self, concerns: Callable[[Manifest], bool] = lambda _: True) -> ReloadReport:
@@ -245,9 +248,16 @@ class Host:
         self, concerns: Callable[[Manifest], bool], *, is_due: Callable[[Extension, Manifest], bool]
     ) -> ReloadReport:
         """Do what the manifests say; of those that are there already, only what `is_due` is reloaded."""
-        found = self.discovered = await asyncio.to_thread(self._discover)
-        if self._is_stopped:
-            return ReloadReport()
+        # One after the other: what one is still stopping, the next may find again, and has to start.
+        async with self._following:
+            found = self.discovered = await asyncio.to_thread(self._discover)
+            if self._is_stopped:
+                return ReloadReport()
+            return await self._carry_out(found, concerns, is_due)
+
+    async def _carry_out(
+        self, found: Discovered, concerns: Callable[[Manifest], bool], is_due: Callable[[Extension, Manifest], bool]
+    ) -> ReloadReport:
         wanted = {manifest.name: manifest for manifest in found.manifests if concerns(manifest)}
         there = [one for one in self._all() if concerns(one.manifest)]
         vanished = [one for one in there if one.name not in wanted and not self._is_broken(one)]
@@ -294,6 +304,8 @@ class Host:
 
 def _why_not(manifest: Manifest) -> str:
     """Why an extension that runs cannot be found any more."""
+    if manifest.file is not None or manifest.restarts_when_stuck:  # it never had an `extension.json`
+        return f"{manifest.name} is not to be started any more; reload all extensions"
     try:
         found = read_manifest(manifest.directory)
     except ManifestError as error:

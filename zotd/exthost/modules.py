@@ -26,7 +26,7 @@ def tools_host(directories: Sequence[Path], *, cwd: Path, python: str | None) ->
     return Manifest(
         directory=cwd,
         name=f"py-{_named(cwd)}",
-        argv=(_interpreter(python, cwd), str(PROGRAM), *map(str, there), "--name", f"py-{_named(cwd)}"),
+        argv=(interpreter(python, cwd), str(PROGRAM), *map(str, there), "--name", f"py-{_named(cwd)}"),
         description="Python modules: " + ", ".join(str(directory / "tools") for directory in there),
         language="python",
         restarts_when_stuck=True,
@@ -37,7 +37,8 @@ def _named(cwd: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", cwd.name)[:NAME_CHARS] or "root"
 
 
-def _interpreter(python: str | None, cwd: Path) -> str:
+def interpreter(python: str | None, cwd: Path) -> str:
+    """What to start: see `tools_host`."""
     if python is None:
         return sys.executable
     if "/" not in python:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from zotd.core.depth import TOO_DEEP, is_too_deep
 from zotd.core.ports import Ancestor, ToolOutcome
 from zotd.exthost.calls import Call, Calls
 from zotd.exthost.content import blocks_of
@@ -71,7 +72,7 @@ class Requests:
             return None
         self._remember(frame.id)
         try:
-            self._check(may=may)
+            self._check(frame, may=may)
             session, parent = self._subject(frame, last_session)
         except _RefusedError as error:
             self._answer(frame, ToolOutcome([Text(str(error))], is_error=True))
@@ -104,11 +105,13 @@ class Requests:
 
     # --- details ----------------------------------------------------------------------------------------------
 
-    def _check(self, *, may: bool) -> None:
+    def _check(self, frame: ext.CallTool, *, may: bool) -> None:
         if not may:
             raise _RefusedError(f"announce the capability {ext.CALL_TOOL} in hello to call tools")
         if len(self._open) >= MAX_OPEN:
             raise _RefusedError(f"{MAX_OPEN} calls of tools are open already; wait for the answer to one of them")
+        if is_too_deep(frame.args):
+            raise _RefusedError(f"a tool cannot be called with {TOO_DEEP}")
 
     def _subject(self, frame: ext.CallTool, last_session: str | None) -> tuple[str, Call | None]:
         """The session that a request is about, and the call that it is made for."""

@@ -21,7 +21,7 @@ DECISIONS: Mapping[str, frozenset[str]] = {
     "assistant_message": frozenset({"block", "reason", "replace_text"}),
     "before_agent_start": frozenset({"system_prompt"}),
 }
-"""What a guard may decide about an event (section 6 of the protocol)."""
+"""What a guard may decide about an event (`docs/extensions.md`)."""
 
 
 def message_of(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 Frame = dict[str, object]
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""The longest line that the host reads (section 1 of the protocol); a longer one is lost to the call it answers."""
+"""The longest line that the host reads (`docs/extensions.md`); a longer one is lost to the call it answers."""
 
 
 def text(frame: Frame, name: str) -> str:

@@ -15,7 +15,7 @@ from .shapes import ANYTHING, ArgumentError, Function, Record, Schema
 from .work import Job
 
 TOOL_OPTIONS = frozenset({"output_schema", "namespace", "exposure", "deferred", "interactive"})
-"""Fields of `register_tool` that are passed on as they are (section 4 of the protocol)."""
+"""Fields of `register_tool` that are passed on as they are (`docs/extensions.md`)."""
 
 CAPABILITIES = ("tool_cancel", "tool_progress", "call_tool", "ui")
 """What this SDK always can; `hello` announces it beside what the extension has registered."""

@@ -112,7 +112,7 @@ class Noop(NamedTuple):
 
 
 class HelloAck(NamedTuple):
-    """What the host said about itself; see section 5 of the extension protocol."""
+    """What the host said about itself; see `docs/extensions.md`."""
 
     provider: str = ""
     """Of the session that opened the workspace; later changes are not announced."""

@@ -3,8 +3,11 @@
 It is not recorded: a snapshot holds what is shown at the moment, and live events what changes.
 """
 
+from collections.abc import Sequence
+
 from zotd.sessions.ledger import Ledger
 from zotd.wire import events, ext
+from zotd.wire.base import encode
 
 MAX_NOTES = 50
 """Kept of one session; an older one goes for a newer one."""
@@ -17,16 +20,23 @@ MAX_SEGMENTS = 20
 
 SEGMENT_CHARS = 200
 
+KEY_CHARS = 200
+"""Of a panel's id and of a segment's key. They are not cut, for they tell things apart: what has a longer one is refused."""
+
 NOTE_CHARS = 4_000
 
 DISPLAY_CHARS = 200_000
 """Of an answer to a command."""
 
 PANEL_LINES = 500
-"""More than any terminal shows at once; with `PANEL_CHARS` it keeps a panel's event far below 4 MiB."""
+"""More than any terminal shows at once."""
 
 PANEL_CHARS = 500
 """Of a line of a panel."""
+
+PANEL_BYTES = 48 * 1024
+"""Of a panel's lines as JSON: 200 columns and 60 rows of box drawing. A snapshot, which may not be longer than 4 MiB,
+holds every panel of the session."""
 
 LEVELS = ("info", "success", "warn", "error")
 
@@ -96,7 +106,9 @@ class Board:
         self._notes = []
 
     def open(self, extension: str, panel: ext.Panel) -> str | None:
-        """Open a panel, or draw it anew; a sentence when there are too many."""
+        """Open a panel, or draw it anew; a sentence when there are too many, or its id is too long."""
+        if len(panel.id) > KEY_CHARS:
+            return f"the id of a panel has at most {KEY_CHARS} characters"
         if (extension, panel.id) not in self._panels and len(self._panels) >= MAX_PANELS:
             return f"{MAX_PANELS} panels are open in this session already"
         self._draw(extension, panel)
@@ -109,6 +121,12 @@ class Board:
         self._show(events.ExtPanelClosed(extension, panel_id, session=self._ledger.label))
         return True
 
+    def clear(self) -> None:
+        """Show nothing more."""
+        for extension in {event.extension for event in (*self._notes, *self.panels, *self.segments)}:
+            self.take(extension, ext.ClearNotes())
+            self.left(extension)
+
     def left(self, extension: str) -> None:
         """The extension serves no more: nobody draws its panels, and its segments are stale."""
         for owner, panel_id in list(self._panels):
@@ -119,6 +137,8 @@ class Board:
                 self._set_segment(extension, ext.SetStatus(key))
 
     def _set_segment(self, extension: str, frame: ext.SetStatus) -> str | None:
+        if len(frame.key) > KEY_CHARS:
+            return f"the key of a segment has at most {KEY_CHARS} characters"
         key, text = (extension, frame.key), frame.text[:SEGMENT_CHARS]
         if not text and self._segments.pop(key, None) is None:
             return None
@@ -140,7 +160,7 @@ class Board:
             extension,
             panel.id,
             panel.title[:PANEL_CHARS],
-            [line[:PANEL_CHARS] for line in panel.lines[:PANEL_LINES]],
+            _fitting(panel.lines),
             panel.footer[:PANEL_CHARS],
             session=self._ledger.label,
         )
@@ -150,3 +170,16 @@ class Board:
     def _show(self, event: events.Event) -> None:
         if self._ledger.label is not None or isinstance(event, events.STDIO_LIVE):
             self._ledger.live([event])
+
+
+def _fitting(lines: Sequence[str]) -> list[str]:
+    """The first lines of a panel, as many and as much of each as may be shown."""
+    fitting: list[str] = []
+    room = PANEL_BYTES
+    for line in lines[:PANEL_LINES]:
+        cut = line[:PANEL_CHARS]
+        room -= len(encode(cut)) + 1
+        if room < 0:
+            break
+        fitting.append(cut)
+    return fitting

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from zotd.core import records
+from zotd.core.depth import TOO_DEEP, is_too_deep
+from zotd.core.registry import TOOL_NAME
 from zotd.exthost.host import ReloadReport
 from zotd.exthost.offers import UnknownCommandError
+from zotd.sessions.board import DISPLAY_CHARS, NOTE_CHARS
 from zotd.sessions.extensions import Submission
 from zotd.sessions.hosting import Hosting
 from zotd.sessions.session import Session
@@ -68,7 +71,7 @@ class Commands:
         except UnknownCommandError as error:
             raise CommandError(Code.NOT_FOUND, f"there is no /{name}; {self._known(session)}") from error
         if answer.error:
-            raise CommandError(Code.BAD_REQUEST, answer.error)
+            raise CommandError(Code.BAD_REQUEST, answer.error[:NOTE_CHARS])
         await self._carry_out(session, extension, answer, asker)
 
     async def reload(self, session: Session, name: str | None) -> ReloadReport:
@@ -85,12 +88,14 @@ class Commands:
             case "prompt" | "tool_prompt":
                 await self._prompt(session, extension, answer, asker)
             case "display":
-                asker.respond(CommandResult("display", extension, answer.display))
-                extensions.board.display(extension, answer.display)
+                text = answer.display[:DISPLAY_CHARS]
+                asker.respond(CommandResult("display", extension, text))
+                extensions.board.display(extension, text)
             case "insert":
-                asker.respond(CommandResult("insert", extension, answer.insert))
+                text = answer.insert[:DISPLAY_CHARS]
+                asker.respond(CommandResult("insert", extension, text))
                 if asker.insert is not None:
-                    asker.insert(answer.insert)
+                    asker.insert(text)
             case "open_panel" if answer.open_panel is not None:
                 asker.respond(CommandResult("open_panel", extension))
                 refused = extensions.board.open(extension, answer.open_panel)
@@ -102,8 +107,8 @@ class Commands:
                 asker.respond(CommandResult("noop", extension))
 
     async def _prompt(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
-        if answer.action == "tool_prompt" and not answer.tool_name:
-            raise CommandError(Code.BAD_REQUEST, f"{extension} wants a tool run, and did not say which")
+        if answer.action == "tool_prompt":
+            _check_opening(extension, answer)
 
         def accepted(started: Started) -> None:
             result = CommandResult("prompt", extension, input=started.input, run=started.run)
@@ -173,6 +178,16 @@ BUILTIN: Mapping[str, Callable[[Commands, Session, str, Asker], Awaitable[None]]
 
 RESERVED = (*BUILTIN, *OF_CLIENTS)
 """Names that no extension can have."""
+
+
+def _check_opening(extension: str, answer: ext.CommandResponse) -> None:
+    """Refuse a call that must not get into the transcript: each later request of the session would carry it."""
+    if not answer.tool_name:
+        raise CommandError(Code.BAD_REQUEST, f"{extension} wants a tool run, and did not say which")
+    if not TOOL_NAME.fullmatch(answer.tool_name):
+        raise CommandError(Code.BAD_REQUEST, f'{extension} wants the tool "{answer.tool_name[:80]}" run, which cannot be')
+    if is_too_deep(answer.tool_args):
+        raise CommandError(Code.BAD_REQUEST, f"{extension} wants {answer.tool_name} run with {TOO_DEEP}")
 
 
 def _unheard(result: CommandResult) -> None:

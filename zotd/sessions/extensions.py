@@ -79,6 +79,7 @@ class Extensions:
             command_s=limits.command_s,
             activate=lambda _, tools: self.activate(tools),
         )
+        self._ledger = ledger
         self._own = own
         self._layers = [*([own] if own else []), *shared]
         self._home = home
@@ -86,8 +87,7 @@ class Extensions:
         self._activated: set[str] = set()
         self._hinted: set[str] = set()
         self._patience: asyncio.Timeout | None = None
-        """How long `ready` waits."""
-        self._hurried = False
+        """How long `ready_for_run` waits, while it does."""
         self._list: Sequence[Extension] | None = None
         self._toolbox: tuple[Settings, Sequence[ExtensionTool], Toolbox] | None = None
         ledger.observer = self._committed
@@ -96,21 +96,21 @@ class Extensions:
 
     async def ready(self) -> None:
         """Wait for extensions that are still starting, at most `READY_S`; what comes later is used when it is there."""
-        self._patience = asyncio.timeout(0 if self._hurried else READY_S)
-        self._hurried = False
-        with suppress(TimeoutError):
-            async with self._patience:
-                for layer in self._layers:
-                    await layer.started.wait()
-                    await layer.host.wait_ready(READY_S)
-        self._patience = None
+        await self._settle(asyncio.timeout(READY_S))
+
+    async def ready_for_run(self) -> None:
+        """The same, until `hurry`."""
+        self._patience = asyncio.timeout(READY_S)
+        try:
+            await self._settle(self._patience)
+        finally:
+            self._patience = None
 
     def hurry(self) -> None:
-        """Somebody aborts the run that is being prepared: wait no longer, nor when it is about to."""
-        if self._patience is None:
-            self._hurried = True
-        else:
+        """Somebody aborts the run that is being prepared: wait no longer for it."""
+        if self._patience is not None:
             self._patience.reschedule(asyncio.get_running_loop().time())
+            self._patience = None  # it can be moved no more once it is over
 
     def toolbox(self, settings: Settings) -> Toolbox:
         """The tools of the next step; the same object as long as nothing has changed."""
@@ -175,7 +175,20 @@ class Extensions:
         if state in {State.RESTARTING, State.PARKED}:
             self.board.note(extension, "error" if state is State.PARKED else "warn", f"{extension} {reason}")
 
+    def end(self) -> None:
+        """The session leaves memory, or gets other extensions: these hear and show nothing more of it."""
+        self.audience.end()
+        self._ledger.observer = None
+        self.board.clear()
+
     # --- inside -----------------------------------------------------------------------------------------------
+
+    async def _settle(self, patience: asyncio.Timeout) -> None:
+        with suppress(TimeoutError):
+            async with patience:
+                for layer in self._layers:
+                    await layer.started.wait()
+                    await layer.host.wait_ready(READY_S)
 
     def _listed(self) -> Sequence[Extension]:
         """All of them, in load order; of one name the first."""

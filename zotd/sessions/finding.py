@@ -48,6 +48,7 @@ def of_workspace(places: Places, cwd: Path, *, is_trusted: bool) -> Discovered:
         manifests, faults = servers(file, directory=cwd)
         _add(found, manifests)
         found.errors.update({file / str(about): sentence for about, sentence in faults.items()})
+    found.manifests.sort(key=lambda manifest: manifest.directory.is_relative_to(user))  # as sessions rank them
     return found
 
 

@@ -27,6 +27,7 @@ from zotd.sessions.layer import House, Layer, Tell
 from zotd.sessions.session import Session
 from zotd.sessions.trusting import Trusting
 from zotd.store.trust import Trust
+from zotd.tasks import contained
 from zotd.wire import events, ext
 from zotd.wire.version import VERSION
 
@@ -73,6 +74,7 @@ class Hosting:
         self._own: dict[str, Layer] = {}
         self._stops: dict[str, asyncio.TimerHandle] = {}
         self._ending: set[Layer] = set()
+        self._is_stopped = False
         self._arrivals = Arrivals()
         self.submit: Callable[[Session, str, Submission], None] = _nowhere
         """Given a session, an extension's name, and what it wants submitted; set by who can run commands."""
@@ -131,7 +133,7 @@ class Hosting:
             for used in self.of_session(session.id):
                 self._vouch(used, session)
             return session.extensions
-        if settings.no_ext and not settings.extensions:
+        if self._is_stopped or (settings.no_ext and not settings.extensions):
             return None
         own = self._begin_own(session, settings.extensions) if settings.extensions else None
         shared = [] if settings.no_ext else [self._workspace(session), *([self._daemon] if self._daemon else [])]
@@ -155,7 +157,7 @@ class Hosting:
         view, session.extensions = session.extensions, None
         if view is None:
             return
-        view.audience.end()
+        view.end()
         for layer in self.layers:
             layer.views.pop(session.id, None)
         own = self._own.pop(session.id, None)
@@ -163,7 +165,7 @@ class Hosting:
             self._end(own)
         cwd = session.ledger.row.cwd
         workspace = self._workspaces.get(cwd)
-        if workspace is not None and not workspace.views:
+        if workspace is not None and not workspace.views and cwd not in self._stops:
             self._stops[cwd] = asyncio.get_running_loop().call_later(LINGER_S, self._close, cwd)
 
     async def grants(self, session: Session) -> bool:
@@ -181,9 +183,10 @@ class Hosting:
         return [layer for layer in reversed(self.layers) if session_id in layer.views]
 
     def of_cwd(self, cwd: str) -> list[Layer]:
-        """The hosts that sessions in this directory share."""
+        """The hosts that sessions in this directory use: those that only one of them has, and those that all share."""
+        own = [layer for layer in self._own.values() if layer.cwd == cwd]
         workspace = self._workspaces.get(cwd)
-        return [*([workspace] if workspace else []), *([self._daemon] if self._daemon else [])]
+        return [*own, *([workspace] if workspace else []), *([self._daemon] if self._daemon else [])]
 
     async def reload(self, layers: Sequence[Layer], name: str | None) -> ReloadReport:
         """Restart one extension, or read all manifests again, in these layers side by side."""
@@ -201,17 +204,19 @@ class Hosting:
         """Start or stop what a workspace brings along; returns at once."""
         layer = self._workspaces.get(cwd)
         if layer is not None:
-            layer.started.clear()  # now: the next run must not begin without what is trusted
             self._spawn(f"trust {cwd}", layer.look_again())
 
     async def stop(self) -> None:
-        """End every process, all side by side, within 3.3 s."""
+        """End every process, all side by side, within 3.3 s; what joins from now on gets none."""
+        self._is_stopped = True
         for timer in self._stops.values():
             timer.cancel()
         self._arrivals.close()
+        for view in {key: view for layer in self.layers for key, view in layer.views.items()}.values():
+            view.audience.end()
         async with asyncio.TaskGroup() as tasks:
             for layer in (*self.layers, *self._ending):
-                tasks.create_task(layer.stop(), name=f"stop extensions of {layer.cwd}")
+                contained(tasks, f"stop of the extensions of {layer.cwd}", layer.stop())
         self._workspaces.clear()
         self._own.clear()
         self._daemon = self._channels = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 
 from zotd.core.life import State
@@ -78,33 +78,23 @@ class Layer:
 
     async def start(self, after: asyncio.Event | None = None) -> None:
         """Start the extensions, and wait for none; `after` a process of an earlier daemon has given up its port."""
-        try:
-            if after is not None:
-                await after.wait()
-            await self.host.start()
-        finally:
-            self._looks -= 1
-            if not self._looks:
-                self.started.set()
-        await self._keep_trust()
-        self._ask()
+        if after is not None:
+            await after.wait()
+        await self._look(self.host.start())
 
-    async def look_again(self) -> None:
-        """Read all manifests again, because other ones may be started; runs that begin meanwhile wait for it."""
+    def look_again(self) -> Coroutine[object, object, None]:
+        """Read all manifests again, because other ones may be started; what is returned does it.
+
+        Runs that begin from now on, and not only when it is awaited, wait for it.
+        """
         self._looks += 1
         self.started.clear()
-        try:
-            await self.host.catch_up()
-        finally:
-            self._looks -= 1
-            if not self._looks:
-                self.started.set()
-        await self._keep_trust()
-        self._ask()
+        return self._look(self.host.catch_up())
 
     async def look_for_modules(self) -> None:
         """The first Python module has come, or the last one has gone."""
         await self.started.wait()
+        await self._keep_trust()
         await self.host.catch_up(lambda manifest: manifest.restarts_when_stuck)
 
     async def reload(self, name: str | None, into: ReloadReport) -> None:
@@ -190,6 +180,16 @@ class Layer:
             view.board.note(extension, "warn" if frame.error else "success", words)
 
     # --- inside -----------------------------------------------------------------------------------------------
+
+    async def _look(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        finally:
+            self._looks -= 1
+            if not self._looks:
+                self.started.set()
+        await self._keep_trust()
+        self._ask()
 
     async def _keep_trust(self) -> None:
         if self.trusting is not None:

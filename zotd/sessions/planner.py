@@ -56,8 +56,8 @@ class Planner:
         """What the session's next run works with."""
         row = session.ledger.row
         extensions = self._hosting.join(session)
-        if extensions is not None:
-            await extensions.ready()
+        if extensions is not None and not session.is_aborting:
+            await extensions.ready_for_run()
         toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
         places = await self._places(session)
         surroundings, skills = await _read(places)

@@ -27,8 +27,8 @@ async def of_layers(hosting: Hosting, layers: Sequence[Layer]) -> list[Extension
     for layer in layers:
         found += [_resting(hosting, one, "disabled", layer.cwd) for one in layer.host.discovered.disabled]
         if layer.trusting is not None and not layer.trusting.is_trusted:
-            project = await asyncio.to_thread(_project, Path(layer.cwd))
-            found += [_resting(hosting, one, "untrusted", layer.cwd) for one in project.manifests]
+            waiting = await asyncio.to_thread(_waiting, hosting, Path(layer.cwd))
+            found += [_resting(hosting, one, "untrusted", layer.cwd) for one in waiting]
     return found
 
 
@@ -65,7 +65,7 @@ def _of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:
     found = finding.of_workspace(hosting.places, Path(cwd), is_trusted=trusting.look())
     infos = [*_all_resting(hosting, found, cwd)]
     if not trusting.is_trusted:
-        infos += [_resting(hosting, one, "untrusted", cwd) for one in _project(Path(cwd)).manifests]
+        infos += [_resting(hosting, one, "untrusted", cwd) for one in _waiting(hosting, Path(cwd))]
     return infos
 
 
@@ -83,21 +83,28 @@ def _of_installed(home: Path) -> list[Finding]:
         return [Finding("", str(error))]
 
 
-def _project(cwd: Path) -> Discovered:
-    """What a project would have if it were trusted; only its manifests are read."""
-    return discover(explicit=(), cwd=cwd, home=None, is_trusted=lambda _: True)
+def _waiting(hosting: Hosting, cwd: Path) -> list[Manifest]:
+    """What would be started beside the rest if the project were trusted; nothing but descriptions is read."""
+    places = hosting.places
+    used = finding.of_workspace(places, cwd, is_trusted=False).manifests
+    return [one for one in finding.of_workspace(places, cwd, is_trusted=True).manifests if one not in used]
 
 
 def _running(hosting: Hosting, layer: Layer, status: Status) -> ExtensionInfo:
     info = replace(
         _resting(hosting, status.manifest, status.state, layer.cwd),
-        reason=status.reason,
+        reason=status.reason or (_faults(layer) if status.manifest.restarts_when_stuck else ""),
         pid=status.pid,
         tools=list(status.tools),
         commands=list(status.commands),
         responding=status.is_responding,
     )
     return replace(info, source="session") if layer.is_of_session else info
+
+
+def _faults(layer: Layer) -> str:
+    """Which modules do not load, and why."""
+    return "; ".join(f"{Path(file).name}: {error}" for file, error in layer.faults.items())
 
 
 def _resting(hosting: Hosting, manifest: Manifest, state: str, cwd: str) -> ExtensionInfo:

@@ -91,6 +91,8 @@ async def attach(call: Call, params: api.Attach) -> None:
     else:
         cursor = follower.last_seq
         messages, has_more = await _page(session, cursor + 1, params.limit)
+        if len(encode(answer)) + len(encode(messages)) > SERVER_LIMIT - ENVELOPE_BYTES:
+            messages, has_more = [], True  # `session.history` has them
         await wait_for_room(call)
         call.respond(msgspec.structs.replace(answer, messages=messages, has_more=has_more, reason=reason))
     await follower.catch_up(cursor)
