@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from zotctl import attach, channel, config, daemon, export, ext, log, output, send, sessions, trust
+from zotctl import attach, channel, config, daemon, export, ext, log, output, search, send, sessions, trust, usage
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
 from zotd.client.plain import harmless
@@ -16,14 +16,16 @@ examples:
   zotctl sessions --state running
   zotctl send --session tests "run them again" --wait
   zotctl attach --plain --last
+  zotctl search flaky test
   zotctl export --session s_01JX… --format markdown -o talk.md
+  zotctl usage --since 7d
   zotctl ext install https://git.example.org/ann/weather
   zotctl trust grant .
 
 `zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
 """
 
-NOUNS = (daemon, sessions, send, attach, log, export, ext, trust, config, channel)
+NOUNS = (daemon, sessions, send, attach, log, search, export, usage, ext, trust, config, channel)
 """Each has `add(commands)`; in the order of the help."""
 
 

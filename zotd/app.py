@@ -24,6 +24,7 @@ from zotd.exthost.modules import interpreter
 from zotd.process.subreaper import orphans_adopted
 from zotd.sessions.environment import WITHHELD
 from zotd.sessions.manager import LAST_USED, Manager
+from zotd.store.archive import Archive
 from zotd.store.journal import Journal
 from zotd.tasks import contained
 from zotd.wire.version import VERSION
@@ -161,6 +162,7 @@ class Daemon:
         house = self._house = House(
             manager=manager,
             spawn=self._spawn,
+            archive=Archive(journal.database),
             epoch=journal.epoch,
             socket=str(self._setup.socket),
             stop=self.stop,

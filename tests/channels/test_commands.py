@@ -11,6 +11,7 @@ from zotd.api.dispatch import Dispatcher
 from zotd.api.house import House
 from zotd.api.methods import HANDLERS
 from zotd.api.unix import Server, Socket
+from zotd.store.archive import Archive
 from zotd.tasks import contained
 
 
@@ -46,6 +47,7 @@ async def shell(stack, tmp_path, open_chat, model):
     house = House(
         manager=chat.house.manager,
         spawn=spawn,
+        archive=Archive(chat.house.journal.database),
         epoch="e",
         socket=str(tmp_path / "zotd.sock"),
         stop=lambda _: None,

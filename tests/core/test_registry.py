@@ -79,7 +79,16 @@ def test_a_tool_that_a_vendor_would_refuse_is_refused_alone(tool, fault):
 
 
 @pytest.mark.parametrize(
-    ("name", "is_fine"), [("hello", True), ("a:b", True), ("", False), ("/a", False), ("a b", False)]
+    ("name", "is_fine"),
+    [
+        ("hello", True),
+        ("a:b", True),
+        ("", False),
+        ("/a", False),
+        ("a b", False),
+        ("a\x1b]0;", False),
+        ("a\u202e", False),
+    ],
 )
 def test_a_command_is_one_word(name, is_fine):
     assert (command_fault(RegisterCommand(name)) is None) == is_fine

@@ -140,6 +140,36 @@ async def test_trust_starts_what_a_project_brings_along_and_revoking_it_ends_tha
     assert ["local" in str(request.body["tools"]) for request in server.requests] == [False, True, False]
 
 
+@pytest.mark.parametrize("opened_by_link", [True, False])
+async def test_trust_is_of_a_directory_whatever_it_is_called(shop, model, opened_by_link):
+    directory, link = shop.house.cwd, shop.house.place.folder / "link"
+    link.symlink_to(directory)
+    shop.write(
+        "local", '@ext.tool\ndef local() -> str:\n    "Local."\n    return "ok"', into=directory / ".zot/extensions"
+    )
+    opened, called = (link, directory) if opened_by_link else (directory, link)
+    server = await model(text("one"), text("two"), text("three"))
+    admin = await shop.house.connect(role="admin")
+    await admin.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server, cwd=str(opened))
+    await talk.run()
+    await admin.ask("trust.grant", path=str(called))
+    await until_state(admin, "local", "ready")
+    await talk.run()
+    await admin.ask("trust.revoke", path=f"{called}/.zot/..")
+    await until_state(admin, "local", "stopped")
+    await talk.run()
+    assert ["local" in str(request.body["tools"]) for request in server.requests] == [False, True, False]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "n" * 300, "../zotd", ".."])
+async def test_what_cannot_be_a_name_or_a_path_is_not_found(shop, model, name):
+    admin = await shop.house.connect(role="admin")
+    assert await admin.refused("ext.logs", name=name) == "not_found"
+    for command in ("trust.list", "trust.grant", "trust.revoke"):
+        assert await admin.refused(command, path="/" + name * 20) in {"not_found", "conflict", "bad_request"}
+
+
 async def test_a_python_module_is_a_tool_and_a_saved_change_counts_at_the_next_step(shop, model, look):
     tools = shop.installed / "tools"
     tools.mkdir(parents=True)
@@ -228,6 +258,34 @@ async def test_an_abort_does_not_wait_for_an_extension_that_is_slow_to_start(sho
     assert server.requests == []
     (slow,) = (await talk.client.ask("ext.list", session=talk.id))["extensions"]
     assert slow["state"] == "starting"
+
+
+async def test_a_second_abort_is_harmless_and_the_next_run_waits_again(shop, model, look):
+    shop.write(
+        "slow",
+        '''
+        import pathlib, time
+        while not pathlib.Path("go").exists():
+            time.sleep(0.01)
+
+        @ext.tool
+        def slow() -> str:
+            """Late."""
+            return "here"
+        ''',
+    )
+    server = await model(calls(Call("slow")), text("done"))
+    talk = await shop.open(server)
+    talk.send("prompt", message="go")
+    aborts = [talk.send("abort"), talk.send("abort")]
+    for number in aborts:
+        assert (await talk.client.answer_to(number))["success"]
+    await talk.until("done")
+    talk.send("prompt", message="go")
+    await talk.client.ask("ping")  # now it waits for the extension
+    (shop.installed / "slow" / "go").touch()
+    result = look.only(await talk.until("done"), "tool_result")[0]
+    assert result["content"][0]["text"] == "here"
 
 
 async def test_extensions_end_with_the_daemon(process, model):

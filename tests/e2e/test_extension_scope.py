@@ -101,3 +101,102 @@ async def test_a_key_that_the_manifest_names_comes_from_the_daemon_or_from_the_c
     seen = await environment(await shop.open(await model(text("-"))))
     assert (seen["OPENAI_API_KEY"], seen["ANTHROPIC_API_KEY"]) == ("sk-a-key-of-the-client", DAEMON_KEY)
     assert "ZOT_X_TOKEN" not in seen
+
+
+async def test_a_session_s_end_is_told_when_the_daemon_stops(tmp_path, monkeypatch, model):
+    home = place(tmp_path)
+    home.home.mkdir(0o700)
+    directory = Shop(SimpleNamespace(place=home)).write("recorder", "")
+    (directory / "main.py").write_text(RECORDER)
+    monkeypatch.setenv("HOME", home.env["HOME"])
+    async with AsyncExitStack() as stack:
+        house = House(stack, await stack.enter_async_context(serving(tmp_path)))
+        talk = await Shop(house).open(await model(text("hi")))
+        await talk.run()
+    frames = [json.loads(line) for line in (directory / "frames").read_text().splitlines()]
+    assert [(frame["type"], frame.get("event")) for frame in frames[-2:]] == [
+        ("event", "session_end"),
+        ("shutdown", None),
+    ]
+
+
+# --- of one session -------------------------------------------------------------------------------------------
+
+TWIN = """
+import threading
+
+@ext.command("who")
+def who(args):
+    ext.notify("info", {who!r})
+
+@ext.on("turn_end")
+def hear(event):
+    thread = threading.Thread(target=ext.notify, args=["info", "to all, from {who}"])
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.fixture
+def twins(shop):
+    """Two extensions of one name: an installed one, and the directory of another one."""
+    shop.write("twin", TWIN.format(who="the installed one"))
+    return shop.write("twin", TWIN.format(who="the session's"), into=shop.house.cwd)
+
+
+async def test_an_extension_of_a_session_hides_one_of_its_name_with_all_that_this_one_says(shop, twins, model, look):
+    talk = await shop.open(await model(text("hi")), extensions=[str(twins)])
+    other = await shop.open(await model(text("hi")))
+    await talk.ask("run_command", name="who")
+    assert (await talk.until("ext_notify"))[-1]["message"] == "the session's"
+    await other.ask("run_command", name="who")
+    assert (await other.until("ext_notify"))[-1]["message"] == "the installed one"
+    await other.run()  # which the installed one hears, and tells everybody who uses it
+    assert (await other.until("ext_notify"))[-1]["message"] == "to all, from the installed one"
+    await talk.ask("run_command", name="who")
+    assert [note["message"] for note in look.only(await talk.until("ext_notify"), "ext_notify")] == ["the session's"]
+
+
+async def test_the_doctor_tells_what_a_session_s_own_extensions_hide(shop, twins, model):
+    shop.write("also", '@ext.command("who")\ndef who(args):\n    return None')
+    talk = await shop.open(await model(text("hi")), extensions=[str(twins)])
+    other = await shop.open(await model(text("hi")))
+    await talk.run()
+    await other.run()
+    texts = [one["text"] for one in (await talk.client.ask("ext.doctor", session=talk.id))["findings"]]
+    assert texts.count(f"{shop.installed / 'twin'} is hidden by {twins}") == 1
+    assert any("its command /who is hidden by that of twin" in one for one in texts)
+    assert len(set(texts)) == len(texts)
+    texts = [one["text"] for one in (await talk.client.ask("ext.doctor", session=other.id))["findings"]]
+    assert not any("is hidden by" in one and str(twins) in one for one in texts)
+
+
+async def test_a_reload_of_the_directory_reaches_what_a_session_has_named(shop, model):
+    directory = shop.write("mine", '@ext.command("v")\ndef v(args):\n    return Display("one")', into=shop.house.cwd)
+    talk = await shop.open(await model(text("hi")), extensions=[str(directory)])
+    await talk.run()
+    shop.write("mine", '@ext.command("v")\ndef v(args):\n    return Display("two")', into=shop.house.cwd)
+    report = await talk.client.ask("ext.reload", cwd=str(shop.house.cwd))
+    assert (report["ready"], report["errors"]) == (["mine"], [])
+    assert (await talk.ask("run_command", name="v"))["text"] == "two"
+
+
+async def test_a_named_extension_that_is_not_there_is_told_when_the_run_starts(shop, model, look):
+    talk = await shop.open(await model(text("hi"), text("hi")), extensions=["/nowhere"])
+    notices = look.only(await talk.run(), "notice")
+    assert [notice["text"] for notice in notices] == [
+        "/nowhere/extension.json cannot be read: no such file or directory"
+    ]
+    assert look.only(await talk.run(), "notice") == []
+
+
+async def test_a_session_that_gives_up_its_extensions_is_not_heard_by_them_and_shows_nothing_of_them(
+    recorded, model, look
+):
+    shop, told = await recorded()
+    talk = await shop.open(await model(text("hi"), text("hi")))
+    await talk.ask("run_command", name="panel")
+    await talk.ask("session.configure", no_ext=True)
+    assert look.only(await talk.until("ext_panel_closed"), "ext_panel_closed")[0]["panel_id"] == "p"
+    await talk.run()
+    assert [frame["event"] for frame in told() if frame["type"] == "event"] == ["session_start", "session_end"]

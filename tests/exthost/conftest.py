@@ -112,6 +112,10 @@ class Workshop:
         """What there is."""
         return discover(explicit=(), cwd=self.cwd, home=self.home, is_trusted=lambda _: True)
 
+    def surroundings(self, env: Mapping[str, str] = ENV, **fields) -> Surroundings:
+        """Where extensions live."""
+        return Surroundings(str(self.cwd), self.home, env, version="1.2.3", **fields)
+
     @asynccontextmanager
     async def host(
         self,
@@ -125,7 +129,7 @@ class Workshop:
         """A host that is started, and stopped at the end."""
         host = Host(
             discover=find or self.find,
-            surroundings=Surroundings(str(self.cwd), self.home, env, version="1.2.3", **fields),
+            surroundings=self.surroundings(env, **fields),
             listener=self.heard,
             limits=limits,
             reserved_commands=("help", "new"),

@@ -1,4 +1,4 @@
-from zotd.exthost.contributions import MAX_REGISTRATIONS, Registrations
+from zotd.exthost.contributions import MAX_BYTES, MAX_REGISTRATIONS, Registrations
 from zotd.wire import ext
 
 
@@ -43,3 +43,21 @@ def test_there_is_an_end_to_everything():
         registrations.take(ext.Subscribe((f"e{number}",)))
     assert len(registrations.tools) == len(registrations.commands) == len(registrations.events) == MAX_REGISTRATIONS
     assert registrations.take(ext.RegisterTool("t0", "new")) is None
+
+
+def test_all_tools_and_commands_together_have_an_end():
+    registrations = Registrations()
+    half = "x" * (MAX_BYTES // 2)
+    registrations.take(ext.RegisterTool("t", half))
+    assert "more than 8 MiB" in (registrations.take(ext.RegisterCommand("c", half)) or "")
+    assert registrations.take(ext.RegisterTool("t", half + "y")) is None
+    registrations.take(ext.Unregister("tool", "t"))
+    assert registrations.take(ext.RegisterCommand("c", half)) is None
+    assert registrations.refused == {}
+
+
+def test_a_subscription_holds_no_more_than_names_of_events():
+    registrations = Registrations()
+    registrations.take(ext.Subscribe(("x" * 1000, *map(str, range(3 * MAX_REGISTRATIONS)))))
+    assert len(registrations.events) == MAX_REGISTRATIONS
+    assert max(map(len, registrations.events)) < 10

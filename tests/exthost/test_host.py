@@ -242,7 +242,8 @@ async def test_a_crash_fails_its_calls_at_once_and_another_process_serves(worksh
             "bad exited with code 5: out of luck; bad cannot be called now"
         )
         await workshop.heard.until(lambda: ("bad", "starting", "") in workshop.heard.states[2:])
-        await host.wait_ready()
+        assert await host.wait_ready() == []  # nobody waits for one that has had its chance
+        await workshop.heard.until(lambda: workshop.heard.states.count(("bad", "ready", "")) == 2)
         assert tool_names(host) == ["bad"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.exthost.conftest import run
 from zotd.core.life import State
+from zotd.exthost.host import Host
 
 VERSION = """
 VERSION = {version!r}
@@ -168,6 +169,18 @@ async def test_a_reload_of_all_tells_what_failed_and_keeps_what_works(workshop, 
         assert "z could not be started: /nowhere: no such file or directory" in report.errors
         assert await run(host, "x") == (False, "one")
         assert await run(host, "y") == (False, "{}")
+
+
+async def test_a_host_that_looks_again_while_it_starts_starts_everything_once(workshop, x):
+    del x
+    host = Host(discover=workshop.find, surroundings=workshop.surroundings(), listener=workshop.heard)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(host.start())
+        group.create_task(host.catch_up())
+    assert await host.wait_ready(10) == []
+    (one,) = host.status()
+    assert [child.pid for child in psutil.Process().children()] == [one.pid]
+    await host.stop()
 
 
 async def test_what_is_found_again_while_it_is_stopped_is_started_again(workshop):

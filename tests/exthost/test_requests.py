@@ -103,6 +103,18 @@ async def test_a_call_from_within_a_call_has_to_say_so(workshop, asking, fields,
     assert why in text
 
 
+async def test_arguments_that_are_too_deep_are_not_handed_on(workshop, asking):
+    tool = asking.offers.tools()[0]
+    args: dict[str, object] = {}
+    for _ in range(65):
+        args = {"a": args}
+    ask = {"id": "n_1", "name": "last", "own": True}
+    outcome = await tool.run({"asks": [{**ask, "args": args}]}, context())
+    assert not outcome.is_error
+    assert workshop.heard.requests == []
+    assert told(workshop) == [("n_1", "a tool cannot be called with arguments that are nested more than 64 deep")]
+
+
 async def test_a_call_may_be_about_another_session_in_which_nothing_is_open(workshop, asking):
     tool = asking.offers.tools()[0]
     async with asyncio.TaskGroup() as tasks:

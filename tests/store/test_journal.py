@@ -169,15 +169,6 @@ async def test_a_setting_is_replaced_and_an_unknown_one_is_none(journal):
     assert await journal.setting("other") is None
 
 
-async def test_totals_count_sessions_records_and_bytes(journal, author_of, say):
-    assert (await journal.counts()).sessions == 0
-    await author_of(journal, "s_1").commit((say.note("x"),), (say.note("y"),))
-    await author_of(journal, "s_2").commit((say.note("x"),))
-    totals = await journal.counts()
-    assert (totals.sessions, totals.records) == (2, 3)
-    assert totals.size_bytes > 0
-
-
 @pytest.mark.parametrize("query", [queries.RECORDS, queries.EVENTS_AFTER, queries.MESSAGES_BEFORE])
 @pytest.mark.usefixtures("journal")
 async def test_pages_of_a_long_session_are_found_by_an_index_and_never_sorted(tmp_path, query):

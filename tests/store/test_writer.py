@@ -1,6 +1,7 @@
 """The thread that writes: grouping, durability, failure, bounds."""
 
 import asyncio
+import queue
 import sqlite3
 import threading
 
@@ -148,6 +149,69 @@ async def test_a_write_over_the_bound_is_refused_in_its_turn_and_the_next_one_ta
     assert "too slow" in str(await refused)
     assert desk.reported[-2:] == [large, refused]
     assert await desk.put("small again", size_bytes=1) is None
+
+
+# --- spare work ---
+
+
+@pytest.fixture
+async def spare(tmp_path):
+    """A desk whose writer has spare work: three slices after each pause, each of which the test lets begin."""
+
+    class Spare:
+        def __init__(self):
+            self.begun = queue.SimpleQueue[int]()
+            self.let = queue.SimpleQueue[None]()
+            self.left = 3
+
+        def __call__(self, connection):
+            self.left -= 1
+            self.begun.put(self.left)
+            self.let.get(timeout=5)
+            assert connection.in_transaction
+            assert connection.execute("PRAGMA synchronous").fetchone() == (NORMAL,)
+            return self.left > 0
+
+        async def next(self):
+            return await asyncio.to_thread(self.begun.get, timeout=5)
+
+    work = Spare()
+    writer = Writer(lambda: open_for_writing(tmp_path / "zot.db"), spare=work)
+    await writer.open()
+    yield Desk(writer), work
+    work.let.put(None)
+    await writer.close()
+
+
+async def test_a_pause_is_used_for_spare_work_and_a_write_waits_for_one_slice_of_it_only(spare):
+    desk, work = spare
+    await desk.submit(durable=True)
+    assert await work.next() == 2
+    end = desk.put("between")
+    work.let.put(None)
+    assert await end is None  # although nothing lets the second slice end
+    for left in (1, 0):
+        assert await work.next() == left
+        work.let.put(None)
+    assert await desk.keys() == ["between"]
+
+
+async def test_spare_work_that_fails_is_undone_and_ends_nothing(tmp_path, caplog):
+    failed = threading.Event()
+
+    def fail(connection):
+        connection.execute("INSERT INTO settings VALUES ('half', '')")
+        failed.set()
+        raise sqlite3.OperationalError("disk full")
+
+    writer = Writer(lambda: open_for_writing(tmp_path / "zot.db"), spare=fail)
+    await writer.open()
+    assert await asyncio.to_thread(failed.wait, 5)
+    desk = Desk(writer)
+    assert await desk.put("whole") is None
+    assert await desk.keys() == ["whole"]
+    assert "spare work on the journal failed" in caplog.text
+    await writer.close()
 
 
 async def test_close_writes_what_waits_and_refuses_what_comes_later(desk):

@@ -48,6 +48,7 @@ FIELDS = {
     "session.list": "cwd state cursor limit",
     "session.history": "before limit",
     "session.search": "query",
+    "usage.report": "since by",
     "session.create": "cwd name provider model reasoning base_url system_prompt append_system_prompt tools no_tools "
     "max_steps mode extensions no_ext ephemeral env secrets",
     "session.configure": "name provider model reasoning base_url system_prompt append_system_prompt tools no_tools "
@@ -75,6 +76,8 @@ RESULTS = {
     "session.create": "session seq epoch",
     "attach": "mode reason session seq epoch usage queue approvals panels status notes run messages has_more",
     "daemon.status": "v state socket pid version protocol epoch uptime_s sessions clients extensions",
+    "session.search": "hits cursor complete",
+    "usage.report": "rows",
 }
 """`data` that the specification names."""
 
@@ -92,13 +95,11 @@ WITHOUT_HANDLER = {
     "session.fork",
     "session.import",
     "session.rewind",
-    "session.search",
     "session.tree",
     "set_mode",
     "token.create",
     "token.list",
     "token.revoke",
-    "usage.report",
 }
 """Commands that answer `unsupported`. A line goes when its handler comes; none is added."""
 

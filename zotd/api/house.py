@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from zotd.api.channel_desk import ChannelDesk
 from zotd.api.presence import Presences
 from zotd.sessions.manager import Manager, Spawn
+from zotd.store.archive import Archive
 from zotd.wire.api import Status
 from zotd.wire.version import PROTOCOL, VERSION
 
@@ -19,6 +20,8 @@ class House:
     manager: Manager
     spawn: Spawn
     """Starts a named task that outlives the connection."""
+    archive: Archive
+    """All stored sessions at once."""
     epoch: str
     socket: str
     stop: Callable[[bool], None]

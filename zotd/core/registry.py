@@ -110,9 +110,9 @@ def tool_fault(tool: RegisterTool) -> str | None:
 
 def command_fault(command: RegisterCommand) -> str | None:
     """Why this command is refused; None when it is fine."""
-    if _COMMAND_NAME.fullmatch(command.name):
+    if _COMMAND_NAME.fullmatch(command.name) and command.name.isprintable():
         return None
-    return "a name is one word of up to 64 characters, without a slash"
+    return "a name is one word of up to 64 characters that can be seen, without a slash"
 
 
 def full_schema(schema: Mapping[str, object] | None) -> dict[str, object]:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from zotd.exthost.discovery import is_directory
+
 log = logging.getLogger(__name__)
 
 IN_MOVED_TO, IN_CREATE, IN_DELETE_SELF, IN_MOVE_SELF, IN_ONLYDIR = 0x80, 0x100, 0x400, 0x800, 0x01000000
@@ -64,9 +66,9 @@ class Arrivals:
         """Watch each of them, or the nearest parent there is; those that are there."""
         library = ctypes.CDLL(None)
         for directory in directories:
-            place = next(path for path in (directory, *directory.parents) if path.is_dir())
+            place = next(path for path in (directory, *directory.parents) if is_directory(path))
             library.inotify_add_watch(self._fd, os.fsencode(place), ARRIVALS)
-        return frozenset(directory for directory in directories if directory.is_dir())
+        return frozenset(directory for directory in directories if is_directory(directory))
 
     def _stirred(self) -> None:
         try:

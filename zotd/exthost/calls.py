@@ -8,6 +8,9 @@ from zotd.core.correlation import Correlation, Dropped
 from zotd.core.ports import Ancestor
 from zotd.wire import ext
 
+PROGRESS_CHARS = 64 * 1024
+"""Of one piece of progress: it is for eyes, and its event may not be longer than 4 MiB."""
+
 Answer = ext.ToolResult | ext.CommandResponse | ext.EventInterceptResponse
 
 
@@ -118,7 +121,7 @@ class Calls:
         """Show the progress of an open call."""
         call = self._open.peek(frame.id)
         if call is not None and call.progress is not None:
-            call.progress(frame.text)
+            call.progress(frame.text[:PROGRESS_CHARS])
 
     def reject(self, key: str, reason: str) -> bool:
         """Fail the open call with this id; False when there is none."""

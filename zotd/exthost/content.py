@@ -4,14 +4,22 @@ import binascii
 from collections.abc import Mapping, Sequence
 
 from zotd.core.ports import ToolOutcome
+from zotd.wire.base import encode
 from zotd.wire.content import Image, Text
 from zotd.wire.ext import ToolResult
+from zotd.wire.framing import SERVER_LIMIT
 
 NO_CONTENT = "(no content)"
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What vendors take; another one in the transcript, and each later request of the session would be refused."""
 
+MAX_BLOCKS = 1_000
+"""Of a result. One that makes no sense has two bytes, and becomes a text of fifty."""
+
+TEXT_BYTES = SERVER_LIMIT - 64 * 1024
+"""Of the text in a result, as JSON: the event that shows it has more than that, and may not be longer than 4 MiB. What is
+no UTF-8 has grown to three times its size by now."""
 
 RESULT_BYTES = 256 * 1024
 """Of text and base64 in a result for an extension: its line stays far below 4 MiB, however much of it JSON escapes."""
@@ -21,6 +29,8 @@ RESULT_BLOCKS = 128
 
 def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
     """The outcome; a block that makes no sense becomes a text that says so."""
+    if len(result.content) > MAX_BLOCKS:
+        return ToolOutcome([Text(f"{extension} answered with more than {MAX_BLOCKS} blocks")], is_error=True)
     is_error = result.is_error
     content: list[Text | Image] = []
     for raw in result.content:
@@ -28,6 +38,8 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
         is_error = is_error or is_bad
         if block is not None:
             content.append(block)
+    if sum(len(encode(block)) for block in content if isinstance(block, Text)) > TEXT_BYTES:
+        return ToolOutcome([Text(f"{extension} answered with too much text, of almost 4 MiB")], is_error=True)
     return ToolOutcome(content or [Text(NO_CONTENT)], is_error)
 
 

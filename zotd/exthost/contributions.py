@@ -6,9 +6,11 @@ order, make the `Contributions`. A crash takes them away, a reload swaps them at
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from zotd.core.registry import INTERCEPTS, Claim, Names, command_fault, resolve, tool_fault
 from zotd.wire import ext
+from zotd.wire.base import encode
 
 BUILTIN_TOOLS = ("read", "write", "edit", "bash", "glob", "grep", "skill")
 
@@ -16,6 +18,13 @@ Registration = ext.RegisterTool | ext.RegisterCommand | ext.Subscribe | ext.Unre
 
 MAX_REGISTRATIONS = 2_000
 """Of one process, for each kind; a larger MCP server would not fit into any model's context either."""
+
+MAX_BYTES = 8 * 1024 * 1024
+"""Of all tools and commands of one process, as JSON: every request to the model holds them, and no vendor takes more than
+32 MiB."""
+
+EVENT_CHARS = 64
+"""Longest name of an event; there are no such long ones."""
 
 
 @dataclass(slots=True)
@@ -28,20 +37,23 @@ class Registrations:
     intercepts: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
     """A sentence for each registration that is not used, by what it was."""
+    _sizes: dict[str, int] = field(default_factory=dict)
+    """Of each tool and command, by what it is."""
 
     def take(self, frame: Registration) -> str | None:
         """Add or remove; a sentence when something of it is refused, and nothing else is."""
         match frame:
             case ext.RegisterTool(name):
-                fault = tool_fault(frame) or _too_many(self.tools, name)
+                fault = tool_fault(frame) or _too_many(self.tools, name) or self._too_much(f'tool "{name}"', frame)
                 if fault is None:
                     self.tools[name] = frame
                 return self._judged(f'tool "{name}"', fault)
             case ext.RegisterCommand(name):
-                fault = command_fault(frame) or _too_many(self.commands, name)
+                what = f'command "{name}"'
+                fault = command_fault(frame) or _too_many(self.commands, name) or self._too_much(what, frame)
                 if fault is None:
                     self.commands[name] = frame
-                return self._judged(f'command "{name}"', fault)
+                return self._judged(what, fault)
             case ext.Unregister():
                 self._take_back(frame)
                 return None
@@ -54,11 +66,20 @@ class Registrations:
             self.tools.pop(frame.name, None)
         elif frame.kind == "command":
             self.commands.pop(frame.name, None)
-        self.refused.pop(f'{frame.kind} "{frame.name}"', None)
+        what = f'{frame.kind} "{frame.name}"'
+        self.refused.pop(what[:100], None)
+        self._sizes.pop(what, None)
+
+    def _too_much(self, what: str, frame: ext.RegisterTool | ext.RegisterCommand) -> str | None:
+        size = len(encode(frame))
+        if sum(self._sizes.values()) - self._sizes.get(what, 0) + size > MAX_BYTES:
+            return f"with it there would be more than {MAX_BYTES // (1024 * 1024)} MiB of tools and commands"
+        self._sizes[what] = size
+        return None
 
     def _subscribe(self, frame: ext.Subscribe) -> str | None:
-        if len(self.events) < MAX_REGISTRATIONS:
-            self.events.update(frame.events)
+        names = (name for name in frame.events if len(name) <= EVENT_CHARS)
+        self.events.update(islice(names, MAX_REGISTRATIONS - len(self.events)))
         self.intercepts.update(event for event in frame.intercept if event in INTERCEPTS)
         unknown = sorted(set(frame.intercept) - set(INTERCEPTS))
         return f"there is nothing to intercept in {', '.join(unknown)[:200]}" if unknown else None
@@ -66,7 +87,7 @@ class Registrations:
     def _judged(self, what: str, fault: str | None) -> str | None:
         """Remember that `what` is refused, or is not any more."""
         if fault is None:
-            self.refused.pop(what, None)
+            self.refused.pop(what[:100], None)
         elif len(self.refused) < MAX_REGISTRATIONS:
             self.refused[what[:100]] = f"the {what[:100]} is refused: {fault}"
         return fault and f"the {what[:100]} is refused: {fault}"

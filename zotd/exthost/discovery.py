@@ -67,6 +67,11 @@ def is_extension(entry: Path) -> bool:
     return entry.name not in RESERVED and _has_manifest(entry)
 
 
+def is_directory(path: Path) -> bool:
+    """Whether it is one, as far as can be seen: `Path.is_dir` raises where we may not look, or the path is too long."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
 def _choices(found: Discovered, home: Path) -> Mapping[str, bool] | None:
     """What the user has said, by name; None when that cannot be read, and anything might be switched off."""
     try:

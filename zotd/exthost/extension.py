@@ -97,6 +97,8 @@ class Extension:
         self.offered: Registrations | None = None
         """What it contributes; None: nothing."""
         self.warning = ""
+        self.was_tried = False
+        """It has been ready, or has failed to be, since it was first started."""
         self.last_session: str | None = None
         """Of the newest command or tool call; where a `submit` without a session goes."""
         self.taps: dict[Tap, None] = {}
@@ -261,6 +263,7 @@ class Extension:
                 self._changed()
             case life.Show(state, reason):
                 self.reason = reason
+                self.was_tried |= state is not State.STARTING
                 log.info("extension %s is %s%s", self.name, state, f": it {reason}" if reason else "")
                 self._owner.state_changed(self)
                 self._changed()

@@ -44,8 +44,11 @@ Wish = (
 class Listener(Protocol):
     """Gets what extensions want, on the event loop; must not block."""
 
-    def wish(self, extension: str, session: str | None, wish: Wish) -> None:
-        """Something for a session; None: for all of the workspace. `submit` and `open_panel` always have one."""
+    def wish(self, extension: str, session: str | None, wish: Wish) -> str | None:
+        """Something for a session; None: for all of the workspace. `submit` and `open_panel` always have one.
+
+        The result is a sentence about why it was dropped, if it was.
+        """
         ...
 
     def activate(self, session: str, tools: Sequence[str]) -> None:
@@ -123,26 +126,32 @@ class Host:
         self._listener = listener
         self._extensions: dict[str, Extension] = {}
         self._following = asyncio.Lock()
+        """Held while manifests are read and followed: what one is still stopping, the next may have to start again."""
         self._is_stopped = False
 
     # --- life -------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Start all extensions side by side, and wait for none."""
-        self.discovered = await asyncio.to_thread(self._discover)
-        if self._is_stopped:
-            return
-        for manifest in self.discovered.manifests:
-            extension = self._extensions[manifest.name] = Extension(manifest, self._surroundings, self)
-            extension.start()
+        async with self._following:
+            self.discovered = await asyncio.to_thread(self._discover)
+            if self._is_stopped:
+                return
+            for manifest in self.discovered.manifests:
+                if manifest.name not in self._extensions:  # `catch_up` may have come first
+                    extension = self._extensions[manifest.name] = Extension(manifest, self._surroundings, self)
+                    extension.start()
 
     async def wait_ready(self, within_s: float = READY_S) -> list[str]:
-        """Wait until no extension is starting; the names of those that still are when the time is over."""
+        """Wait until no extension is starting for the first time; the names of those that still are after that.
+
+        One that crashes again and again does not make anybody wait again and again.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 for extension in self._all():
-                    await _started(extension)
-        return [one.name for one in self._all() if one.state is State.STARTING]
+                    await _tried(extension)
+        return [one.name for one in self._all() if not one.was_tried]
 
     async def stop(self) -> None:
         """End all processes side by side, within 3.3 s; when cancelled, the ladders go on."""
@@ -218,13 +227,9 @@ class Host:
         """An extension wants something: find out for which session."""
         match frame:
             case ext.Submit() | ext.SubmitSlash() | ext.OpenPanel():
-                session = frame.session_id or extension.last_session
-                if session is None:
-                    extension.log.say(f"a {frame.__struct_config__.tag} was dropped: it is about no session")
-                    return
-                self._listener.wish(extension.name, session, frame)
+                self._wish(extension, peer, frame.session_id or extension.last_session, frame)
             case ext.Notify() | ext.ClearNotes() | ext.SetStatus() | ext.PanelRender() | ext.PanelClose():
-                self._listener.wish(extension.name, frame.session_id or peer.calls.session, frame)
+                self._wish(extension, peer, frame.session_id or peer.calls.session, frame)
             case ext.CallTool():
                 self._call_tool(extension, peer, frame)
             case ext.CallToolCancel():
@@ -233,6 +238,15 @@ class Host:
                 self._listener.other(extension.name, frame)
 
     # --- details ----------------------------------------------------------------------------------------------
+
+    def _wish(self, extension: Extension, peer: Peer, session: str | None, wish: Wish) -> None:
+        if session is None and isinstance(wish, ext.Submit | ext.SubmitSlash | ext.OpenPanel):
+            refused: str | None = "it is about no session"
+        else:
+            refused = self._listener.wish(extension.name, session, wish)
+        if refused is not None:
+            tag = wish.__struct_config__.tag
+            peer.complain(f"wish {tag}", f"a {tag} was dropped: {refused}")
 
     def _call_tool(self, extension: Extension, peer: Peer, frame: ext.CallTool) -> None:
         if not peer.can(ext.CALL_TOOL):
@@ -248,7 +262,6 @@ class Host:
         self, concerns: Callable[[Manifest], bool], *, is_due: Callable[[Extension, Manifest], bool]
     ) -> ReloadReport:
         """Do what the manifests say; of those that are there already, only what `is_due` is reloaded."""
-        # One after the other: what one is still stopping, the next may find again, and has to start.
         async with self._following:
             found = self.discovered = await asyncio.to_thread(self._discover)
             if self._is_stopped:
@@ -315,8 +328,8 @@ def _why_not(manifest: Manifest) -> str:
     return f"{manifest.name} is not to be started any more; reload all extensions"
 
 
-async def _started(extension: Extension) -> None:
-    await extension.until(lambda: extension.state is not State.STARTING)
+async def _tried(extension: Extension) -> None:
+    await extension.until(lambda: extension.was_tried)
 
 
 async def _stopped(extension: Extension) -> None:

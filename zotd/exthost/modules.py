@@ -1,11 +1,13 @@
 """The host program of Python modules as an extension: one process for the `tools/*.py` of a workspace (`docs/extensions.md`)."""
 
+import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import zotd
+from zotd.exthost.discovery import is_directory
 from zotd.exthost.manifest import Manifest
 
 PROGRAM = Path(zotd.__file__).parent / "sdk" / "modules"
@@ -20,7 +22,7 @@ def tools_host(directories: Sequence[Path], *, cwd: Path, python: str | None) ->
     `python`: the interpreter, a word for PATH or a path, which may begin in `cwd`; None, or not there: this program's.
     Blocks for a look at the directories.
     """
-    there = [directory for directory in directories if (directory / "tools").is_dir()]
+    there = [directory for directory in directories if is_directory(directory / "tools")]
     if not there:
         return None
     return Manifest(
@@ -43,5 +45,5 @@ def interpreter(python: str | None, cwd: Path) -> str:
         return sys.executable
     if "/" not in python:
         return python
-    path = cwd / python
-    return str(path) if path.exists() else sys.executable
+    path = str(cwd / python)
+    return path if os.path.exists(path) else sys.executable  # noqa: PTH110  (Path.exists raises where we may not look)

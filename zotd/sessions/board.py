@@ -123,8 +123,9 @@ class Board:
 
     def clear(self) -> None:
         """Show nothing more."""
-        for extension in {event.extension for event in (*self._notes, *self.panels, *self.segments)}:
+        for extension in {note.extension for note in self._notes}:
             self.take(extension, ext.ClearNotes())
+        for extension in {owner for owner, _ in (*self._panels, *self._segments)}:
             self.left(extension)
 
     def left(self, extension: str) -> None:

@@ -62,10 +62,8 @@ class Commands:
         extensions = self._hosting.join(session)
         if extensions is None:
             raise CommandError(Code.NOT_FOUND, f"there is no /{name}: the session has no extensions")
-        if not extensions.offers.has_command(name):
-            await (
-                extensions.ready()
-            )  # perhaps one brings it that is still starting; whose is there does not wait for it
+        if not extensions.offers.has_command(name):  # perhaps one brings it that is still starting
+            await extensions.ready()
         try:
             extension, answer = await extensions.offers.invoke(name, args, about=extensions.about, client=asker.client)
         except UnknownCommandError as error:
@@ -83,7 +81,8 @@ class Commands:
 
     async def _carry_out(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
         extensions = session.extensions
-        assert extensions is not None
+        if extensions is None:
+            raise CommandError(Code.CONFLICT, f"the session was closed before {extension} answered")
         match answer.action:
             case "prompt" | "tool_prompt":
                 await self._prompt(session, extension, answer, asker)
@@ -185,7 +184,9 @@ def _check_opening(extension: str, answer: ext.CommandResponse) -> None:
     if not answer.tool_name:
         raise CommandError(Code.BAD_REQUEST, f"{extension} wants a tool run, and did not say which")
     if not TOOL_NAME.fullmatch(answer.tool_name):
-        raise CommandError(Code.BAD_REQUEST, f'{extension} wants the tool "{answer.tool_name[:80]}" run, which cannot be')
+        raise CommandError(
+            Code.BAD_REQUEST, f'{extension} wants the tool "{answer.tool_name[:80]}" run, which cannot be'
+        )
     if is_too_deep(answer.tool_args):
         raise CommandError(Code.BAD_REQUEST, f"{extension} wants {answer.tool_name} run with {TOO_DEEP}")
 

@@ -1,36 +1,28 @@
 """What one session has of extensions: tools, guards, slash commands, and what they show.
 
-    --ext of the session > the workspace's > the daemon's            each a `Host`; of one name the first counts
-
-Hosts start and stop processes; this sees them as one list, in load order (`docs/extensions.md`).
+Hosts start and stop processes; `sessions.lineup` makes one list of them.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Protocol
 
 from msgspec.structs import replace
 
 from zotd.core.life import State
 from zotd.core.records import Settings
-from zotd.exthost.extension import About, Extension
+from zotd.exthost.extension import About
 from zotd.exthost.guards import Guards
-from zotd.exthost.host import READY_S, Host, Limits, Wish
+from zotd.exthost.host import READY_S, Limits, Wish
 from zotd.exthost.offers import Offers
 from zotd.exthost.tools import ExtensionTool
 from zotd.sessions.board import Board
 from zotd.sessions.hooks import Hooks
 from zotd.sessions.ledger import Ledger
+from zotd.sessions.lineup import Lineup
 from zotd.sessions.telling import Audience
 from zotd.sessions.toolbox import Toolbox, choose
-from zotd.sessions.trusting import Trusting
 from zotd.wire import events, ext
-
-log = logging.getLogger(__name__)
-
 
 Submission = ext.Submit | ext.SubmitSlash
 """A prompt, or a slash command, that an extension wants run."""
@@ -39,56 +31,38 @@ OfPanel = ext.PanelKey | ext.PanelResize | ext.PanelClosed
 """What happens to a panel."""
 
 
-class Layer(Protocol):
-    """A host that may still be starting."""
-
-    host: Host
-    started: asyncio.Event
-    """Set when it has looked for its extensions."""
-    trusting: Trusting | None
-    """Of a workspace with code of its own."""
-
-
 class Extensions:
     """The extensions of one session."""
 
     def __init__(
         self,
         ledger: Ledger,
+        lineup: Lineup,
         *,
-        own: Layer | None,
-        shared: Sequence[Layer],
-        home: Path,
         limits: Limits,
         reserved_commands: Sequence[str],
         submit: Callable[[str, Submission], None],
     ) -> None:
-        """`own`: those that only this session has. `home`: what lies there is for all workspaces, and comes last.
-
-        `submit` is given an extension's name, and what it wants submitted.
-        """
+        """`submit` is given an extension's name, and what it wants submitted."""
         self.about = About(ledger.row.id, ledger.row.cwd)
+        self.lineup = lineup
         self.board = Board(ledger)
-        self.audience = Audience(self._listed, self.about)
+        self.audience = Audience(lineup.used, self.about)
         """Those who hear of what happens in the session."""
-        self.guards = Guards(self._listed, limits.intercept_s)
+        self.guards = Guards(lineup.used, limits.intercept_s)
         self.offers = Offers(
-            self._listed,
+            lineup.used,
             reserved_commands=reserved_commands,
             tool_s=limits.tool_s,
             command_s=limits.command_s,
             activate=lambda _, tools: self.activate(tools),
         )
         self._ledger = ledger
-        self._own = own
-        self._layers = [*([own] if own else []), *shared]
-        self._home = home
         self._submit = submit
         self._activated: set[str] = set()
         self._hinted: set[str] = set()
         self._patience: asyncio.Timeout | None = None
         """How long `ready_for_run` waits, while it does."""
-        self._list: Sequence[Extension] | None = None
         self._toolbox: tuple[Settings, Sequence[ExtensionTool], Toolbox] | None = None
         ledger.observer = self._committed
 
@@ -125,19 +99,18 @@ class Extensions:
 
     def skills(self) -> list[str]:
         """The directories of skills that extensions bring along."""
-        named = (path for extension in self._listed() for path in extension.manifest.skills)
+        named = (path for extension in self.lineup.used() for path in extension.manifest.skills)
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
 
     def hints(self) -> list[str]:
         """What people should know when a run starts; each once."""
-        found = [layer.trusting.sentence for layer in self._layers if layer.trusting is not None]
-        new = [sentence for sentence in found if sentence is not None and sentence not in self._hinted]
+        new = [sentence for sentence in self.lineup.warnings() if sentence not in self._hinted]
         self._hinted.update(new)
         return new
 
     def send(self, name: str, frame: OfPanel) -> bool:
         """Send a frame about a panel of this session; False when the extension is not there to get it."""
-        extension = next((one for one in self._listed() if one.name == name), None)
+        extension = self.lineup.find(name)
         if extension is None:
             return False
         cwd = self.about.cwd_for(extension.manifest)
@@ -145,14 +118,12 @@ class Extensions:
 
     # --- hearing from them ------------------------------------------------------------------------------------
 
-    def wish(self, extension: str, wish: Wish) -> None:
-        """An extension wants something of this session."""
+    def wish(self, extension: str, wish: Wish) -> str | None:
+        """An extension wants something of this session; a sentence when it cannot have it."""
         if isinstance(wish, ext.Submit | ext.SubmitSlash):
             self._submit(extension, wish)
-            return
-        refused = self.board.take(extension, wish)
-        if refused is not None:
-            log.warning("a %s of %s was dropped: %s", wish.__struct_config__.tag, extension, refused)
+            return None
+        return self.board.take(extension, wish)
 
     def activate(self, tools: Sequence[str]) -> None:
         """Show these deferred tools to the model from now on."""
@@ -162,7 +133,7 @@ class Extensions:
 
     def changed(self) -> None:
         """Extensions, or what they offer, came or went."""
-        self._list = None
+        self.lineup.forget()
         self._toolbox = None
         self.offers.forget()
         self.audience.begin()
@@ -186,26 +157,9 @@ class Extensions:
     async def _settle(self, patience: asyncio.Timeout) -> None:
         with suppress(TimeoutError):
             async with patience:
-                for layer in self._layers:
+                for layer in self.lineup.layers:
                     await layer.started.wait()
                     await layer.host.wait_ready(READY_S)
-
-    def _listed(self) -> Sequence[Extension]:
-        """All of them, in load order; of one name the first."""
-        if self._list is None:
-            found: dict[str, Extension] = {}
-            for layer in self._layers:
-                for extension in layer.host.extensions:
-                    found.setdefault(extension.name, extension)
-            self._list = sorted(found.values(), key=self._rank)
-        return self._list
-
-    def _rank(self, extension: Extension) -> tuple[int, str]:
-        """Explicit ones, then the project's, then everybody's by name: those of the daemon are among the last."""
-        if self._own is not None and extension in self._own.host.extensions:
-            return 0, ""
-        directory = extension.manifest.directory
-        return (2, directory.name) if directory.is_relative_to(self._home) else (1, "")
 
     def _committed(self, shown: Sequence[events.Event]) -> None:
         for event in shown:

@@ -24,6 +24,7 @@ from zotd.sessions.environment import Environment
 from zotd.sessions.extensions import Extensions, Submission
 from zotd.sessions.finding import Places
 from zotd.sessions.layer import House, Layer, Tell
+from zotd.sessions.lineup import Lineup
 from zotd.sessions.session import Session
 from zotd.sessions.trusting import Trusting
 from zotd.store.trust import Trust
@@ -35,6 +36,9 @@ log = logging.getLogger(__name__)
 
 LINGER_S = 60.0
 """How long a workspace's processes stay after its last session: a client that comes back finds them warm."""
+
+LOOK_S = 5.0
+"""Longest wait for a look at a workspace's code; local files take milliseconds, a dead network mount for ever."""
 
 FEATURES = ("session_id", "tool_progress", "set_status", "unregister")
 """What `hello_ack` says that this host knows beyond the original."""
@@ -139,9 +143,7 @@ class Hosting:
         shared = [] if settings.no_ext else [self._workspace(session), *([self._daemon] if self._daemon else [])]
         view = session.extensions = Extensions(
             session.ledger,
-            own=own,
-            shared=shared,
-            home=self._grounds.places.home,
+            Lineup(own=own, shared=shared, home=self._grounds.places.home),
             limits=self._grounds.limits,
             reserved_commands=self._grounds.reserved_commands,
             submit=lambda extension, frame: self.submit(session, extension, frame),
@@ -175,7 +177,13 @@ class Hosting:
             return layer.trusting.is_granted
         trusting = Trusting(self.trust, session.ledger.row.cwd)
         trusting.is_vouched_for = session.environment.trusts_workspace
-        await asyncio.to_thread(trusting.look)
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await asyncio.to_thread(trusting.look)
+        except TimeoutError:
+            log.warning(
+                "nothing of %s is used: its code could not be looked at within %g s", session.ledger.row.cwd, LOOK_S
+            )
         return trusting.is_granted
 
     def of_session(self, session_id: str) -> list[Layer]:
@@ -200,11 +208,11 @@ class Hosting:
                 tasks.create_task(layer.reload(name, report), name=f"reload in {layer.cwd}")
         return report
 
-    def trust_changed(self, cwd: str) -> None:
-        """Start or stop what a workspace brings along; returns at once."""
-        layer = self._workspaces.get(cwd)
-        if layer is not None:
-            self._spawn(f"trust {cwd}", layer.look_again())
+    def trust_changed(self, path: str) -> None:
+        """Start or stop what the workspace with this real path brings along; returns at once."""
+        for layer in self._workspaces.values():  # several, when sessions know it by different names
+            if layer.trusting is not None and layer.trusting.path == path:
+                self._spawn(f"trust {layer.cwd}", layer.look_again())
 
     async def stop(self) -> None:
         """End every process, all side by side, within 3.3 s; what joins from now on gets none."""
@@ -216,7 +224,7 @@ class Hosting:
             view.audience.end()
         async with asyncio.TaskGroup() as tasks:
             for layer in (*self.layers, *self._ending):
-                contained(tasks, f"stop of the extensions of {layer.cwd}", layer.stop())
+                _ = contained(tasks, f"stop of the extensions of {layer.cwd}", layer.stop())
         self._workspaces.clear()
         self._own.clear()
         self._daemon = self._channels = None
@@ -245,7 +253,7 @@ class Hosting:
         """The client that has attached last may trust what nobody had trusted."""
         if session.environment.trusts_workspace and layer.trusting and not layer.trusting.is_vouched_for:
             layer.trusting.is_vouched_for = True
-            self.trust_changed(layer.cwd)
+            self.trust_changed(layer.trusting.path)
 
     def _find(self, cwd: str, trusting: Trusting) -> Discovered:
         return finding.of_workspace(self._grounds.places, Path(cwd), is_trusted=trusting.look())

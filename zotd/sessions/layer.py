@@ -19,6 +19,12 @@ log = logging.getLogger(__name__)
 
 Tell = Callable[[events.Event], None]
 
+MAX_FAULTS = 100
+"""Python modules that failed to load, of those that the doctor tells about: who has more begins with these."""
+
+FAULT_CHARS = 4_000
+"""Of a module's path, and of what is wrong with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class House:
@@ -125,15 +131,12 @@ class Layer:
 
     # --- exthost.host.Listener --------------------------------------------------------------------------------
 
-    def wish(self, extension: str, session: str | None, wish: Wish) -> None:
-        """To the session that it is about, or to all."""
-        if session is None:
-            for view in list(self.views.values()):
-                view.wish(extension, wish)
-        elif session in self.views:
-            self.views[session].wish(extension, wish)
-        else:
-            log.warning("a %s of %s is about %s, which is not open", wish.__struct_config__.tag, extension, session)
+    def wish(self, extension: str, session: str | None, wish: Wish) -> str | None:
+        """To the session that it is about, or to all; why none of them has taken it."""
+        refusals = [view.wish(extension, wish) for view in self._users(extension, session)]
+        if session is not None and not refusals:
+            return f"the session {session[:80]} is not open, or does not use it"
+        return refusals[0] if refusals and None not in refusals else None
 
     def activate(self, session: str, tools: Sequence[str]) -> None:
         """Show deferred tools to a session's model."""
@@ -142,7 +145,7 @@ class Layer:
 
     def state_changed(self, extension: str, state: State, reason: str) -> None:
         """Tell the sessions, and whoever follows the topic."""
-        for view in list(self.views.values()):
+        for view in self._users(extension):
             view.state_changed(extension, state, reason)
         self._tell(events.ExtState(extension, self.cwd, state, reason or None))
         if self._channels is not None:
@@ -159,7 +162,7 @@ class Layer:
 
     def call_tool(self, request: ToolRequest) -> None:
         """Run a tool in the session that it is about."""
-        if request.session in self.views:
+        if self._users(request.extension, request.session):
             self._call_tool(request)
         else:
             sentence = f"the session {request.session[:80]} is not open, or does not use this extension"
@@ -171,15 +174,21 @@ class Layer:
             self._channels.other(extension, frame)
         if not isinstance(frame, ext.ModuleError):
             return
-        if frame.error:
-            self.faults[frame.file] = frame.error
-        else:
-            self.faults.pop(frame.file, None)
-        words = f"{frame.file}: {frame.error}" if frame.error else f"{frame.file} is mended"
-        for view in list(self.views.values()):
-            view.board.note(extension, "warn" if frame.error else "success", words)
+        file, error = frame.file[:FAULT_CHARS], frame.error[:FAULT_CHARS]
+        if not error:
+            self.faults.pop(file, None)
+        elif file in self.faults or len(self.faults) < MAX_FAULTS:
+            self.faults[file] = error
+        words = f"{file}: {error}" if error else f"{file} is mended"
+        for view in self._users(extension):
+            view.board.note(extension, "warn" if error else "success", words)
 
     # --- inside -----------------------------------------------------------------------------------------------
+
+    def _users(self, extension: str, session: str | None = None) -> list[Extensions]:
+        """Who has this extension, of all sessions or this one; a session may have another one of the name."""
+        views = [view for key, view in self.views.items() if session in {None, key}]
+        return [view for view in views if view.lineup.has(extension, self.host)]
 
     async def _look(self, work: Awaitable[object]) -> None:
         try:

@@ -16,7 +16,7 @@ from zotd.sessions import finding
 from zotd.sessions.hosting import Hosting
 from zotd.sessions.layer import Layer
 from zotd.sessions.trusting import Trusting
-from zotd.wire.extensions import ExtensionInfo, Finding
+from zotd.wire.extensions import ExtensionInfo, Finding, Scope
 
 
 async def of_layers(hosting: Hosting, layers: Sequence[Layer]) -> list[ExtensionInfo]:
@@ -32,22 +32,34 @@ async def of_layers(hosting: Hosting, layers: Sequence[Layer]) -> list[Extension
     return found
 
 
+def is_live(layers: Sequence[Layer], cwd: str | None) -> bool:
+    """Whether the workspace's own host is among these."""
+    return any(layer.trusting is not None and layer.cwd == cwd for layer in layers)
+
+
 async def of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:
     """What a directory without sessions has (None: what is installed for all), none of which runs."""
     return await asyncio.to_thread(_of_rest, hosting, cwd)
 
 
-async def findings(hosting: Hosting, layers: Sequence[Layer], cwd: str | None) -> list[Finding]:
-    """What is not as it should be with the extensions of these hosts, in `cwd`, and with what is installed."""
+async def findings(hosting: Hosting, layers: Sequence[Layer], scope: Scope) -> list[Finding]:
+    """What is not as it should be with the extensions of these hosts, in `scope`, and with what is installed."""
     found: list[Finding] = []
-    if cwd is not None and not any(layer.cwd == cwd for layer in layers):
-        found += await asyncio.to_thread(_of_resting, hosting, cwd)
+    if scope.cwd is not None and not is_live(layers, scope.cwd):
+        found += await asyncio.to_thread(_of_resting, hosting, scope.cwd)
     for layer in layers:
         found += [Finding(name, text, layer.cwd) for name, text in layer.host.doctor()]
         found += [Finding("", f"{file}: {error}", layer.cwd) for file, error in layer.faults.items()]
         if layer.trusting is not None and layer.trusting.sentence:
             found.append(Finding("", layer.trusting.sentence, layer.cwd))
-    return found + await asyncio.to_thread(_of_installed, hosting.places.home)
+        for session, view in layer.views.items():
+            if scope.session in {None, session}:
+                found += [
+                    Finding(name, text, view.about.cwd)
+                    for name, text in [*view.lineup.hidden(), *view.offers.conflicts()]
+                ]
+    found += await asyncio.to_thread(_of_installed, hosting.places.home)
+    return list(dict.fromkeys(found))  # what two share in one host, each session that sees both has, too
 
 
 def _of_resting(hosting: Hosting, cwd: str) -> list[Finding]:

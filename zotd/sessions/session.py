@@ -85,7 +85,8 @@ class Session:
         """What it has of extensions, while somebody needs the session; see `sessions.hosting`."""
         self._current: Driver | Compacting | None = None
         self._working = False
-        self._abort_next = False
+        self.is_aborting = False
+        """The run that is being prepared is to end at once."""
         self._asked_on = False
         """An input came after the last abort: what waits goes on with it."""
         self._ending = False
@@ -222,7 +223,7 @@ class Session:
         if self._current is not None:
             self._current.abort()
         elif self._working and not (self._ending and self.ledger.transcript.held):
-            self._abort_next = True  # it has been taken and is being prepared
+            self.is_aborting = True
             if self.extensions is not None:
                 self.extensions.hurry()
 
@@ -343,7 +344,7 @@ class Session:
             raise
         finally:
             self._current = None
-            self._abort_next = False
+            self.is_aborting = False
 
     async def _end_broken(self, job: Job) -> None:
         """End a run that a fault of ours has cut, so that nobody waits for `done` and the history stays legal."""
@@ -372,7 +373,7 @@ class Session:
 
     def _take(self, current: Driver | Compacting) -> None:
         self._current = current
-        if self._abort_next:
+        if self.is_aborting:
             current.abort()
 
     def _answer_again(self, request: Request, first: records.Input, accepted: Callable[[Started], None]) -> None:

@@ -1,6 +1,7 @@
 """Whether the code that a workspace brings along may run, and what a person is asked about it."""
 
 import logging
+import os
 from pathlib import Path
 
 from zotd.core.ports import StorageError
@@ -26,12 +27,15 @@ class Trusting:
         """Somebody has said so; what the code's digest does not cover, such as skills of other agents, needs that."""
         self.question: TrustRequired | None = None
         """What a person would have to be asked."""
+        self.path = cwd
+        """The workspace's real path, as trust goes by; known at the first look."""
         self._trust = trust
         self._cwd = cwd
         self._since: str | None = None
 
     def look(self) -> bool:
         """Whether the code may run. Blocks."""
+        self.path = os.path.realpath(self._cwd)
         try:
             state = self._trust.state(Path(self._cwd))
         except StorageError as error:

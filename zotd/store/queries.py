@@ -6,7 +6,6 @@ keeps would keep the cursor too, and all later reads of the connection in its ol
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from typing import get_args
 
 import msgspec
@@ -59,27 +58,11 @@ WHERE (:cwd IS NULL OR cwd = :cwd) AND (:state IS NULL OR state = :state)
 ORDER BY updated DESC, id DESC LIMIT :limit
 """
 
-_TOTALS = """
-SELECT count(*), coalesce(sum(records), 0),
-    (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)
-FROM sessions
-"""
-
 _PRIMARY = 0xFF
 """The part of a SQLite error code that tells its kind; the rest tells variants of it."""
 
 _MAX_SEQ = 2**63 - 1
 """Above every `seq`: the largest integer of SQLite."""
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """How much the journal holds."""
-
-    sessions: int
-    records: int
-    size_bytes: int
-    """Of the database, without its write-ahead log."""
 
 
 def records_from(connection: sqlite3.Connection, session: str, start: int) -> list[AnyRecord]:
@@ -144,11 +127,6 @@ def setting(connection: sqlite3.Connection, key: str) -> str | None:
     """What was stored under `key`."""
     found = connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
     return str(found[0]) if found else None
-
-
-def totals(connection: sqlite3.Connection) -> Totals:
-    """How much the journal holds."""
-    return Totals(*connection.execute(_TOTALS).fetchone())
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

@@ -21,6 +21,11 @@ class _Head(msgspec.Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
+def is_message(line: bytes) -> bool:
+    """Whether an event is a message of the history people see; raises `MsgspecError` when it is no event."""
+    return _HEAD.decode(line).type in MESSAGES
+
+
 def after(shown: Iterable[tuple[int, int, bytes]], seq: int, limit_bytes: int) -> tuple[int, bytes]:
     """The events after `seq` as NDJSON, and the `seq` of the last one (`seq` itself when there is none).
 
@@ -51,5 +56,5 @@ def newest_messages(shown: Iterable[tuple[int, bytes]], seq: int | None, limit: 
         if len(found) >= limit:
             break
         below = lines.splitlines() if seq is None else lines.splitlines()[: max(0, seq - first)]
-        found += [line for line in reversed(below) if _HEAD.decode(line).type in MESSAGES]
+        found += filter(is_message, reversed(below))
     return found[:limit][::-1]

@@ -4,6 +4,7 @@
                        | queue (bounded)                              ^ one call_soon_threadsafe per group
     thread        take all that waits -> BEGIN, apply each, COMMIT ---+
                                          on failure: each in a transaction of its own
+                  nothing waits for a while -> spare work, a slice at a time
 
 Synchronous is FULL for a group with a durable write in it, else NORMAL. A FULL commit syncs the whole write-ahead
 log, and so makes the NORMAL ones before it durable as well; SQLite itself syncs the log before each checkpoint.
@@ -29,6 +30,10 @@ CLOSE_S = 5.0
 """Longest wait for the queue to be written at the end. A disk that takes longer does not answer at all, and the
 service manager's patience is limited; nothing unwritten was acknowledged."""
 
+PAUSE_S = 1.0
+"""How long nothing must have been written before spare work is done. Spare work is for when nobody waits: a run commits
+every few milliseconds while its tools run, and a commit that meets a slice waits for that."""
+
 log = logging.getLogger(__name__)
 
 
@@ -36,7 +41,7 @@ log = logging.getLogger(__name__)
 class Write:
     """One thing to be written, whole or not at all."""
 
-    apply: Callable[[sqlite3.Connection], None]
+    apply: Callable[[sqlite3.Connection], object]
     """Runs in the thread, inside a transaction, perhaps again after that one failed. A StorageError from it means
     that it changed nothing; the others of its group are not affected."""
     done: Callable[[StorageError | None], None]
@@ -58,9 +63,16 @@ class Counts:
 class Writer:
     """Owns the thread and the connection that writes; made on the event loop that `done` is called on."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        """`connect` runs in the thread."""
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], spare: Callable[[sqlite3.Connection], bool] | None = None
+    ) -> None:
+        """`connect` runs in the thread, and so does `spare`: a short slice of work, done when nothing waits.
+
+        It is called after each pause inside a transaction, and as long as it returns True and still nothing waits.
+        """
         self._connect = connect
+        self._spare = spare
+        self._has_spare = spare is not None
         self._loop = asyncio.get_running_loop()
         self._opened = asyncio.Event()
         self._failure: Exception | None = None
@@ -92,7 +104,7 @@ class Writer:
         else:
             self._queue.put(write)
 
-    async def perform(self, apply: Callable[[sqlite3.Connection], None]) -> None:
+    async def perform(self, apply: Callable[[sqlite3.Connection], object]) -> None:
         """The same for a write that is awaited, and not durable; raises the StorageError that it failed with."""
         written: asyncio.Future[None] = self._loop.create_future()
 
@@ -136,7 +148,7 @@ class Writer:
             return
         finally:
             self._tell(self._opened.set)
-        while group := self._next_group():
+        while group := self._next_group(connection):
             outcomes = self._commit(connection, group)
             self._tell(partial(self._report, group, outcomes))
         try:
@@ -145,10 +157,10 @@ class Writer:
             log.exception("the journal could not be closed")
         self._tell(self._ended.set)
 
-    def _next_group(self) -> list[Write]:
+    def _next_group(self, connection: sqlite3.Connection) -> list[Write]:
         """Everything that waits, at least one; empty when the writer is to end."""
         group: list[Write] = []
-        write = self._queue.get()
+        write = self._next_write(connection)
         while write is not None:
             group.append(write)
             try:
@@ -158,6 +170,29 @@ class Writer:
         if group:
             self._queue.put(None)  # seen behind a last group: seen again after it
         return group
+
+    def _next_write(self, connection: sqlite3.Connection) -> Write | None:
+        """What comes next; a pause before it is used for spare work."""
+        pause_s = PAUSE_S
+        while self._has_spare:
+            try:
+                return self._queue.get(timeout=pause_s)
+            except queue.Empty:
+                self._has_spare = self._do_spare(connection)
+                pause_s = 0
+        write = self._queue.get()
+        self._has_spare = self._spare is not None
+        return write
+
+    def _do_spare(self, connection: sqlite3.Connection) -> bool:
+        assert self._spare is not None
+        try:
+            self._sync(connection, durable=False)
+            with transaction(connection):
+                return self._spare(connection)
+        except Exception:  # boundary: it is tried again after the next commit, and must not end the thread
+            log.exception("spare work on the journal failed")
+            return False
 
     def _commit(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
         """What became of each write of the group."""
@@ -170,14 +205,17 @@ class Writer:
 
     def _transact(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
         durable = any(write.durable for write in group)
-        if durable is not self._syncs:  # a statement costs more than a small commit's own work
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._syncs = durable
+        self._sync(connection, durable=durable)
         with transaction(connection):
             outcomes = [_apply(connection, write) for write in group]
         before = self.counts
         self.counts = Counts(before.writes + len(group), before.transactions + 1, before.synced + durable)
         return outcomes
+
+    def _sync(self, connection: sqlite3.Connection, *, durable: bool) -> None:
+        if durable is not self._syncs:  # a statement costs more than a small commit's own work
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._syncs = durable
 
     def _tell(self, call: Callable[[], None]) -> None:
         try:

@@ -7,7 +7,7 @@ the response's `data`. Session commands carry `session` on the daemon's carriers
 from dataclasses import dataclass
 from enum import IntEnum
 
-from zotd.wire import extensions
+from zotd.wire import extensions, reports
 from zotd.wire.base import Frozen
 from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSender
 from zotd.wire.content import Message, Tokens
@@ -403,7 +403,10 @@ class HistoryPage(Frozen, frozen=True):
 
 
 class Search(Frozen, frozen=True):
-    """Words to look for in every session."""
+    """Messages of all sessions with all of these words.
+
+    `"Several words in quotes"` are a phrase; no other character means anything, and no query is an error.
+    """
 
     query: str
     cursor: str | None = None
@@ -563,7 +566,7 @@ class TokenName(Frozen, frozen=True):
 
 
 class UsageReport(Frozen, frozen=True):
-    """Since an RFC 3339 time, grouped by `model`, `session` or `cwd`."""
+    """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session` or `cwd`."""
 
     since: str | None = None
     by: str = "model"
@@ -638,7 +641,7 @@ COMMANDS: tuple[Command, ...] = (
         ("session.list", SessionList, Sessions, "sessions, newest first"),
         ("session.get", OfSession, SessionInfo, "one session"),
         ("session.history", History, HistoryPage, "older messages, a page at a time"),
-        ("session.search", Search, None, "words in all sessions"),
+        ("session.search", Search, reports.SearchPage, "words in all sessions, newest first"),
         ("session.tree", OfSession, None, "forks and rewinds of a session"),
         ("attach", Attach, Attached, "a snapshot, then what was missed, then live events"),
         ("detach", OfSession, None, "stops following; the session goes on"),
@@ -655,7 +658,7 @@ COMMANDS: tuple[Command, ...] = (
         ("ext.doctor", extensions.Scope, extensions.Findings, "what is wrong with extensions"),
         ("daemon.status", Nothing, Status, "the daemon in figures"),
         ("daemon.metrics", Nothing, None, "counters"),
-        ("usage.report", UsageReport, None, "tokens and money"),
+        ("usage.report", UsageReport, reports.UsageSums, "tokens and money"),
     ),
     *_rows(
         Role.SUBMIT,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from zotd.api.dispatch import Handler
-from zotd.api.methods import channels, daemon, extensions, panels, sessions, trust, turns
+from zotd.api.methods import channels, daemon, extensions, history, panels, sessions, trust, turns, usage
 
 # Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
 # a table; a test compares the two.
@@ -51,6 +51,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.list": sessions.listing,
         "session.get": sessions.get,
         "session.history": sessions.history,
+        "session.search": history.search,
         "session.rename": sessions.rename,
         "session.configure": sessions.configure,
         "session.export": sessions.export,
@@ -59,6 +60,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "attach": sessions.attach,
         "detach": sessions.detach,
         "presence": sessions.presence,
+        "usage.report": usage.report,
     },
 )
 """Command name to handler. A command of `wire.api.COMMANDS` that is not here answers `unsupported`."""

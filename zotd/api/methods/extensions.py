@@ -5,6 +5,8 @@ import logging
 import os
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +31,9 @@ log = logging.getLogger(__name__)
 TAP_BYTES = 64 * 1024
 """Of a frame, as a tap shows it."""
 
+LOOK_S = 5.0
+"""How long a command waits for hosts that are still looking for their extensions: a few files are read."""
+
 QUESTIONS = 1_000
 """Frames that a tap remembers in order to tell how long their answers took."""
 
@@ -36,6 +41,9 @@ LOG_BYTES = 512 * 1024
 """Of a log's end, in one answer."""
 
 MAX_LINES = 5_000
+
+MAX_NAME = 80
+"""Characters of an extension's name: 64 of a manifest's, or what we call modules and MCP servers."""
 
 
 async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionList:
@@ -45,8 +53,7 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
     found = await roster.of_layers(hosting, layers)
     if params.session is None:
         known = {(one.name, one.directory) for one in found}
-        is_live = any(layer.cwd == params.cwd for layer in layers)
-        rest = [] if is_live else await roster.of_rest(hosting, params.cwd)
+        rest = [] if roster.is_live(layers, params.cwd) else await roster.of_rest(hosting, params.cwd)
         found += [one for one in rest if (one.name, one.directory) not in known]
     return extensions.ExtensionList(found)
 
@@ -54,7 +61,7 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
 async def doctor(call: Call, params: extensions.Scope) -> extensions.Findings:
     """What is wrong with extensions, and why some are not used."""
     layers = await _layers(call, params)
-    return extensions.Findings(await roster.findings(call.manager.hosting, layers, params.cwd))
+    return extensions.Findings(await roster.findings(call.manager.hosting, layers, params))
 
 
 async def reload(call: Call, params: extensions.Scoped) -> extensions.Reloaded:
@@ -119,7 +126,7 @@ async def remove(call: Call, params: extensions.Name) -> None:
     except InstallError as error:
         raise CommandError(Code.NOT_FOUND, str(error)) from error
     log.info("extension %s was removed", params.name)
-    await hosting.reload([layer for layer in hosting.layers if _has(layer, params.name)], None)
+    await _catch_up(layer for layer in hosting.layers if _has(layer, params.name))
 
 
 async def enable(call: Call, params: extensions.Name) -> None:
@@ -138,7 +145,14 @@ async def _switch(call: Call, name: str, *, on: bool) -> None:
         await asyncio.to_thread(removal.set_enabled, name, on, home=hosting.places.home)
     except InstallError as error:
         raise CommandError(Code.NOT_FOUND, str(error)) from error
-    await hosting.reload([layer for layer in hosting.layers if layer.trusting is not None or _has(layer, name)], None)
+    await _catch_up(layer for layer in hosting.layers if layer.trusting is not None or _has(layer, name))
+
+
+async def _catch_up(layers: Iterable[Layer]) -> None:
+    """Have these hosts start and stop what has changed, and leave alone what has not."""
+    async with asyncio.TaskGroup() as tasks:
+        for layer in layers:
+            tasks.create_task(layer.look_again(), name=f"new choices in {layer.cwd}")
 
 
 async def _layers(call: Call, scope: extensions.Scope) -> list[Layer]:
@@ -150,8 +164,10 @@ async def _layers(call: Call, scope: extensions.Scope) -> list[Layer]:
         layers = hosting.of_session(session.id)
     else:
         layers = hosting.layers if scope.cwd is None else hosting.of_cwd(scope.cwd)
-    for layer in layers:
-        await layer.started.wait()
+    with suppress(TimeoutError):  # a directory on a dead network mount must not keep the others back
+        async with asyncio.timeout(LOOK_S):
+            for layer in layers:
+                await layer.started.wait()
     return layers
 
 
@@ -160,8 +176,8 @@ def _has(layer: Layer, name: str) -> bool:
 
 
 def _log_path(call: Call, name: str) -> Path:
-    if "/" in name:
-        raise CommandError(Code.NOT_FOUND, f"there is no extension {name}")
+    if "/" in name or "\0" in name or len(name) > MAX_NAME:
+        raise CommandError(Code.NOT_FOUND, f"there is no extension {name[:MAX_NAME]}")
     return call.manager.hosting.places.home / "logs" / f"ext-{name}.log"
 
 

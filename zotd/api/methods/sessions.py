@@ -19,6 +19,7 @@ from zotd.sessions.manager import check_mode, check_steps
 from zotd.sessions.session import Session
 from zotd.sessions.toolbox import check as check_tools
 from zotd.wire import api, events
+from zotd.wire.base import encode
 from zotd.wire.content import Message, ToolResult
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
@@ -30,6 +31,9 @@ EXPORTS = ("jsonl", "markdown")
 
 EXPORT_BYTES = 1024 * 1024
 """Of an export, in one answer."""
+
+ENVELOPE_BYTES = 1024
+"""Of a frame, besides what the answer holds."""
 
 
 async def create(call: Call, params: api.SessionCreate) -> api.Created:

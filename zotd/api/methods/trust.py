@@ -29,7 +29,7 @@ async def grant(call: Call, params: extensions.TrustGrant) -> extensions.Trusted
     except NotGrantedError as error:
         raise CommandError(Code.CONFLICT, str(error)) from error
     log.info("the workspace %s is trusted", path)
-    hosting.trust_changed(str(path))
+    hosting.trust_changed(await asyncio.to_thread(os.path.realpath, path))
     return found
 
 
@@ -39,11 +39,11 @@ async def revoke(call: Call, params: extensions.TrustPath) -> None:
     if not await asyncio.to_thread(call.manager.hosting.trust.revoke, path):
         raise CommandError(Code.NOT_FOUND, f"{path} is not trusted; trust.list names what is")
     log.info("the workspace %s is trusted no longer", path)
-    call.manager.hosting.trust_changed(str(path))
+    call.manager.hosting.trust_changed(await asyncio.to_thread(os.path.realpath, path))
 
 
 def _checked(path: str) -> Path:
-    if not path.startswith("/"):
+    if not path.startswith("/") or "\0" in path:
         raise CommandError(Code.BAD_REQUEST, f'a workspace is an absolute path, "{path}" is not')
     return Path(path)
 
@@ -52,7 +52,7 @@ def _listed(trust: Trust, home: Path, path: Path | None) -> list[extensions.Trus
     trusted = trust.workspaces()
     if path is None:
         return [_state(trust, home, one, is_granted=True) for one in trusted]
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises where a name is too long)
         raise CommandError(Code.NOT_FOUND, f"{path} is not a directory")
     real = os.path.realpath(path)
     return [_state(trust, home, real, is_granted=real in trusted)]
@@ -72,7 +72,7 @@ def _state(trust: Trust, home: Path, path: str, *, is_granted: bool) -> extensio
 
 
 def _grant(trust: Trust, home: Path, path: Path, digest: str | None) -> extensions.TrustedWorkspace:
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112
         raise NotGrantedError(f"{path} is not a directory")
     trusted = trust.grant(path, digest=digest)
     return extensions.TrustedWorkspace(str(path), "trusted", list(code_of(path, home=home).items), trusted.digest)

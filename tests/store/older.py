@@ -1,0 +1,100 @@
+"""Databases as older programs left them: one builder for each schema that was released, and it never changes.
+
+Each has a session `s_old` with two records that show the messages "an old question" and "an old answer", and one of
+what the answer took.
+"""
+
+import json
+import sqlite3
+from contextlib import closing
+
+TIME = "2026-11-21T20:11:18.919Z"
+
+EPOCH = "00112233445566778899aabbccddeeff"
+
+VERSION_1 = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    state TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    records INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    row TEXT NOT NULL
+);
+CREATE TABLE records (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    number INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    v INTEGER NOT NULL,
+    time TEXT NOT NULL,
+    body BLOB NOT NULL,
+    first_seq INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    events BLOB NOT NULL,
+    messages INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX records_number ON records (session, number);
+CREATE INDEX records_seq ON records (session, first_seq, messages) WHERE first_seq > 0;
+"""
+
+ROW = {
+    "id": "s_old",
+    "name": "old",
+    "cwd": "/home",
+    "created": TIME,
+    "updated": TIME,
+    "settings": {"provider": "p", "model": "m"},
+    "state": "idle",
+    "seq": 2,
+    "records": 3,
+    "messages": 2,
+}
+
+
+def message(seq, kind, words):
+    event = {"type": kind, "session": "s_old", "seq": seq, "content": [{"type": "text", "text": words}], "time": TIME}
+    return json.dumps(event, separators=(",", ":")).encode() + b"\n"
+
+
+RECORDS = [
+    (
+        {"kind": "attempt", "time": TIME, "run": "r", "step": 1, "number": 1, "provider": "p", "model": "m"},
+        message(1, "user_message", "an old question"),
+    ),
+    (
+        {"kind": "usage", "time": TIME, "run": "r", "step": 1, "provider": "p", "model": "m", "tokens": {"input": 7}},
+        b"",
+    ),
+    (
+        {"kind": "message", "time": TIME, "run": "r", "step": 1, "content": [], "stop": "end_turn"},
+        message(2, "assistant_message", "an old answer"),
+    ),
+]
+
+
+def version_1(path):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(VERSION_1)
+        connection.execute("PRAGMA user_version = 1")
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", [("epoch", EPOCH), ("version", "0.1.0")])
+        connection.execute("INSERT INTO settings VALUES ('last_used', 'p/m')")
+        session = (1, "s_old", "old", "/home", "idle", TIME, 3, 2, json.dumps(ROW))
+        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", session)
+        seq = 0
+        for number, (record, events) in enumerate(RECORDS, 1):
+            shown = seq + 1 if events else 0
+            seq = shown or seq
+            body = json.dumps(record).encode()
+            values = (number, 1, number, record["kind"], 1, TIME, body, shown, shown, events, int(bool(events)))
+            connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+
+BUILDERS = {1: version_1}
+"""Schema to builder."""

@@ -1,0 +1,67 @@
+"""Databases of older programs are brought up to date, whole or not at all."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.store import older
+from zotd.core.ports import StorageError
+from zotd.store.archive import Archive
+from zotd.store.journal import Journal
+from zotd.store.schema import MIGRATIONS
+
+
+def answer(path, query):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def shape(path):
+    """Every table and index, as the database describes it."""
+    return sorted(answer(path, "SELECT type, name, tbl_name, trim(sql, char(10)) FROM sqlite_master"))
+
+
+def test_every_older_schema_has_a_database_to_begin_with():
+    assert list(older.BUILDERS) == list(range(1, len(MIGRATIONS)))
+
+
+@pytest.mark.parametrize("version", older.BUILDERS)
+async def test_a_database_of_an_older_program_keeps_everything_and_can_do_what_is_new(tmp_path, version):
+    path = tmp_path / "zot.db"
+    older.BUILDERS[version](path)
+    journal = await Journal.open(path)
+    archive = Archive(journal.database)
+
+    assert journal.epoch == older.EPOCH
+    assert await journal.setting("last_used") == "p/m"
+    (row,), _ = await journal.list()
+    assert (row.id, row.records, row.seq) == ("s_old", 3, 2)
+    assert len(await journal.records("s_old", 1)) == 3
+    assert await journal.events_after("s_old", 0, 10_000) == (2, b"".join(events for _, events in older.RECORDS))
+    assert [(hit.seq, hit.role) for hit in (await archive.search("old")).hits] == [(2, "assistant"), (1, "user")]
+    assert [(sums.key, sums.input) for sums in await archive.usage()] == [("p/m", 7)]
+    await journal.close()
+
+
+@pytest.mark.parametrize("version", older.BUILDERS)
+async def test_it_is_then_of_the_same_shape_as_a_new_one(tmp_path, version):
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    older.BUILDERS[version](old)
+    for path in (old, new):
+        await (await Journal.open(path)).close()
+    assert shape(old) == shape(new)
+    assert answer(old, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+
+
+async def test_a_step_that_fails_leaves_the_database_as_it_was(tmp_path):
+    path = tmp_path / "zot.db"
+    older.version_1(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE records_usage (in_the_way)")  # of the last statement of the step
+    before = shape(path)
+    with pytest.raises(StorageError, match="records_usage"):
+        await Journal.open(path)
+    assert shape(path) == before
+    assert answer(path, "PRAGMA user_version") == [(1,)]
+    assert answer(path, "SELECT key FROM meta ORDER BY key") == [("epoch",), ("version",)]

@@ -1,0 +1,104 @@
+"""Sums of what model requests took."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from zotd.core import records
+from zotd.store.archive import Archive
+from zotd.store.usage import FOUND
+from zotd.wire.content import Tokens
+
+DAYS = [f"2026-11-{day:02}T12:00:00.000Z" for day in range(32)]
+
+
+def took(tokens, *, day=1, model="m", run="r", step=1):
+    return records.UsageRow(time=DAYS[day], run=run, step=step, provider="p", model=model, tokens=tokens)
+
+
+def attempt(*, day=1, model="m", answered=False):
+    return records.Attempt(time=DAYS[day], run="r", step=1, number=1, provider="p", model=model, answered=answered)
+
+
+def reply(*, day=1):
+    return records.Reply(time=DAYS[day], run="r", step=1, content=[], stop="tool_use")
+
+
+def interrupted(*, day=1):
+    return records.Interrupted(time=DAYS[day], what="run", text="cut")
+
+
+@pytest.fixture
+def archive(journal):
+    return Archive(journal.database)
+
+
+async def keys(archive, **options):
+    return [row.key for row in await archive.usage(**options)]
+
+
+async def test_a_model_has_the_sum_of_its_requests_and_the_most_expensive_is_first(archive, journal, author_of):
+    await author_of(journal, "s_1").commit((took(Tokens(1, 2, 3, 4, 0.25)),), (took(Tokens(10, 0, 0, 0, 0.25)),))
+    await author_of(journal, "s_2").commit((took(Tokens(1, 1, 1, 1, 0.5)),), (took(Tokens(cost_usd=9), model="big"),))
+    big, small = await archive.usage()
+    assert (big.key, big.cost_usd, big.attempts) == ("p/big", 9.0, 1)
+    assert (small.key, small.input, small.output, small.cache_read, small.cache_write) == ("p/m", 12, 3, 4, 5)
+    assert (small.cost_usd, small.attempts, small.unknown, small.name) == (1.0, 3, 0, "")
+
+
+async def test_it_is_summed_by_session_or_directory_too(archive, journal, author_of):
+    for session, cwd, cost in [("s_1", "/a", 1.0), ("s_2", "/b", 2.5), ("s_3", "/a", 2.0)]:
+        await author_of(journal, session, cwd=cwd, name=f"name of {session}").commit((took(Tokens(cost_usd=cost)),))
+    assert [(row.key, row.name) for row in await archive.usage(by="session")] == [
+        ("s_2", "name of s_2"),
+        ("s_3", "name of s_3"),
+        ("s_1", "name of s_1"),
+    ]
+    assert [(row.key, row.cost_usd, row.name) for row in await archive.usage(by="cwd")] == [
+        ("/a", 3.0, ""),
+        ("/b", 2.5, ""),
+    ]
+
+
+async def test_only_what_was_after_a_time_counts(archive, journal, author_of):
+    await author_of(journal).commit(*[(took(Tokens(input=1), day=day),) for day in (1, 2, 3)])
+    assert [row.input for row in await archive.usage(since=DAYS[2])] == [2]
+    assert await archive.usage(since=DAYS[4]) == []
+
+
+async def test_a_request_without_figures_is_unknown(archive, journal, author_of):
+    await author_of(journal).commit((took(None),), (took(Tokens(input=5)),))
+    (row,) = await archive.usage()
+    assert (row.input, row.attempts, row.unknown) == (5, 2, 1)
+
+
+async def test_a_request_that_a_crash_cut_is_unknown_and_cut_tools_are_none(archive, journal, author_of):
+    await author_of(journal, "s_1").commit((attempt(model="cut"),), (interrupted(),))
+    await author_of(journal, "s_2").commit(
+        (attempt(model="cut"),), (attempt(model="cut", answered=True),), (interrupted(),)
+    )
+    await author_of(journal, "s_3").commit((attempt(),), (took(Tokens(input=1)),), (reply(),), (interrupted(),))
+    assert [(row.key, row.attempts, row.unknown) for row in await archive.usage()] == [("p/cut", 2, 2), ("p/m", 1, 0)]
+
+
+async def test_a_damaged_record_is_counted_as_unknown(tmp_path, archive, journal, author_of):
+    await author_of(journal).commit((took(Tokens(input=1)),), (took(Tokens(input=2)),))
+    with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
+        connection.execute("UPDATE records SET body = x'7b22' WHERE number = 1")
+    known, damaged = sorted(await archive.usage(), key=lambda row: row.unknown)
+    assert (known.key, known.input, known.unknown) == ("p/m", 2, 0)
+    assert (damaged.key, damaged.attempts, damaged.unknown) == ("unreadable record", 1, 1)
+
+
+async def test_deleted_sessions_are_in_no_sum(archive, journal, author_of):
+    await author_of(journal).commit((took(Tokens(input=1)),))
+    await journal.delete("s_1")
+    assert await archive.usage() == []
+
+
+async def test_the_records_are_found_by_an_index(tmp_path, journal):
+    with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
+        plan = " | ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {FOUND}", ("",)))
+    assert "records_usage (time>?)" in plan
+    assert "SCAN" not in plan

@@ -1,0 +1,64 @@
+"""`zotctl usage` and `usage.report`, in a real daemon."""
+
+import json
+
+import pytest
+
+from zotd.client.errors import CallError
+
+
+@pytest.fixture
+def talk(live):
+    """A session with one answered prompt; its id."""
+    session = live.session(live.model("hello"), model="gpt-4o")
+    assert live.zotctl("send", "--session", "tests", "hi", "--wait")[0] == 0
+    return session
+
+
+def test_a_request_is_in_the_sum_of_its_model_with_its_figures(live, talk):
+    with live.connect() as connection:
+        state = connection.call("get_state", session=talk)
+    report = json.loads(live.zotctl("usage", "--json")[1])
+    (row,) = report.pop("rows")
+    assert report == {"v": 1, "since": None, "by": "model"}
+    assert (row.pop("key"), row.pop("name"), row.pop("attempts"), row.pop("unknown")) == ("openai/gpt-4o", "", 1, 0)
+    assert row == state["usage"]
+    assert row["input"] > 0
+
+
+def test_the_table_has_a_line_for_each_session_or_directory(live, talk):
+    by_session = live.zotctl("usage", "--by", "session")[1].splitlines()
+    assert by_session[0].split()[-1] == "SESSION"
+    assert by_session[1].endswith(f"{talk}  tests")
+    assert live.zotctl("usage", "--by", "cwd")[1].splitlines()[1].endswith(str(live.cwd))
+
+
+@pytest.mark.parametrize("since", ["1h", "7d", "2w", "2020-01-31", "2020-01-31T08:00", "2020-01-31T08:00:00+02:00"])
+def test_a_time_may_be_an_age_a_day_or_a_moment(live, talk, since):
+    assert len(live.zotctl("usage", "--since", since)[1].splitlines()) == 2
+
+
+def test_what_was_before_is_not_in_it(live, talk):
+    assert len(live.zotctl("usage", "--since", "2999-01-01")[1].splitlines()) == 1
+    assert len(live.zotctl("usage", "--since", "0d")[1].splitlines()) == 1
+
+
+@pytest.mark.parametrize("since", ["soon", "7x", "", "99999999999d", "2026-13-01"])
+def test_a_time_that_is_none_is_bad_usage_with_examples(shell, since):
+    code, out, err = shell.zotctl("usage", "--since", since)
+    assert (code, out) == (2, "")
+    assert "12h, 7d, 2w, 2026-11-01" in err
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"by": "mood"}, 'usage is known by model, session, cwd, not by "mood"'),
+        ({"since": "2026-11-01"}, '"2026-11-01" is no time like 2026-11-21T20:11:18Z'),
+        ({"since": "2026-11-01T00:00:00"}, '"2026-11-01T00:00:00" is no time like 2026-11-21T20:11:18Z'),
+    ],
+)
+def test_the_command_wants_a_known_group_and_a_time_with_its_zone(live, fields, sentence):
+    with live.connect() as connection, pytest.raises(CallError) as caught:
+        connection.call("usage.report", fields)
+    assert (caught.value.code, str(caught.value)) == ("bad_request", sentence)

@@ -1,0 +1,70 @@
+"""`zotctl search`: what was said in any session."""
+
+import argparse
+import sys
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client import colour
+from zotd.client.blocking import Connection, Json
+from zotd.client.fields import children, maybe_text, text
+
+SHOWN = 20
+"""Messages that are shown unless more are asked for."""
+
+PAGE = 100
+"""Messages asked for at a time."""
+
+EPILOG = """\
+examples:
+  zotctl search flaky test
+  zotctl search '"connection reset"' --limit 5
+  zotctl search migration --json | jq -r '.hits[].session'
+
+A message is found when it has all the words; words in double quotes stand side by side. Newest first.
+"""
+
+
+def add(commands: Commands) -> None:
+    """`search`."""
+    parser = commands.add_parser("search", help="find words in all sessions", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("words", nargs="+", metavar="WORD")
+    parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"at most so many messages ({SHOWN})")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection, output.progress("searching"):
+        hits, complete = _find(connection, " ".join(args.words), max(1, args.limit))
+    if args.json:
+        output.print_json({"v": 1, "hits": hits, "complete": complete})
+        return 0
+    for hit in hits:
+        _print(hit)
+    if not complete:
+        sys.stderr.write("zotctl: the newest messages are not all indexed yet: search again in a moment\n")
+    return 0
+
+
+def _find(connection: Connection, query: str, limit: int) -> tuple[list[Json], bool]:
+    """The newest messages with these words, and whether none was left out."""
+    hits: list[Json] = []
+    complete = True
+    cursor: str | None = None
+    while True:
+        wanted = min(PAGE, limit - len(hits))
+        page = connection.call("session.search", query=query, cursor=cursor, limit=wanted)
+        hits += children(page, "hits")
+        complete = complete and page.get("complete") is not False
+        cursor = maybe_text(page, "cursor")
+        if cursor is None or len(hits) >= limit:
+            return hits, complete
+
+
+def _print(hit: Json) -> None:
+    time = text(hit, "time")[:16].replace("T", " ")
+    head = f"{time}  {text(hit, 'session')}  {text(hit, 'name')}"
+    print(output.painted(output.one_line(head), colour.BOLD))
+    print(f"  {output.one_line(text(hit, 'role'))}: {output.one_line(text(hit, 'snippet'))}")

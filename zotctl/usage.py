@@ -1,0 +1,66 @@
+"""`zotctl usage`: tokens and money, by model, session or directory."""
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.blocking import Json
+from zotd.client.fields import children, number, text
+
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+"""What `--since 7d` counts in."""
+
+FIGURES = ("input", "output", "cache_read", "cache_write", "attempts", "unknown")
+
+EPILOG = """\
+examples:
+  zotctl usage --since 7d
+  zotctl usage --since 2026-11-01 --by cwd
+  zotctl usage --by session --json | jq '[.rows[].cost_usd] | add'
+
+Prices are those of the time of the request. UNKNOWN counts requests without figures, which are in no sum: the provider
+gave none, or a crash cut the request. Deleted sessions are in no sum either.
+"""
+
+
+def add(commands: Commands) -> None:
+    """`usage`."""
+    parser = commands.add_parser("usage", help="tokens and money", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--since", type=_time, metavar="WHEN", help="12h, 7d, 2w, a day or a time (from the beginning)")
+    parser.add_argument("--by", choices=["model", "session", "cwd"], default="model")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    since = None if args.since is None else args.since.isoformat()
+    with link.connect("zotctl") as connection:
+        rows = children(connection.call("usage.report", since=since, by=args.by), "rows")
+    if args.json:
+        output.print_json({"v": 1, "since": since, "by": args.by, "rows": rows})
+        return 0
+    head = ["USD", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "ATTEMPTS", "UNKNOWN", args.by.upper()]
+    output.print_table(head, [_row(row) for row in rows])
+    return 0
+
+
+def _row(row: Json) -> list[str]:
+    cost = row.get("cost_usd")
+    dollars = f"{cost:.4f}" if isinstance(cost, int | float) else ""
+    name = text(row, "name")
+    key = text(row, "key")
+    return [dollars, *(str(number(row, figure)) for figure in FIGURES), f"{key}  {name}" if name else key]
+
+
+def _time(word: str) -> datetime:
+    """The moment that `word` means, in UTC; a day begins at this computer's midnight."""
+    now = datetime.now(UTC)
+    count, unit = word[:-1], UNITS.get(word[-1:])
+    try:
+        if unit is not None and count.isdecimal():
+            return now - timedelta(**{unit: int(count)})
+        return datetime.fromisoformat(word).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f'"{word}" is no time: 12h, 7d, 2w, 2026-11-01, 2026-11-01T08:00') from error

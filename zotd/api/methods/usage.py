@@ -1,0 +1,34 @@
+"""Commands about what model requests took."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import connection_of, wait_for_room
+from zotd.clock import rfc3339
+from zotd.store.usage import GROUPS
+from zotd.wire import api, reports
+from zotd.wire.errors import Code, CommandError
+
+_TIME = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+async def report(call: Call, params: api.UsageReport) -> reports.UsageSums:
+    """Tokens and money since a time, by model, session or directory."""
+    if params.by not in GROUPS:
+        raise CommandError(Code.BAD_REQUEST, f'usage is known by {", ".join(GROUPS)}, not by "{params.by}"')
+    since = "" if params.since is None else _in_utc(params.since)
+    rows = await connection_of(call).house.archive.usage(since=since, by=params.by)
+    await wait_for_room(call)
+    return reports.UsageSums(rows)
+
+
+def _in_utc(time: str) -> str:
+    """As records have it, so that the two compare as text."""
+    try:
+        since: datetime = msgspec.convert(time, _TIME)
+        return rfc3339(since.timestamp())
+    except (msgspec.ValidationError, OverflowError, ValueError) as error:
+        raise CommandError(Code.BAD_REQUEST, f'"{time}" is no time like 2026-11-21T20:11:18Z') from error

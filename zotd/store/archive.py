@@ -1,0 +1,58 @@
+"""What is asked of all sessions at once: where words stand, and what model requests took."""
+
+import asyncio
+import logging
+from functools import partial
+
+from zotd.core.ports import StorageError
+from zotd.store import search, usage
+from zotd.store.database import Database
+from zotd.wire.reports import SearchPage, UsageSum
+
+CATCH_UP_S = 5.0
+"""Longest wait of a search for the index, which takes about 20 MB of text in a second: only the first search after an
+update of the program has to wait at all. What is in the index by then is searched."""
+
+log = logging.getLogger(__name__)
+
+
+class Archive:
+    """The stored sessions of a database, which the caller opens and closes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def search(self, query: str, *, before: int | None = None, limit: int = 50) -> SearchPage:
+        """Messages of all sessions with all the words of `query`, newest first, `limit` at a time.
+
+        No query is an error: `"several words in quotes"` are a phrase, everything else is a word. `before` is the
+        cursor of the page before; pages do not shift when messages are added.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        complete = await self._catch_up()
+        found = await self._database.read(partial(search.find, query=query, before=before, limit=limit + 1))
+        cursor = str(found[limit - 1][0]) if len(found) > limit else None
+        return SearchPage([hit for _, hit in found[:limit]], cursor, complete)
+
+    async def usage(self, *, since: str = "", by: str = "model") -> list[UsageSum]:
+        """What model requests took since then; see `zotd.store.usage.sums`.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        return await self._database.read(partial(usage.sums, since=since, by=by))
+
+    async def _catch_up(self) -> bool:
+        """Bring the index up to what is committed; False when that takes too long, or the disk is full."""
+        try:
+            async with asyncio.timeout(CATCH_UP_S):
+                while await self._database.read(search.is_behind):
+                    await self._database.perform(search.advance)
+        except TimeoutError:
+            return False
+        except StorageError:
+            log.exception("the search index could not be brought up to date")
+            return False
+        return True

@@ -1,0 +1,180 @@
+"""Full-text search over what people saw in all sessions: keeping the index, and asking it.
+
+The table `texts` has one row per message that a record showed. Its rowid is made of the record's key and of the
+message's place among the record's events, so a newer message has a larger one, and the session and the `seq` are
+found without storing them again.
+
+The index is kept behind the commits, never in them (`docs/decisions/0011-search-behind-the-commits.md`): `meta` holds
+the key of the last record that is in it, and `advance` takes the next ones.
+"""
+
+import logging
+import re
+import sqlite3
+
+import msgspec
+
+from zotd.store import slices
+from zotd.wire.reports import Hit
+
+LINE_BITS = 16
+"""Of a rowid, for the place among the record's events. A record shows a handful of them; what stands behind the
+65,536th is not found. The key has 47 bits left."""
+
+SLICE_BYTES = 64 * 1024
+"""Events that one `advance` takes before it stops: 1 to 3 ms, so that a commit that comes meanwhile hardly waits."""
+
+SLICE_RECORDS = 1_000
+"""Records that one `advance` looks at; most have no message."""
+
+TOOL_CHARS = 8 * 1024
+"""Of a tool result, from its start: what is searched for there stands near the top, and logs would be most of the
+index otherwise."""
+
+MESSAGE_CHARS = 64 * 1024
+"""Of a prompt or a reply; only a pasted file is longer."""
+
+SNIPPET_TOKENS = 24
+"""About a line and a half around the first word that was found; SQLite allows 64."""
+
+SNIPPET_CHARS = 400
+"""A single token can be as long as a message: an encoded picture, say."""
+
+ROLES = {"user_message": "user", "assistant_message": "assistant", "tool_result": "tool"}
+"""By the type of the event that shows the message."""
+
+_PLACES = 1 << LINE_BITS
+
+_MAX_ROWID = 2**63 - 1
+
+_TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
+
+_FIND = """
+SELECT texts.rowid, sessions.id, sessions.name, sessions.cwd,
+    records.first_seq + (texts.rowid & :places), records.time, texts.role, snippet(texts, 0, '', '', '…', :tokens)
+FROM texts
+CROSS JOIN records ON records.key = texts.rowid >> :bits
+CROSS JOIN sessions ON sessions.key = records.session
+WHERE texts MATCH :words AND texts.rowid < :before
+ORDER BY texts.rowid DESC LIMIT :limit
+"""
+"""CROSS JOIN keeps the order of the tables: the index gives its rows newest first, and stops at the limit."""
+
+_MARK = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'searchable'"
+
+_NEXT = "SELECT key, messages FROM records WHERE key > ? ORDER BY key LIMIT ?"
+
+_LAST = "SELECT coalesce(max(key), 0) FROM records"
+
+_ADD = "INSERT OR REPLACE INTO texts (rowid, text, role) VALUES (?, ?, ?)"
+
+log = logging.getLogger(__name__)
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str = ""
+
+
+class _Message(msgspec.Struct):
+    type: str
+    content: list[_Block]
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+
+
+def words(query: str) -> str:
+    """The query as FTS5 understands it, each word and each "phrase in quotes" as a string; empty: there is none.
+
+    No other character means anything, so no query is wrong. `foo_bar` and `a/b.py` become phrases of their parts.
+    """
+    terms = (phrase or word for phrase, word in _TERM.findall(query.replace("\0", " ")))
+    return " ".join(f'"{term}"' for term in terms if any(map(str.isalnum, term)))
+
+
+def find(connection: sqlite3.Connection, query: str, before: int | None, limit: int) -> list[tuple[int, Hit]]:
+    """Messages with all words of `query`, newest first, each with its place: what `before` may be for the next page."""
+    wanted = words(query)
+    if not wanted:
+        return []
+    below = _MAX_ROWID if before is None else min(before, _MAX_ROWID)
+    form = {"places": _PLACES - 1, "bits": LINE_BITS, "tokens": SNIPPET_TOKENS}
+    found = connection.execute(_FIND, {"words": wanted, "before": below, "limit": limit, **form}).fetchall()
+    return [
+        (place, Hit(session, name, cwd, seq, time, role, _line(snippet)))
+        for place, session, name, cwd, seq, time, role, snippet in found
+    ]
+
+
+def is_behind(connection: sqlite3.Connection) -> bool:
+    """Whether there are records that are not in the index."""
+    return _number(connection, _MARK) < _number(connection, _LAST)
+
+
+def advance(connection: sqlite3.Connection) -> bool:
+    """Take the next records into the index, inside the caller's transaction; True when there may be more.
+
+    What cannot be read is left out: its session says so itself when it is opened.
+    """
+    mark = _number(connection, _MARK)
+    size_bytes = 0
+    rows = connection.execute(_NEXT, (mark, SLICE_RECORDS)).fetchall()
+    for key, messages in rows:
+        if messages:
+            size_bytes += _add(connection, key)
+        mark = key
+        if size_bytes >= SLICE_BYTES:
+            break
+    _set_mark(connection, mark)
+    return bool(rows)
+
+
+def forget(connection: sqlite3.Connection, session: int) -> None:
+    """Remove the texts of the session with this key, before its records: 40 us for each message."""
+    keys = connection.execute("SELECT key FROM records WHERE session = ? AND messages > 0", (session,)).fetchall()
+    spans = [(key * _PLACES, (key + 1) * _PLACES) for (key,) in keys]
+    connection.executemany("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", spans)
+
+
+def step_back(connection: sqlite3.Connection) -> None:
+    """After records are gone: SQLite gives the highest keys again, and the new records must not count as known."""
+    last = _number(connection, _LAST)
+    if last < _number(connection, _MARK):
+        _set_mark(connection, last)
+
+
+def texts_of(events: bytes) -> list[tuple[int, str, str]]:
+    """What is searched of a record's events: the place of each message among them, its text, its role."""
+    found: list[tuple[int, str, str]] = []
+    for place, line in enumerate(events.splitlines()[:_PLACES]):
+        if slices.is_message(line):
+            message = _MESSAGE.decode(line)
+            role = ROLES[message.type]
+            text = "\n".join(block.text for block in message.content if block.type == "text")
+            found.append((place, text[: TOOL_CHARS if role == "tool" else MESSAGE_CHARS], role))
+    return found
+
+
+def _add(connection: sqlite3.Connection, key: int) -> int:
+    try:
+        (events,) = connection.execute("SELECT events FROM records WHERE key = ?", (key,)).fetchone()
+        found = texts_of(events)
+    except (sqlite3.DatabaseError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        log.warning("record %s of the journal cannot be searched: %s", key, error)
+        return 0
+    connection.executemany(_ADD, [(key * _PLACES + place, text, role) for place, text, role in found])
+    return len(events)
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    (number,) = connection.execute(query).fetchone()
+    return int(number)
+
+
+def _set_mark(connection: sqlite3.Connection, key: int) -> None:
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'searchable'", (str(key),))
+
+
+def _line(snippet: str) -> str:
+    return " ".join(snippet.split())[:SNIPPET_CHARS]
