@@ -260,34 +260,6 @@ async def test_an_abort_does_not_wait_for_an_extension_that_is_slow_to_start(sho
     assert slow["state"] == "starting"
 
 
-async def test_a_second_abort_is_harmless_and_the_next_run_waits_again(shop, model, look):
-    shop.write(
-        "slow",
-        '''
-        import pathlib, time
-        while not pathlib.Path("go").exists():
-            time.sleep(0.01)
-
-        @ext.tool
-        def slow() -> str:
-            """Late."""
-            return "here"
-        ''',
-    )
-    server = await model(calls(Call("slow")), text("done"))
-    talk = await shop.open(server)
-    talk.send("prompt", message="go")
-    aborts = [talk.send("abort"), talk.send("abort")]
-    for number in aborts:
-        assert (await talk.client.answer_to(number))["success"]
-    await talk.until("done")
-    talk.send("prompt", message="go")
-    await talk.client.ask("ping")  # now it waits for the extension
-    (shop.installed / "slow" / "go").touch()
-    result = look.only(await talk.until("done"), "tool_result")[0]
-    assert result["content"][0]["text"] == "here"
-
-
 async def test_extensions_end_with_the_daemon(process, model):
     shop = Shop(process)
     shop.install("clock")

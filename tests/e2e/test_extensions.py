@@ -1,5 +1,7 @@
 """What a session has of extensions: tools, slash commands, events; in a real daemon, with a scripted model."""
 
+import os
+
 import pytest
 
 from tests.e2e.shop import WEATHER
@@ -122,6 +124,30 @@ async def test_a_command_that_fails_says_why(shop, model):
     response = await talk.client.answer("run_command", session=talk.id, name="wether")
     assert "there is no /wether; there are " in response["error"]
     assert "/weather" in response["error"]
+
+
+async def test_a_command_whose_session_is_closed_meanwhile_says_so(shop, model, tmp_path):
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    shop.write(
+        "slow",
+        f"""
+        @ext.command("slow")
+        def slow(args):
+            open({str(go)!r}).read()  # until somebody writes
+            return Display("late")
+        """,
+    )
+    talk = await shop.open(await model(text("-")), ephemeral=True)
+    await talk.run()
+    watcher = await shop.house.connect()
+    await watcher.ask("ext.tap", name="slow")
+    request = talk.send("run_command", name="slow")
+    await watcher.until("ext_frame")
+    await watcher.ask("session.close", session=talk.id)
+    go.write_text("now")
+    response = await talk.client.answer_to(request)
+    assert (response["code"], response["error"]) == ("conflict", "the session was closed before slow answered")
 
 
 async def test_a_panel_is_shown_worked_with_keys_and_stands_in_the_snapshot(shop, model):

@@ -175,8 +175,8 @@ async def test_a_host_that_looks_again_while_it_starts_starts_everything_once(wo
     del x
     host = Host(discover=workshop.find, surroundings=workshop.surroundings(), listener=workshop.heard)
     async with asyncio.TaskGroup() as group:
-        group.create_task(host.start())
         group.create_task(host.catch_up())
+        group.create_task(host.start())
     assert await host.wait_ready(10) == []
     (one,) = host.status()
     assert [child.pid for child in psutil.Process().children()] == [one.pid]

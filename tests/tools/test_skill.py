@@ -145,5 +145,5 @@ async def test_long_instructions_are_cut_with_the_way_on(call, skill):
 
 def test_the_built_in_skills_are_good(caplog):
     folder = Path(zotd.__file__).with_name("skills")
-    assert [one.name for one in find_skills([str(folder)])] == ["zot"]
+    assert [one.name for one in find_skills([str(folder)])] == ["write-zot-extension", "zot"]
     assert caplog.text == ""

@@ -1,6 +1,7 @@
 """Tells when a directory appears that is not there yet, such as the first `tools` of a project.
 
 Linux only, through one inotify descriptor for all. Elsewhere nothing is told, and a reload finds what has come.
+Directories are looked at in threads: one may lie on a network mount that does not answer.
 """
 
 import asyncio
@@ -8,7 +9,9 @@ import ctypes
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from zotd.exthost.discovery import is_directory
@@ -21,33 +24,55 @@ ARRIVALS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
 QUIET_S = 0.1
 """From the first sign to the look: a tree is copied or unpacked meanwhile, and is then seen once."""
 
+LOOK_S = 5.0
+"""Longest wait for a look at one workspace's directories; the others go on, and the next sign has it looked at again."""
+
 READ_BYTES = 64 * 1024
+
+Spawn = Callable[[str, Coroutine[object, object, None]], None]
+"""Starts a named task, which somebody owns and whose failure is logged."""
+
+
+@dataclass(slots=True, eq=False)
+class _Wanted:
+    directories: Sequence[Path]
+    there: frozenset[Path] = frozenset()
+    """At the last look."""
+    watches: set[int] = field(default_factory=set)
+    """Descriptors of what was watched for it."""
 
 
 class Arrivals:
-    """Watches for directories; all methods return at once, on the event loop."""
+    """Watches for directories; used on one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, spawn: Spawn) -> None:
+        """`spawn` starts the looks."""
+        self._spawn = spawn
         self._fd = -1
-        self._wanted: dict[Callable[[], None], tuple[Sequence[Path], frozenset[Path]]] = {}
-        """Whom to tell of which directories, and which of them were there at the last look."""
-        self._look: asyncio.TimerHandle | None = None
+        self._wanted: dict[Callable[[], None], _Wanted] = {}
+        """By whom to tell."""
+        self._is_looking = False
+        self._has_stirred = False
+        """Something came while it was looking."""
 
-    def watch(self, directories: Sequence[Path], changed: Callable[[], None]) -> None:
-        """Call `changed` whenever one of these appears or goes."""
-        if sys.platform != "linux" or not self._open():
-            return
-        self._wanted[changed] = directories, self._arm(directories)
+    async def watch(self, directories: Sequence[Path], changed: Callable[[], None]) -> None:
+        """Call `changed` whenever one of these appears or goes; what is there when this returns has not appeared."""
+        if sys.platform == "linux" and self._open():
+            wanted = self._wanted[changed] = _Wanted(directories)
+            await self._arm(wanted)
 
     def forget(self, changed: Callable[[], None]) -> None:
         """Tell it no more."""
-        self._wanted.pop(changed, None)
+        gone = self._wanted.pop(changed, None)
+        if gone is None:
+            return
+        used = {watch for wanted in self._wanted.values() for watch in wanted.watches}
+        for watch in gone.watches - used:
+            ctypes.CDLL(None).inotify_rm_watch(self._fd, watch)
 
     def close(self) -> None:
         """Tell nobody any more."""
         self._wanted.clear()
-        if self._look is not None:
-            self._look.cancel()
         if self._fd >= 0:
             asyncio.get_running_loop().remove_reader(self._fd)
             os.close(self._fd)
@@ -62,27 +87,39 @@ class Arrivals:
             asyncio.get_running_loop().add_reader(self._fd, self._stirred)
         return True
 
-    def _arm(self, directories: Sequence[Path]) -> frozenset[Path]:
-        """Watch each of them, or the nearest parent there is; those that are there."""
-        library = ctypes.CDLL(None)
-        for directory in directories:
-            place = next(path for path in (directory, *directory.parents) if is_directory(path))
-            library.inotify_add_watch(self._fd, os.fsencode(place), ARRIVALS)
-        return frozenset(directory for directory in directories if is_directory(directory))
+    async def _arm(self, wanted: _Wanted) -> bool:
+        """Watch each of its directories, or the nearest parent there is; whether others are there than before."""
+        before = wanted.there
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                watches, wanted.there = await asyncio.to_thread(_look, self._fd, wanted.directories)
+                wanted.watches |= watches
+        return wanted.there != before
 
     def _stirred(self) -> None:
-        try:
+        with suppress(BlockingIOError):
             os.read(self._fd, READ_BYTES)
-        except BlockingIOError:
-            return
-        if self._look is None:
-            self._look = asyncio.get_running_loop().call_later(QUIET_S, self._compare)
+        self._has_stirred = True
+        if not self._is_looking:
+            self._is_looking = True
+            self._spawn("look for new directories", self._compare())
 
-    def _compare(self) -> None:
-        self._look = None
-        for changed, (directories, before) in list(self._wanted.items()):
-            # Armed first and compared then: what comes in between stirs again.
-            there = self._arm(directories)
-            self._wanted[changed] = directories, there
-            if there != before:
-                changed()
+    async def _compare(self) -> None:
+        try:
+            while self._has_stirred:
+                await asyncio.sleep(QUIET_S)
+                self._has_stirred = False
+                for changed, wanted in list(self._wanted.items()):
+                    if await self._arm(wanted) and changed in self._wanted:
+                        changed()
+        finally:
+            self._is_looking = False
+
+
+def _look(fd: int, directories: Sequence[Path]) -> tuple[set[int], frozenset[Path]]:
+    """Descriptors of what is watched, and which of the directories are there. Blocks."""
+    library = ctypes.CDLL(None)
+    places = {next(path for path in (one, *one.parents) if is_directory(path)) for one in directories}
+    # Armed first and compared then: what comes in between stirs again.
+    watches = {library.inotify_add_watch(fd, os.fsencode(place), ARRIVALS) for place in places}
+    return watches - {-1}, frozenset(one for one in directories if is_directory(one))

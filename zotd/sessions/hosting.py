@@ -79,7 +79,7 @@ class Hosting:
         self._stops: dict[str, asyncio.TimerHandle] = {}
         self._ending: set[Layer] = set()
         self._is_stopped = False
-        self._arrivals = Arrivals()
+        self._arrivals = Arrivals(spawn)
         self.submit: Callable[[Session, str, Submission], None] = _nowhere
         """Given a session, an extension's name, and what it wants submitted; set by who can run commands."""
         self.call_tool: Callable[[ToolRequest], None] = _unanswered
@@ -243,8 +243,8 @@ class Hosting:
                 self._house, self._surroundings(session), partial(self._find, cwd, trusting), trusting=trusting
             )
             trusting.is_vouched_for = session.environment.trusts_workspace
-            self._workspaces[cwd] = self._begin(layer)
-            self._watch(layer)
+            self._workspaces[cwd] = layer
+            self._spawn(f"start extensions of {cwd}", self._open(layer))
         else:
             self._vouch(layer, session)
         return layer
@@ -265,14 +265,16 @@ class Hosting:
         self._own[session.id] = layer
         return self._begin(layer)
 
-    def _watch(self, layer: Layer) -> None:
-        """Start the host of Python modules when there is a first one."""
+    async def _open(self, layer: Layer) -> None:
+        """Start a workspace's extensions, and the host of Python modules when there is a first one."""
 
         def stirred() -> None:
             self._spawn(f"modules of {layer.cwd}", layer.look_for_modules())
 
-        self._arrivals.watch(finding.tool_directories(self.places, Path(layer.cwd)), stirred)
         layer.unwatch = lambda: self._arrivals.forget(stirred)
+        # Before the start: what comes in between is found twice, and not missed.
+        await self._arrivals.watch(finding.tool_directories(self.places, Path(layer.cwd)), stirred)
+        await layer.start()
 
     def _begin(self, layer: Layer, after: asyncio.Event | None = None) -> Layer:
         self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
