@@ -224,6 +224,30 @@ async def test_an_extension_submits_a_prompt_of_its_own(shop, model, look):
     assert look.only(events, "user_message")[0]["content"][0]["text"] == "from the extension"
 
 
+async def test_an_extension_that_always_submits_is_stopped_by_an_abort(shop, model, look):
+    shop.write(
+        "pusher",
+        """
+        @ext.on("turn_end")
+        def push(event):
+            ext.submit("once more")
+        """,
+    )
+    server = await model(lambda _: text("again"))
+    talk = await shop.open(server)
+    await talk.run()
+    await talk.until("done")
+    await talk.ask("abort")
+    note = (await talk.until("ext_notify"))[-1]
+    assert note["message"] == "what it submits is not run: somebody has aborted, and not prompted since"
+    while await talk.state() == "running":
+        await talk.until("done")
+    count = len(server.requests)
+    assert await talk.state() in {"idle", "held"}
+    await talk.run()
+    assert len(server.requests) > count
+
+
 async def test_a_note_stands_in_the_snapshot_until_the_next_prompt(shop, model):
     shop.write("notes", '@ext.command("note")\ndef note(args):\n    ext.notify("info", args)')
     talk = await shop.open(await model(text("hi")))

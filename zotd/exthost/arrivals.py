@@ -53,11 +53,12 @@ class Arrivals:
         """By whom to tell."""
         self._is_looking = False
         self._has_stirred = False
-        """Something came while it was looking."""
+        """Something came since the last look."""
+        self._is_closed = False
 
     async def watch(self, directories: Sequence[Path], changed: Callable[[], None]) -> None:
         """Call `changed` whenever one of these appears or goes; what is there when this returns has not appeared."""
-        if sys.platform == "linux" and self._open():
+        if sys.platform == "linux" and not self._is_closed and self._open():
             wanted = self._wanted[changed] = _Wanted(directories)
             await self._arm(wanted)
 
@@ -72,6 +73,7 @@ class Arrivals:
 
     def close(self) -> None:
         """Tell nobody any more."""
+        self._is_closed = True
         self._wanted.clear()
         if self._fd >= 0:
             asyncio.get_running_loop().remove_reader(self._fd)
@@ -109,11 +111,14 @@ class Arrivals:
             while self._has_stirred:
                 await asyncio.sleep(QUIET_S)
                 self._has_stirred = False
-                for changed, wanted in list(self._wanted.items()):
-                    if await self._arm(wanted) and changed in self._wanted:
-                        changed()
+                await self._look_at_all()
         finally:
             self._is_looking = False
+
+    async def _look_at_all(self) -> None:
+        for changed, wanted in list(self._wanted.items()):
+            if await self._arm(wanted) and changed in self._wanted:
+                changed()
 
 
 def _look(fd: int, directories: Sequence[Path]) -> tuple[set[int], frozenset[Path]]:

@@ -92,8 +92,10 @@ class Board:
         return None
 
     def note(self, extension: str, level: str, message: str) -> None:
-        """Add a note."""
+        """Add a note; the same one again adds nothing."""
         note = events.ExtNotify(extension, level, message[:NOTE_CHARS], session=self._ledger.label)
+        if self._notes and self._notes[-1] == note:
+            return
         self._notes = [*self._notes, note][-MAX_NOTES:]
         self._show(note)
 

@@ -13,6 +13,7 @@ from zotd.core.turn import Call
 from zotd.exthost.guards import Verdict
 from zotd.ids import new as new_id
 from zotd.sessions.hooks import Hooks
+from zotd.sessions.ledger import Shown
 from zotd.wire import events
 from zotd.wire.content import Image, Text, ToolCall, ToolContent
 
@@ -192,3 +193,11 @@ def failure(text: str) -> ToolOutcome:
 def shown(outcome: ToolOutcome) -> ToolContent:
     """The outcome's content as clients see it: images as byte counts."""
     return [Image(block.mime_type, block.bytes) if isinstance(block, Image) else block for block in outcome.content]
+
+
+def cut_results(found: Sequence[records.CallResult]) -> list[Shown]:
+    """The results of calls that were cut, with the events that show them."""
+    return [
+        Shown(result, [events.ToolResultEvent(result.call_id, True, result.content, name=result.name)])
+        for result in found
+    ]

@@ -25,6 +25,9 @@ OF_CLIENTS = ("help", "new", "sessions", "model", "exit", "quit", "login", "logo
 """Commands that clients carry out themselves, and that no extension can have."""
 
 
+QUIETED = "what it submits is not run: somebody has aborted, and not prompted since"
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
     """Who typed a command."""
@@ -130,6 +133,9 @@ class Commands:
         self._spawn(f"what {extension} submits to {session.id}", self._submit(session, extension, frame))
 
     async def _submit(self, session: Session, extension: str, frame: Submission) -> None:
+        if session.is_quieted and session.extensions is not None:  # one that submits at every turn would never end
+            session.extensions.board.note(extension, "warn", QUIETED)
+            return
         try:
             if isinstance(frame, ext.SubmitSlash):
                 name, _, args = frame.text.strip().partition(" ")

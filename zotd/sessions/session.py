@@ -18,6 +18,7 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import Row, StorageError
 from zotd.sessions import inputs
+from zotd.sessions.calls import cut_results
 from zotd.sessions.compacting import Compacting
 from zotd.sessions.driver import Driver, Start
 from zotd.sessions.environment import Environment
@@ -87,6 +88,8 @@ class Session:
         self._working = False
         self.is_aborting = False
         """The run that is being prepared is to end at once."""
+        self.is_quieted = False
+        """Somebody has aborted what ran and not prompted since: extensions may not submit anything."""
         self._asked_on = False
         """An input came after the last abort: what waits goes on with it."""
         self._ending = False
@@ -150,7 +153,7 @@ class Session:
     async def _repair(self) -> None:
         transcript = self.ledger.transcript
         now = rfc3339()
-        items = _results(transcript.repairs(now))
+        items = cut_results(transcript.repairs(now))
         if transcript.run_open:
             record = records.Interrupted(time=now, what="run", text=INTERRUPTED)
             shown = [events.Interrupted("run", INTERRUPTED), events.Done(run=transcript.run)]
@@ -185,6 +188,7 @@ class Session:
             self._answer_again(request, first, accepted)
             return
         self._planner.check(self.ledger.row.settings, self.environment)
+        self.is_quieted = False
         content = inputs.content(message, images)
         waits = self._working or len(self.queue) > 0
         if waits and when_busy == "reject":
@@ -220,6 +224,7 @@ class Session:
         """
         self._stopping |= for_good
         self._asked_on = False
+        self.is_quieted |= self._working
         if self._current is not None:
             self._current.abort()
         elif self._working and not (self._ending and self.ledger.transcript.held):
@@ -353,7 +358,7 @@ class Session:
             self.queue.put_back(job)
         now = rfc3339()
         note = records.Note(time=now, level="error", text=BROKEN)
-        items = [*_results(transcript.repairs(now)), Shown(note, [events.Error(BROKEN), events.Done(run=job.run)])]
+        items = [*cut_results(transcript.repairs(now)), Shown(note, [events.Error(BROKEN), events.Done(run=job.run)])]
         await self.ledger.write(items, durable=False, state=self.ledger.rest)
 
     async def _run_input(self, job: Job, first: records.Input, plan: Plan) -> str:
@@ -386,14 +391,6 @@ class Session:
             raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"nothing can be stored: {self.ledger.failure}")
-
-
-def _results(found: Sequence[records.CallResult]) -> list[Shown]:
-    """The results of calls that were cut, with the events that show them."""
-    return [
-        Shown(result, [events.ToolResultEvent(result.call_id, True, result.content, name=result.name)])
-        for result in found
-    ]
 
 
 def _told_before(_: Started) -> None:
