@@ -4,7 +4,22 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from zotctl import attach, channel, config, daemon, export, ext, log, output, search, send, sessions, trust, usage
+from zotctl import (
+    attach,
+    backup,
+    channel,
+    config,
+    daemon,
+    export,
+    ext,
+    log,
+    output,
+    search,
+    send,
+    sessions,
+    trust,
+    usage,
+)
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
 from zotd.client.plain import harmless
@@ -21,11 +36,12 @@ examples:
   zotctl usage --since 7d
   zotctl ext install https://git.example.org/ann/weather
   zotctl trust grant .
+  zotctl backup ~/zot-backup.db
 
 `zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
 """
 
-NOUNS = (daemon, sessions, send, attach, log, search, export, usage, ext, trust, config, channel)
+NOUNS = (daemon, sessions, send, attach, log, search, export, usage, ext, trust, config, channel, backup)
 """Each has `add(commands)`; in the order of the help."""
 
 

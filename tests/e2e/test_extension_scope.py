@@ -127,7 +127,7 @@ import threading
 
 @ext.command("who")
 def who(args):
-    ext.notify("info", {who!r})
+    ext.notify("info", {who!r} + args)
 
 @ext.on("turn_end")
 def hear(event):
@@ -153,8 +153,9 @@ async def test_an_extension_of_a_session_hides_one_of_its_name_with_all_that_thi
     assert (await other.until("ext_notify"))[-1]["message"] == "the installed one"
     await other.run()  # which the installed one hears, and tells everybody who uses it
     assert (await other.until("ext_notify"))[-1]["message"] == "to all, from the installed one"
-    await talk.ask("run_command", name="who")
-    assert [note["message"] for note in look.only(await talk.until("ext_notify"), "ext_notify")] == ["the session's"]
+    await talk.ask("run_command", name="who", args=", again")
+    notes = look.only(await talk.until("ext_notify"), "ext_notify")
+    assert [note["message"] for note in notes] == ["the session's, again"]
 
 
 async def test_the_doctor_tells_what_a_session_s_own_extensions_hide(shop, twins, model):

@@ -180,32 +180,29 @@ async def test_a_command_can_begin_a_run_with_a_tool_call(shop, model, look, res
 # --- what extensions hear and say -----------------------------------------------------------------------------
 
 
-async def test_events_reach_an_extension_in_their_order(shop, model, tmp_path):
-    heard = tmp_path / "heard"
+async def test_events_reach_an_extension_in_their_order(shop, model):
     shop.write(
         "ears",
-        f"""
+        """
         names = ["session_start", "user_prompt_submit", "turn_start", "assistant_message", "tool_call", "turn_end",
                  "tool_result"]
         for one in names:
             @ext.on(one)
             def hear(event):
-                with open({str(heard)!r}, "a") as file:
-                    file.write(event.name + "\\n")
+                ext.notify("info", event.name)
 
-        @ext.command("flush")
-        def flush(args):
-            return Display("flushed")
+        @ext.command("there")
+        def there(args):
+            return Display("yes")
         """,
     )
     server = await model(calls(Call("read", {"path": "a.txt"}), before="I look."), text("nothing"))
     talk = await shop.open(server)
-    await talk.ask("run_command", name="flush")  # it is there from the beginning
-    await talk.run()
-    await talk.ask("run_command", name="flush")
+    await talk.ask("run_command", name="there")
+    talk.send("prompt", message="go")
     step = ["turn_start", "assistant_message", "tool_call", "turn_end", "tool_result"]
     expected = ["session_start", "user_prompt_submit", *step, "turn_start", "assistant_message", "turn_end"]
-    assert heard.read_text().split() == expected
+    assert [(await talk.until("ext_notify"))[-1]["message"] for _ in expected] == expected
 
 
 async def test_an_extension_submits_a_prompt_of_its_own(shop, model, look):

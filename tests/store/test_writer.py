@@ -163,13 +163,13 @@ async def spare(tmp_path):
             self.begun = queue.SimpleQueue[int]()
             self.let = queue.SimpleQueue[None]()
             self.left = 3
+            self.seen = set()
 
         def __call__(self, connection):
             self.left -= 1
             self.begun.put(self.left)
             self.let.get(timeout=5)
-            assert connection.in_transaction
-            assert connection.execute("PRAGMA synchronous").fetchone() == (NORMAL,)
+            self.seen.add((connection.in_transaction, *connection.execute("PRAGMA synchronous").fetchone()))
             return self.left > 0
 
         async def next(self):
@@ -194,6 +194,7 @@ async def test_a_pause_is_used_for_spare_work_and_a_write_waits_for_one_slice_of
         assert await work.next() == left
         work.let.put(None)
     assert await desk.keys() == ["between"]
+    assert work.seen == {(True, NORMAL)}
 
 
 async def test_spare_work_that_fails_is_undone_and_ends_nothing(tmp_path, caplog):

@@ -30,7 +30,7 @@ class Lineup:
         """`own`: those that only this session has. `home`: what lies there is for all workspaces, and comes last."""
         self.layers = [*([own] if own else []), *shared]
         self._own = own
-        self._home = home
+        self._home = f"{home}/"
         self._used: Sequence[Extension] | None = None
 
     def forget(self) -> None:
@@ -76,4 +76,5 @@ class Lineup:
         if self._own is not None and extension in self._own.host.extensions:
             return 0, ""
         directory = extension.manifest.directory
-        return (2, directory.name) if directory.is_relative_to(self._home) else (1, "")
+        # By text, for this is done anew for every session at every registration: `is_relative_to` takes 3 us.
+        return (2, directory.name) if str(directory).startswith(self._home) else (1, "")

@@ -89,7 +89,7 @@ class Session:
         self.is_aborting = False
         """The run that is being prepared is to end at once."""
         self.is_quieted = False
-        """Somebody has aborted what ran and not prompted since: extensions may not submit anything."""
+        """Somebody has aborted and not prompted since: extensions may not submit anything."""
         self._asked_on = False
         """An input came after the last abort: what waits goes on with it."""
         self._ending = False
@@ -224,7 +224,7 @@ class Session:
         """
         self._stopping |= for_good
         self._asked_on = False
-        self.is_quieted |= self._working
+        self.is_quieted = True
         if self._current is not None:
             self._current.abort()
         elif self._working and not (self._ending and self.ledger.transcript.held):

@@ -76,7 +76,7 @@ def records_from(connection: sqlite3.Connection, session: str, start: int) -> li
     with closing(connection.execute(RECORDS, {"session": session, "start": start})) as stored:
         try:
             for columns in stored:
-                found.append(_record(session, start + len(found), columns))
+                found.append(record_of(session, start + len(found), columns))
         except sqlite3.DatabaseError as error:
             if not _is_damage(error):
                 raise
@@ -134,7 +134,12 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
     return code & _PRIMARY == sqlite3.SQLITE_CORRUPT
 
 
-def _record(session: str, expected: int, columns: tuple[int, str, int, bytes]) -> AnyRecord:
+def record_of(session: str, expected: int, columns: tuple[int, str, int, bytes]) -> AnyRecord:
+    """The record from its number, kind, version and body; `expected` is the number that is due.
+
+    Raises:
+        UnreadableRecordError: it is damaged, another one, or was written by a newer program.
+    """
     number, kind, v, body = columns
     if number != expected:
         raise UnreadableRecordError(session, expected, "it is missing")

@@ -129,6 +129,29 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A connection to a database that exists and of which nothing changes, not even its schema; the caller closes it.
+
+    For other processes than the daemon, and for copies.
+
+    Raises:
+        StorageError: there is none, or it is none of ours; NewerSchemaError when a newer program made it.
+    """
+    try:
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None
+        )
+        try:
+            _refuse_newer(connection, path)
+            _refuse_foreign(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise StorageError(f"the journal {path} cannot be read: {error}") from error
+    return connection
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Everything in the block is committed at its end, or nothing of it."""
@@ -164,7 +187,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # Without these two, macOS's fsync leaves the data in the drive's cache. No effect elsewhere.
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
-    for version in range(_schema_of(connection), len(MIGRATIONS)):
+    for version in range(schema_of(connection), len(MIGRATIONS)):
         with transaction(connection):
             MIGRATIONS[version](connection)
             connection.execute(f"PRAGMA user_version = {version + 1}")
@@ -177,7 +200,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
-    schema = _schema_of(connection)
+    schema = schema_of(connection)
     if schema <= len(MIGRATIONS):
         return
     (maker,) = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ("a newer version",)
@@ -187,6 +210,13 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     )
 
 
-def _schema_of(connection: sqlite3.Connection) -> int:
+def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not {"meta", "sessions", "records"} <= tables:
+        raise StorageError(f"{path} is not a journal of zotd")
+
+
+def schema_of(connection: sqlite3.Connection) -> int:
+    """The version of the database's form; 0: it is empty."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)

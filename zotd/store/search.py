@@ -11,6 +11,8 @@ the key of the last record that is in it, and `advance` takes the next ones.
 import logging
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 
 import msgspec
 
@@ -65,6 +67,8 @@ _MARK = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'searchable'"
 _NEXT = "SELECT key, messages FROM records WHERE key > ? ORDER BY key LIMIT ?"
 
 _LAST = "SELECT coalesce(max(key), 0) FROM records"
+
+_INDEXED = "SELECT key, events FROM records WHERE messages > 0 AND key <= ? ORDER BY key"
 
 _ADD = "INSERT OR REPLACE INTO texts (rowid, text, role) VALUES (?, ?, ?)"
 
@@ -144,27 +148,38 @@ def step_back(connection: sqlite3.Connection) -> None:
         _set_mark(connection, last)
 
 
-def texts_of(events: bytes) -> list[tuple[int, str, str]]:
-    """What is searched of a record's events: the place of each message among them, its text, its role."""
-    found: list[tuple[int, str, str]] = []
-    for place, line in enumerate(events.splitlines()[:_PLACES]):
-        if slices.is_message(line):
-            message = _MESSAGE.decode(line)
-            role = ROLES[message.type]
-            text = "\n".join(block.text for block in message.content if block.type == "text")
-            found.append((place, text[: TOOL_CHARS if role == "tool" else MESSAGE_CHARS], role))
-    return found
+def expected(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str]]:
+    """What the index should hold as far as it goes: rowid, text and role of each message, by rowid."""
+    mark = _number(connection, _MARK)
+    with closing(connection.execute(_INDEXED, (mark,))) as found:
+        for key, events in found:
+            yield from _rows(key, events)
 
 
 def _add(connection: sqlite3.Connection, key: int) -> int:
     try:
         (events,) = connection.execute("SELECT events FROM records WHERE key = ?", (key,)).fetchone()
-        found = texts_of(events)
-    except (sqlite3.DatabaseError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except sqlite3.DatabaseError as error:
         log.warning("record %s of the journal cannot be searched: %s", key, error)
         return 0
-    connection.executemany(_ADD, [(key * _PLACES + place, text, role) for place, text, role in found])
+    connection.executemany(_ADD, _rows(key, events))
     return len(events)
+
+
+def _rows(key: int, events: bytes) -> list[tuple[int, str, str]]:
+    """The rows for the messages among a record's events."""
+    found: list[tuple[int, str, str]] = []
+    for place, line in enumerate(events.splitlines()[:_PLACES]):
+        try:
+            message = _MESSAGE.decode(line) if slices.is_message(line) else None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            log.warning("record %s of the journal cannot be searched: %s", key, error)
+            continue
+        if message is not None:
+            role = ROLES[message.type]
+            text = "\n".join(block.text for block in message.content if block.type == "text")
+            found.append((key * _PLACES + place, text[: TOOL_CHARS if role == "tool" else MESSAGE_CHARS], role))
+    return found
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

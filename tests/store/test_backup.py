@@ -1,0 +1,143 @@
+"""Copies of the database, taken while it is written to, and put in its place."""
+
+import sqlite3
+import stat
+from contextlib import closing
+
+import pytest
+
+from tests.store import older
+from zotd.core.ports import StorageError
+from zotd.store.archive import Archive
+from zotd.store.backup import backup, restore
+from zotd.store.errors import NewerSchemaError
+from zotd.store.journal import Journal
+from zotd.store.verification import verify
+
+
+def content(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Where copies go: a directory with nothing else in it."""
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    return folder / "copy.db"
+
+
+async def test_a_copy_has_what_was_committed_and_is_one_private_file(tmp_path, saved, journal, author_of, say):
+    author = author_of(journal)
+    await author.commit((say.note("a"), [say.said("in the copy")]))
+    size = backup(tmp_path / "zot.db", saved)
+    await author.commit((say.note("b"), [say.said("later")]))
+
+    assert content(saved.parent) == {"copy.db"}
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+    assert saved.stat().st_size == size
+    report = verify(saved)
+    assert (report.sessions, report.records, report.problems) == (1, 1, [])
+    assert content(saved.parent) == {"copy.db"}
+
+
+async def test_commits_that_are_on_their_way_do_not_wait_and_a_copy_is_never_torn(
+    tmp_path, saved, journal, author_of, say
+):
+    author = author_of(journal)
+    for turn in range(10):
+        ends = [author.commit((say.note("n" * 2_000), [say.said("x" * 2_000)])) for _ in range(20)]
+        backup(tmp_path / "zot.db", saved, force=True)
+        report = verify(saved)
+        assert report.problems == []
+        assert report.records >= turn * 20
+        for end in ends:
+            await end
+
+
+async def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, saved, journal):
+    saved.write_text("precious")
+    with pytest.raises(StorageError, match=r"copy\.db exists; .*--force"):
+        backup(tmp_path / "zot.db", saved)
+    assert saved.read_text() == "precious"
+    backup(tmp_path / "zot.db", saved, force=True)
+    assert verify(saved).problems == []
+
+
+async def test_what_cannot_be_copied_is_a_sentence_and_leaves_nothing(tmp_path, saved, journal):
+    with pytest.raises(StorageError, match=r"none\.db cannot be read: unable to open"):
+        backup(tmp_path / "none.db", saved)
+    with pytest.raises(StorageError, match=r"could not be copied to .*No such file or directory"):
+        backup(tmp_path / "zot.db", tmp_path / "none" / "copy.db")
+    other = tmp_path / "other.db"
+    other.write_text("no database" * 1000)
+    with pytest.raises(StorageError, match="file is not a database"):
+        backup(other, saved)
+    assert content(saved.parent) == set()
+    assert content(tmp_path) >= {"other.db", "zot.db"}
+    assert "none.db" not in content(tmp_path)
+
+
+async def test_a_restored_copy_is_what_it_was_with_another_epoch(tmp_path, saved, author_of, say):
+    path = tmp_path / "zot.db"
+    journal = await Journal.open(path)
+    author = author_of(journal)
+    await author.commit((say.note("a"), [say.said("first word")]))
+    row = author.row
+    backup(path, saved)
+    await author.commit((say.note("b"), [say.said("second word")]))
+    await journal.close()
+
+    aside = restore(saved, path)
+
+    restored = await Journal.open(path)
+    assert restored.epoch != journal.epoch
+    assert await restored.row("s_1") == row
+    assert [hit.seq for hit in (await Archive(restored.database).search("word")).hits] == [1]
+    await restored.close()
+    assert aside is not None
+    assert verify(aside).records == 2
+    assert verify(saved).records == 1
+
+
+async def test_a_log_that_a_killed_daemon_left_stays_with_its_own_database(tmp_path, saved, journal, author_of, say):
+    path, home = tmp_path / "zot.db", tmp_path / "home"
+    backup(path, saved)
+    await author_of(journal).commit((say.note("only in the log"),))
+    home.mkdir()
+    for name in ("zot.db", "zot.db-wal"):
+        (home / name).write_bytes((tmp_path / name).read_bytes())
+
+    aside = restore(saved, home / "zot.db")
+    assert aside is not None
+    assert (verify(home / "zot.db").records, verify(aside).records) == (0, 1)
+
+
+def test_a_damaged_database_can_be_replaced_and_is_kept(tmp_path, saved):
+    older.version_1(saved)
+    path = tmp_path / "zot.db"
+    path.write_text("damaged" * 1000)
+    path.with_name("zot.db-wal").write_text("its log")
+    aside = restore(saved, path)
+    assert aside is not None
+    assert aside.read_text().startswith("damaged")
+    assert aside.with_name(f"{aside.name}-wal").read_text() == "its log"
+    assert not path.with_name("zot.db-wal").exists()
+    assert verify(path).records == 3
+
+
+def test_a_home_without_a_database_gets_one(tmp_path, saved):
+    older.version_1(saved)
+    assert restore(saved, tmp_path / "zot.db") is None
+    assert verify(tmp_path / "zot.db").records == 3
+
+
+def test_a_copy_of_a_newer_program_is_refused_and_nothing_changes(tmp_path, saved):
+    older.version_1(saved)
+    with closing(sqlite3.connect(saved)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    (tmp_path / "zot.db").write_text("as it is")
+    with pytest.raises(NewerSchemaError, match=r"written by zotd 0\.1\.0 \(schema 99\)"):
+        restore(saved, tmp_path / "zot.db")
+    assert (tmp_path / "zot.db").read_text() == "as it is"
+    assert content(tmp_path) == {"saved", "zot.db"}

@@ -1,0 +1,123 @@
+"""What is wrong with a database is found and said; what is right is counted."""
+
+import re
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.store import older
+from zotd.core.ports import StorageError
+from zotd.core.records import VERSION
+from zotd.store import search
+from zotd.store.journal import Journal
+from zotd.store.verification import MAX_PROBLEMS, verify
+from zotd.wire.version import VERSION as PROGRAM
+
+
+@pytest.fixture
+async def path(tmp_path, author_of, say):
+    """A closed database with two sessions of three records each, all in the index."""
+    path = tmp_path / "zot.db"
+    journal = await Journal.open(path)
+    for session in ("s_1", "s_2"):
+        await author_of(journal, session).commit(
+            (say.note("a"), [say.said("red"), say.step()]), (say.note("b"),), (say.note("c"), [say.said("green")])
+        )
+    await journal.database.perform(search.advance)
+    await journal.close()
+    return path
+
+
+def edit(path, *statements):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+async def test_a_sound_database_is_counted(path):
+    report = verify(path)
+    assert report.problems == []
+    assert (report.sessions, report.records, report.messages) == (2, 6, 4)
+    assert (report.version, report.size_bytes) == (PROGRAM, path.stat().st_size)
+
+
+async def test_the_live_database_is_looked_at_with_what_is_only_in_its_log(tmp_path, journal, author_of, say):
+    await author_of(journal).commit((say.note("a"), [say.said("red")]))
+    before = (tmp_path / "zot.db").read_bytes()
+    report = verify(tmp_path / "zot.db")
+    assert (report.records, report.problems) == (1, [])
+    assert (tmp_path / "zot.db").read_bytes() == before
+
+
+def test_an_older_schema_is_looked_at_too(tmp_path):
+    older.version_1(tmp_path / "old.db")
+    report = verify(tmp_path / "old.db")
+    assert (report.schema, report.records, report.problems) == (1, 3, [])
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ("UPDATE records SET body = x'7b22' WHERE key = 2", "^record 2 of session s_1 cannot be read"),
+        (f"UPDATE records SET v = {VERSION + 1} WHERE key = 5", "record 2 of session s_2 .* newer version"),
+        ("DELETE FROM records WHERE key = 2", "record 2 of session s_1 .*missing"),
+        ("DELETE FROM records WHERE key = 3", "session s_1 ends with record 2 and event 2, and its row differs"),
+        ("UPDATE sessions SET row = '{}' WHERE key = 1", "session s_1: the index row .* cannot be read"),
+        ("DELETE FROM sessions WHERE key = 2", "3 records belong to no session"),
+        ("UPDATE records SET first_seq = 9 WHERE key = 3", "record 3 of session s_1 .*other events"),
+        (
+            "UPDATE records SET events = replace(events, '\"seq\":3', '\"seq\":4') WHERE key = 3",
+            "record 3 of session s_1 .*it has event 4 where 3 is due",
+        ),
+        ("UPDATE records SET events = x'7b220a' WHERE key = 3", "record 3 of session s_1 .*event 3"),
+        ("DELETE FROM texts WHERE rowid > 3 * 65536", "the search index holds other texts"),
+        ("UPDATE texts_content SET c0 = 'blue' WHERE id = 65536", "the search index"),
+        ("UPDATE texts_data SET block = x'00' WHERE id > 100", "the search index"),
+    ],
+)
+async def test_damage_is_found_and_named(path, damage, sentence):
+    edit(path, damage)
+    problems = verify(path).problems
+    assert problems
+    assert re.search(sentence, "\n".join(problems)), problems
+
+
+async def test_damage_of_one_session_does_not_hide_the_others(path):
+    edit(path, "UPDATE records SET body = x'7b22' WHERE key IN (2, 5)")
+    report = verify(path)
+    assert [problem[:23] for problem in report.problems] == ["record 2 of session s_1", "record 2 of session s_2"]
+    assert report.sessions == 2
+
+
+async def test_a_damaged_page_is_reported_and_the_rest_still_looked_at(path, author_of, say):
+    journal = await Journal.open(path)
+    await author_of(journal, "s_3").commit((say.note("X" * 20_000),))
+    await journal.close()
+    content = bytearray(path.read_bytes())
+    page = content.index(b"X" * 4000) // 4096 * 4096
+    content[page : page + 4] = b"\xff\xff\xff\xff"  # where the chain of pages goes on
+    path.write_bytes(content)
+
+    report = verify(path)
+    assert any("invalid page number" in problem for problem in report.problems)
+    assert any(problem.startswith("session s_3: its records cannot all be read") for problem in report.problems)
+    assert (report.sessions, report.records) == (3, 6)
+
+
+async def test_no_more_problems_are_told_than_anybody_reads(path):
+    edit(
+        path,
+        *[f"INSERT INTO sessions VALUES (NULL, 'x{n}', '', '', '', '', 0, 0, '')" for n in range(2 * MAX_PROBLEMS)],
+    )
+    assert len(verify(path).problems) == MAX_PROBLEMS
+
+
+@pytest.mark.parametrize("content", [None, "", "no database" * 1000])
+def test_what_is_no_database_is_refused_with_its_name_and_not_made(tmp_path, content):
+    path = tmp_path / "other.db"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(StorageError, match=r"other\.db"):
+        verify(path)
+    assert path.exists() == (content is not None)

@@ -1,0 +1,83 @@
+"""`zotctl backup`, `verify` and `restore`, beside the real daemon and without one."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+
+@pytest.fixture
+def talk(live):
+    """A session in which something was said; its id."""
+    session = live.session(live.model("the purple answer"))
+    assert live.zotctl("send", "--session", "tests", "the purple question", "--wait")[0] == 0
+    return session
+
+
+def test_a_copy_is_taken_beside_the_daemon_and_verified(live, talk):
+    copy = live.cwd / "copy.db"
+    code, out, err = live.zotctl("backup", "copy.db")
+    assert (code, err) == (0, "")
+    assert out.startswith("copy.db has all sessions (")
+    code, out, err = live.zotctl("verify", str(copy))
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{copy}: 1 session, ")
+    assert out.endswith(": nothing is wrong\n")
+    assert live.zotctl("backup", "copy.db")[0] == 1
+    assert json.loads(live.zotctl("backup", "copy.db", "--force", "--json")[1])["file"] == "copy.db"
+
+
+def test_the_live_sessions_are_verified_by_default_with_figures_for_programs(live, talk):
+    report = json.loads(live.zotctl("verify", "--json")[1])
+    assert (report["v"], report["file"], report["problems"]) == (1, str(live.home / "zot.db"), [])
+    assert (report["sessions"], report["messages"]) == (1, 2)
+
+
+def test_damage_is_told_and_makes_the_exit_code_1(live, talk):
+    live.zotctl("backup", "copy.db")
+    with closing(sqlite3.connect(live.cwd / "copy.db")) as connection, connection:
+        connection.execute("DELETE FROM records WHERE number = 2")
+    code, out, _ = live.zotctl("verify", "copy.db")
+    assert code == 1
+    assert f"record 2 of session {talk} cannot be read (it is missing)" in out
+    assert out.endswith(" MB: 1 problem\n")
+
+
+def test_a_restore_wants_the_daemon_stopped_and_brings_back_what_was(live, talk):
+    live.zotctl("backup", "copy.db")
+    with live.connect() as connection:
+        epoch = connection.call("daemon.status")["epoch"]
+    live.zotctl("send", "--session", "tests", "a yellow question", "--wait")
+    code, out, err = live.zotctl("restore", "copy.db")
+    assert (code, out) == (1, "")
+    assert err == "zotctl: zotd is running, and has the sessions open: zotctl stop, then again\n"
+
+    assert live.zotctl("stop")[0] == 0
+    code, out, err = live.zotctl("restore", "copy.db", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(live.zotctl("verify", json.loads(out)["before"], "--json")[1])["messages"] == 4
+    assert live.zotctl("search", "yellow") == (0, "", "")  # starts the daemon
+    assert live.zotctl("search", "purple")[1].count("\n") == 4
+    with live.connect() as connection:
+        assert connection.call("daemon.status")["epoch"] != epoch
+    assert live.zotctl("stop")[0] == 0
+
+
+def test_a_damaged_copy_is_restored_only_by_force(live, talk):
+    live.zotctl("backup", "copy.db")
+    with closing(sqlite3.connect(live.cwd / "copy.db")) as connection, connection:
+        connection.execute("DELETE FROM records WHERE number = 2")
+    live.zotctl("stop")
+    code, out, err = live.zotctl("restore", "copy.db")
+    assert (code, out) == (1, "")
+    assert err.startswith("zotctl: copy.db is damaged: record 2 of session ")
+    assert live.zotctl("restore", "copy.db", "--force")[0] == 0
+
+
+def test_without_a_database_there_is_nothing_to_copy(shell):
+    code, out, err = shell.zotctl("backup", "copy.db")
+    assert (code, out) == (1, "")
+    assert err.startswith("zotctl: the journal ")
+    assert not (shell.cwd / "copy.db").exists()
+    assert not (shell.home / "zot" / "zot.db").exists()

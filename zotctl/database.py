@@ -1,0 +1,111 @@
+"""What `zotctl backup`, `verify` and `restore` do: with the store's own code, and without a daemon.
+
+For they are needed most when the daemon does not start.
+"""
+
+import argparse
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from zotctl import output
+from zotd import paths
+from zotd.client.errors import ClientError
+from zotd.core.ports import StorageError
+from zotd.store import backup as copies
+from zotd.store.verification import verify as verified
+
+DATABASE = "zot.db"
+
+
+def backup(args: argparse.Namespace) -> int:
+    """Copy the database into `args.file`."""
+    target = Path(args.file)
+    with _sentences(), output.progress("copying"):
+        size = copies.backup(_database(), target, force=args.force)
+    if args.json:
+        output.print_json({"v": 1, "file": str(target), "size_bytes": size})
+    else:
+        print(output.one_line(f"{target} has all sessions ({_megabytes(size)})"))
+    return 0
+
+
+def verify(args: argparse.Namespace) -> int:
+    """Look for damage in `args.file`, or in the database."""
+    path = _database() if args.file is None else Path(args.file)
+    with _sentences(), output.progress("verifying"):
+        report = verified(path)
+    if args.json:
+        output.print_json({"v": 1, "file": str(path), **msgspec.to_builtins(report)})
+    else:
+        for problem in report.problems:
+            print(output.one_line(problem))
+        counts = {"session": report.sessions, "record": report.records, "message": report.messages}
+        figures = ", ".join(_count(number, word) for word, number in counts.items())
+        verdict = _count(len(report.problems), "problem") if report.problems else "nothing is wrong"
+        print(output.one_line(f"{path}: {figures}, {_megabytes(report.size_bytes)}: {verdict}"))
+    return 1 if report.problems else 0
+
+
+def restore(args: argparse.Namespace) -> int:
+    """Put `args.file` in the place of the database."""
+    saved = Path(args.file)
+    with _sentences(), output.progress("restoring"):
+        problems = verified(saved).problems
+        if problems and not args.force:
+            raise ClientError(f"{saved} is damaged: {problems[0]}; zotctl verify says more, --force takes it as it is")
+        paths.make_private_dir(paths.zot_home(os.environ))
+        with _no_daemon():
+            aside = copies.restore(saved, _database())
+    if args.json:
+        output.print_json({"v": 1, "file": str(saved), "before": None if aside is None else str(aside)})
+        return 0
+    print(output.one_line(f"the sessions are those of {saved}"))
+    if aside is not None:
+        print(output.one_line(f"those of before are in {aside}: remove it when you do not need it"))
+    return 0
+
+
+def _database() -> Path:
+    return Path(paths.zot_home(os.environ), DATABASE)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """What goes wrong, as an error of a client."""
+    try:
+        yield
+    except (StorageError, paths.UnsafePathError) as error:
+        raise ClientError(str(error)) from error
+
+
+@contextmanager
+def _no_daemon() -> Iterator[None]:
+    """Hold the lock that a daemon of this home holds for its life; raises `ClientError` when one does."""
+    socket = paths.socket_path(os.environ)
+    paths.check_private_dir(os.path.dirname(socket))  # as the daemon does
+    lock = os.open(f"{socket}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        _hold(lock)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _hold(lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ClientError("zotd is running, and has the sessions open: zotctl stop, then again") from error

@@ -1,0 +1,154 @@
+"""Looks at every page, row, record and text of a database, and says what is wrong; changes nothing."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+import msgspec
+
+from zotd.core.ports import StorageError
+from zotd.store import search
+from zotd.store.batch import row_of
+from zotd.store.errors import UnreadableRecordError
+from zotd.store.queries import record_of
+from zotd.store.schema import MIGRATIONS, open_read_only, schema_of
+
+MAX_PROBLEMS = 100
+"""Enough to see what happened; a damaged page can make thousands."""
+
+_RECORDS = """
+SELECT number, kind, v, body, first_seq, last_seq, events, messages FROM records
+WHERE session = ? ORDER BY number
+"""
+
+_SHADOWS = ("data", "idx", "content", "docsize", "config")
+"""The tables that an FTS5 table is made of."""
+
+
+@dataclass
+class Report:
+    """What was found in a database."""
+
+    sessions: int = 0
+    records: int = 0
+    messages: int = 0
+    size_bytes: int = 0
+    """Without its write-ahead log."""
+    schema: int = 0
+    version: str = ""
+    """Of the program that opened it last for writing."""
+    problems: list[str] = field(default_factory=list)
+    """Sentences, `MAX_PROBLEMS` at most; empty: nothing is wrong."""
+
+    def complain(self, sentence: str) -> None:
+        """Note a problem, unless there are too many already."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(sentence)
+
+
+class _Event(msgspec.Struct):
+    type: str
+    seq: int
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+def verify(path: Path) -> Report:
+    """Check the database in the file `path`, as it is now; the daemon may go on writing to it.
+
+    Raises:
+        StorageError: it cannot be looked at at all; NewerSchemaError when a newer program made it.
+    """
+    with closing(open_read_only(path)) as connection:
+        connection.execute("ATTACH '' AS scratch")  # a file of its own, which goes with the connection
+        connection.execute("BEGIN")  # one snapshot for all that follows
+        report = Report(schema=schema_of(connection), size_bytes=path.stat().st_size)
+        for look in (_look_at_pages, _look_at_sessions, _look_at_index):
+            try:
+                look(connection, report)
+            except sqlite3.DatabaseError as error:
+                report.complain(f"the database cannot be read: {error}")
+    return report
+
+
+def _look_at_pages(connection: sqlite3.Connection, report: Report) -> None:
+    (report.version,) = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ("",)
+    for (line,) in connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})"):
+        if line != "ok":
+            report.complain(line)
+
+
+def _look_at_sessions(connection: sqlite3.Connection, report: Report) -> None:
+    for key, session, stored in connection.execute("SELECT key, id, row FROM sessions ORDER BY key").fetchall():
+        report.sessions += 1
+        try:
+            row = row_of(stored)
+            ends = _look_at_records(connection, report, key, session)
+            if ends != (row.records, row.seq):
+                report.complain(
+                    f"session {session} ends with record {ends[0]} and event {ends[1]}, and its row differs"
+                )
+        except UnreadableRecordError as error:
+            report.complain(str(error))
+        except StorageError as error:
+            report.complain(f"session {session}: {error}")
+        except sqlite3.DatabaseError as error:  # a damaged page
+            report.complain(f"session {session}: its records cannot all be read: {error}")
+    query = "SELECT count(*) FROM records WHERE session NOT IN (SELECT key FROM sessions)"
+    (orphans,) = connection.execute(query).fetchone()
+    if orphans:
+        report.complain(f"{orphans} records belong to no session")
+
+
+def _look_at_records(connection: sqlite3.Connection, report: Report, key: int, session: str) -> tuple[int, int]:
+    """The last record's number and the last event's `seq`; raises StorageError at the first thing that is wrong."""
+    due = seq = 0
+    with closing(connection.execute(_RECORDS, (key,))) as found:
+        for number, kind, v, body, *span, lines, messages in found:
+            due += 1
+            record_of(session, due, (number, kind, v, body))
+            before, seq = seq, _last_seq(session, due, seq, lines)
+            if span != ([before + 1, seq] if lines else [0, 0]):
+                raise UnreadableRecordError(session, due, "it names other events than it has")
+            report.records += 1
+            report.messages += messages
+    return due, seq
+
+
+def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
+    """The `seq` of the last of a record's events, which come after `seq`."""
+    for line in lines.splitlines():
+        seq += 1
+        try:
+            event = _EVENT.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise UnreadableRecordError(session, number, f"event {seq}: {error}") from error
+        if event.seq != seq:
+            raise UnreadableRecordError(session, number, f"it has event {event.seq} where {seq} is due")
+    return seq
+
+
+def _look_at_index(connection: sqlite3.Connection, report: Report) -> None:
+    if report.schema < len(MIGRATIONS):
+        return  # an older program's; it is indexed when it is opened
+    stored = connection.execute("SELECT rowid, text, role FROM texts ORDER BY rowid")
+    with closing(stored):
+        if not all(wanted == found for wanted, found in zip_longest(search.expected(connection), stored)):
+            report.complain("the search index holds other texts than the records: some words are not found")
+    try:
+        _look_into_index(connection)
+    except sqlite3.DatabaseError as error:
+        report.complain(f"the search index is damaged ({error}): some words are not found")
+
+
+def _look_into_index(connection: sqlite3.Connection) -> None:
+    """Have FTS5 compare the words that it knows with its texts: on a copy, because it wants to write for that."""
+    (made,) = connection.execute("SELECT sql FROM main.sqlite_master WHERE name = 'texts'").fetchone()
+    connection.execute(made.replace("TABLE texts", "TABLE scratch.texts", 1))
+    for part in _SHADOWS:
+        connection.execute(f"DELETE FROM scratch.texts_{part}")  # noqa: S608  (names of our own, as in the next line)
+        connection.execute(f"INSERT INTO scratch.texts_{part} SELECT * FROM main.texts_{part}")  # noqa: S608
+    connection.execute("INSERT INTO scratch.texts (texts) VALUES ('integrity-check')")
