@@ -121,8 +121,8 @@ async def test_a_command_that_fails_says_why(shop, model):
     talk = await shop.open(await model(text("-")))
     response = await talk.client.answer("run_command", session=talk.id, name="weather")
     assert response["error"].endswith("which city? For example: /weather Berlin")
-    response = await talk.client.answer("run_command", session=talk.id, name="wether")
-    assert "there is no /wether; there are " in response["error"]
+    response = await talk.client.answer("run_command", session=talk.id, name="wetter")
+    assert "there is no /wetter; there are " in response["error"]
     assert "/weather" in response["error"]
 
 

@@ -64,7 +64,7 @@ def longest(*clients):
 PANELS = """[say(type="open_panel", panel={"id": str(n), "lines": ["\\x1b" * 500] * 500}) for n in range(4)]"""
 PANEL_IDS = """[say(type="open_panel", panel={"id": str(n) * 1_000_000}) for n in range(5)]"""
 KEYS = """[say(type="set_status", key=str(n) * 1_000_000, text="x") for n in range(5)]"""
-NOTES = """[say(type="notify", message="\\x1b" * 9_000) for n in range(60)]"""
+NOTES = """[say(type="notify", message=f"{n}" + "\\x1b" * 9_000) for n in range(60)]"""
 
 
 @pytest.mark.parametrize("shown", [PANELS, PANEL_IDS, KEYS, NOTES])

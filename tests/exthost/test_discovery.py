@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from zotd.exthost.discovery import discover
+from zotd.exthost.discovery import discover, is_directory
 
 
 @pytest.fixture
@@ -162,3 +162,9 @@ def test_a_location_that_leads_nowhere_is_told(find, place, tmp_path):
     found = find()
     assert names(found.manifests) == ["b"]
     assert list(found.errors.values()) == [f"{tmp_path}/{LOCAL} cannot be read: too many levels of symbolic links"]
+
+
+def test_where_nobody_can_look_there_is_no_directory(tmp_path):
+    assert is_directory(tmp_path)
+    assert not is_directory(tmp_path / "nothing")
+    assert not is_directory(tmp_path / ("x" * 5_000))

@@ -10,7 +10,7 @@ import pytest
 from zotd.core.ports import StorageError
 from zotd.core.records import VERSION
 from zotd.store import queries
-from zotd.store.errors import NewerSchemaError, UnreadableRecordError
+from zotd.store.errors import NewerSchemaError, UnreadableRecordError, UnreadableSessionError
 from zotd.store.journal import Journal
 from zotd.wire.version import VERSION as PROGRAM
 
@@ -233,6 +233,7 @@ async def test_a_damaged_page_is_reported_as_the_record_on_it(tmp_path, author_o
     journal = await Journal.open(path)
     with pytest.raises(UnreadableRecordError, match=r"record [12] .*malformed"):
         await journal.records("s_1", 1)
+    assert journal.damage("s_1") is not None
     assert len(await journal.records("s_1", 3)) == 1
     assert len(await journal.records("s_2", 1)) == 1
     await journal.close()
@@ -248,11 +249,33 @@ async def test_an_error_that_somebody_keeps_does_not_hold_later_reads_in_the_pas
     assert kept.value.number == 2
 
 
-async def test_a_damaged_index_row_is_an_error_not_a_wrong_row(tmp_path, journal, author_of, say):
-    await author_of(journal).commit((say.note("a"),))
-    edit(tmp_path / "zot.db", "UPDATE sessions SET row = '{}'")
-    with pytest.raises(StorageError, match="index row"):
+async def test_a_damaged_index_row_is_an_error_and_in_a_list_a_session_that_is_blocked(
+    tmp_path, journal, author_of, say
+):
+    for session in ("s_1", "s_2"):
+        await author_of(journal, session, name=f"name of {session}").commit((say.note("a"), [say.said("x")]))
+    edit(tmp_path / "zot.db", "UPDATE sessions SET row = '{}' WHERE id = 's_1'")
+    with pytest.raises(UnreadableSessionError, match="the index row of session s_1"):
         await journal.row("s_1")
+    sound, damaged = (await journal.list())[0]
+    assert (sound.id, sound.state) == ("s_2", "idle")
+    assert (damaged.id, damaged.name, damaged.state) == ("s_1", "name of s_1", "blocked")
+    assert (damaged.records, damaged.seq) == (1, 1)
+    assert [await journal.find("s_1"), await journal.find("name of s_1")] == [[damaged], [damaged]]
+
+
+async def test_damaged_events_are_an_error_that_names_the_session_and_is_remembered(tmp_path, journal, author_of, say):
+    await author_of(journal).commit((say.note("a"), [say.said("x")]))
+    edit(tmp_path / "zot.db", "UPDATE records SET events = x'7b22'")
+    assert journal.damage("s_1") is None
+    with pytest.raises(UnreadableSessionError, match="part of session s_1 cannot be read") as caught:
+        await journal.messages_before("s_1", None, 5)
+    assert journal.damage("s_1") is caught.value
+    with pytest.raises(UnreadableSessionError, match="an event is damaged"):
+        await journal.events_after("s_1", 0, 1_000)
+    assert journal.damage("s_2") is None
+    await journal.delete("s_1")
+    assert journal.damage("s_1") is None
 
 
 # --- a full disk ---

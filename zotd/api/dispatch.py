@@ -13,6 +13,7 @@ from typing import Protocol
 from zotd.api.repeats import First, Repeats
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
+from zotd.store.errors import UnreadableSessionError
 from zotd.wire.api import BY_NAME, MAX_ID, Command, Envelope, Response, Role
 from zotd.wire.base import BadFrameError, Frozen, decode, encode
 from zotd.wire.errors import Code, CommandError
@@ -143,6 +144,8 @@ class Dispatcher:
             call.respond(await handler(call, params))
         except CommandError as error:
             call.fail(error.code, error.sentence)
+        except UnreadableSessionError as error:
+            call.fail(Code.BLOCKED, str(error))
         except StorageError as error:
             call.fail(Code.STORAGE_BLOCKED, f"nothing can be stored: {error}")
         except Exception:  # a fault of ours must cost this command only

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from zotd.api.outbox import LiveBatch, Outbox
 from zotd.sessions.session import Session
+from zotd.store.errors import UnreadableSessionError
 from zotd.wire import events
 from zotd.wire.base import ENCODER, encode
 
@@ -59,13 +60,20 @@ class Follower:
         """Send everything after `cursor`, say `replay_complete`, and go live."""
         ledger = self.session.ledger
         while cursor < ledger.shown_seq and not self._stopped:
-            cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
+            try:
+                cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
+            except UnreadableSessionError:
+                break  # said below, instead of the events that cannot be shown; there will be no new ones
             if not self._stopped:
                 self._outbox.write(data, session=self.session.id, last_seq=cursor)
                 await self._outbox.room()
         if self._stopped:  # the client has left, or attached again: another follower serves it
             return
         # From here to the end of the method nothing else runs.
+        if ledger.damage is not None:
+            cursor = ledger.shown_seq
+            notice = events.Notice("error", str(ledger.damage), session=self.session.id)
+            self._outbox.write(encode(notice) + b"\n")
         self.last_seq = cursor
         self._is_live = True
         complete = encode(events.ReplayComplete(session=self.session.id, seq=cursor)) + b"\n"

@@ -220,6 +220,10 @@ class Journal(Protocol):
         """The newest `limit` message events with a `seq` below (None: of all), oldest first, a JSON line each."""
         ...
 
+    def damage(self, session: str) -> "StorageError | None":
+        """Why the session is read-only, when a read has met damage in it."""
+        ...
+
 
 class StorageError(Exception):
     """The journal could not write; the message says what the system answered."""

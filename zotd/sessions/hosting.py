@@ -23,7 +23,7 @@ from zotd.sessions import finding
 from zotd.sessions.environment import Environment
 from zotd.sessions.extensions import Extensions, Submission
 from zotd.sessions.finding import Places
-from zotd.sessions.layer import House, Layer, Tell
+from zotd.sessions.layer import LOOK_S, House, Layer, Tell, looked
 from zotd.sessions.lineup import Lineup
 from zotd.sessions.session import Session
 from zotd.sessions.trusting import Trusting
@@ -36,9 +36,6 @@ log = logging.getLogger(__name__)
 
 LINGER_S = 60.0
 """How long a workspace's processes stay after its last session: a client that comes back finds them warm."""
-
-LOOK_S = 5.0
-"""Longest wait for a look at a workspace's code; local files take milliseconds, a dead network mount for ever."""
 
 FEATURES = ("session_id", "tool_progress", "set_status", "unregister")
 """What `hello_ack` says that this host knows beyond the original."""
@@ -199,8 +196,8 @@ class Hosting:
     async def reload(self, layers: Sequence[Layer], name: str | None) -> ReloadReport:
         """Restart one extension, or read all manifests again, in these layers side by side."""
         report = ReloadReport()
+        await looked(layers)
         if name is not None:
-            await _all_started(layers)
             layers = [layer for layer in layers if any(one.name == name for one in layer.host.extensions)]
             report.errors += [] if layers else [f"no extension {name} runs here; reload all to find a new one"]
         async with asyncio.TaskGroup() as tasks:
@@ -320,8 +317,3 @@ def _nowhere(session: Session, extension: str, frame: Submission) -> None:
 
 def _unanswered(request: ToolRequest) -> None:
     log.warning("a call of %s by %s goes nowhere", request.name, request.extension)
-
-
-async def _all_started(layers: Sequence[Layer]) -> None:
-    for layer in layers:
-        await layer.started.wait()

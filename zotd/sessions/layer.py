@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from zotd.core.life import State
@@ -16,6 +17,9 @@ from zotd.sessions.trusting import Trusting
 from zotd.wire import events, ext
 
 log = logging.getLogger(__name__)
+
+LOOK_S = 5.0
+"""Longest wait for a look at a directory: local files take milliseconds, a dead network mount for ever."""
 
 Tell = Callable[[events.Event], None]
 
@@ -105,7 +109,9 @@ class Layer:
 
     async def reload(self, name: str | None, into: ReloadReport) -> None:
         """Restart the extension with this name, or read all manifests again; adds to the report."""
-        await self.started.wait()
+        if not self.started.is_set():
+            into.errors.append(f"the extensions of {self.cwd} are still being looked for; try again")
+            return
         await self._keep_trust()
         if name is not None:
             error = await self.host.reload(name)
@@ -207,3 +213,11 @@ class Layer:
     def _ask(self) -> None:
         if self.trusting is not None and self.trusting.question is not None:
             self._tell(self.trusting.question)
+
+
+async def looked(layers: Iterable[Layer]) -> None:
+    """Wait until these have looked for their extensions, at most `LOOK_S`; one that hangs does not keep others back."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_S):
+            for layer in layers:
+                await layer.started.wait()

@@ -78,6 +78,11 @@ class Ledger:
         """The transcript is in memory. Without it only settings may be written; a long session is then cheap to show."""
         return self._loaded
 
+    @property
+    def damage(self) -> StorageError | None:
+        """Why nothing more is written: what is stored of the session cannot all be read."""
+        return self.journal.damage(self.row.id)
+
     def load(self, stored: Sequence[AnyRecord]) -> None:
         """Fold the records from number `row.base` on, as the journal has them."""
         for number, record in enumerate(stored, self.row.base):

@@ -5,6 +5,7 @@ A session is in memory while somebody follows it or something of it runs, and fo
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from zotd.sessions.nested import NestedCalls
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
 from zotd.sessions.toolbox import check as check_tools
+from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import Journal as StoredJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
@@ -124,7 +126,8 @@ class Manager:
         environment = split(self._terms.environment, self.models.catalog.key_variables(), None)
         session = self._open(row, self._journal, environment, ephemeral=False)
         if row.state != "idle":
-            await session.load()  # a crash cut something off, or inputs wait: say so before anybody looks
+            with suppress(UnreadableSessionError):  # it says so itself: its state is `blocked`
+                await session.load()  # a crash cut something off, or inputs wait: say so before anybody looks
         self._stay(session)
         return session
 
@@ -300,7 +303,11 @@ class Manager:
 
     def _row_info(self, row: Row) -> SessionInfo:
         session = self._sessions.get(row.id)
-        return self.info(session) if session else describe(row, "held" if row.state == "held" else "idle", 0)
+        if session:
+            return self.info(session)
+        is_damaged = self._journal is not None and self._journal.damage(row.id) is not None
+        state = "blocked" if is_damaged else row.state
+        return describe(row, state if state in {"held", "blocked"} else "idle", 0)
 
     def _tell(self, event: events.Event) -> None:
         for listener in list(self._listeners):

@@ -109,7 +109,7 @@ class Session:
     @property
     def state(self) -> str:
         """`running`, `held`, `blocked` or `idle`."""
-        if self.ledger.failure is not None:
+        if self.ledger.failure is not None or (self.ledger.damage is not None and not self._working):
             return "blocked"
         if self._working:
             return "running"
@@ -391,6 +391,8 @@ class Session:
             raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"nothing can be stored: {self.ledger.failure}")
+        if self.ledger.damage is not None:
+            raise CommandError(Code.BLOCKED, str(self.ledger.damage))
 
 
 def _told_before(_: Started) -> None:

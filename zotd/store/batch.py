@@ -9,6 +9,7 @@ import msgspec
 
 from zotd.core.ports import Entry, Row, StorageError
 from zotd.core.records import kind_of
+from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
 
 ROW_BYTES = 1024
@@ -81,16 +82,16 @@ def check_continues(row: Row, entries: Iterable[Entry], *, records: int, seq: in
         raise StorageError(f"session {row.id} was not saved: a commit before this one failed")
 
 
-def row_of(stored: str) -> Row:
+def row_of(session: str, stored: str) -> Row:
     """The row of a session from its JSON.
 
     Raises:
-        StorageError: it is damaged.
+        UnreadableSessionError: it is damaged.
     """
     try:
         return _ROW.decode(stored)
     except msgspec.MsgspecError as error:
-        raise StorageError(f"the index row of a session cannot be read: {error}") from error
+        raise UnreadableSessionError(session, str(error), "the index row") from error
 
 
 def _values(row: Row) -> tuple[object, ...]:

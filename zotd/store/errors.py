@@ -1,7 +1,8 @@
 """What can go wrong with the journal.
 
     core.ports.StorageError         the disk, the file or the database did not do what was asked
-    +-- UnreadableRecordError       one record cannot be understood: its session is read-only, others go on
+    +-- UnreadableSessionError      something of a session cannot be read: it is read-only, others go on
+    |   +-- UnreadableRecordError   one record of it cannot be understood
     +-- NewerSchemaError            a newer program made the database: the daemon does not start
 
 What the other modules of this layer raise is in theirs.
@@ -10,13 +11,21 @@ What the other modules of this layer raise is in theirs.
 from zotd.core.ports import StorageError
 
 
-class UnreadableRecordError(StorageError):
+class UnreadableSessionError(StorageError):
+    """A page, an event or the index row of a session is damaged, or a record: see below."""
+
+    def __init__(self, session: str, reason: str, what: str = "part") -> None:
+        """`what` of the session it is."""
+        super().__init__(f"{what} of session {session} cannot be read ({reason}): the session is read-only")
+        self.session = session
+
+
+class UnreadableRecordError(UnreadableSessionError):
     """A record that is damaged, missing, or of a kind or version that only a newer program knows."""
 
     def __init__(self, session: str, number: int, reason: str) -> None:
         """`number` counts the session's records from 1."""
-        super().__init__(f"record {number} of session {session} cannot be read ({reason}): the session is read-only")
-        self.session = session
+        super().__init__(session, reason, f"record {number}")
         self.number = number
 
 

@@ -1,19 +1,25 @@
 """The journal in SQLite: every session's records, in one file (`docs/durability.md`)."""
 
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from zotd.core.ports import Entry, Row, StorageError
 from zotd.core.records import AnyRecord
 from zotd.store import queries, search
 from zotd.store.batch import Batch
 from zotd.store.database import Database
+from zotd.store.errors import UnreadableSessionError
 from zotd.store.queries import Page
 from zotd.store.schema import read_epoch
 from zotd.store.writer import Write
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class Journal:
@@ -24,6 +30,7 @@ class Journal:
         self.database = database
         """What it is in; for others who ask it something."""
         self._epoch = epoch
+        self._damaged: dict[str, UnreadableSessionError] = {}
 
     @classmethod
     async def open(cls, path: Path) -> Self:
@@ -63,20 +70,24 @@ class Journal:
     async def records(self, session: str, start: int) -> list[AnyRecord]:
         """The records from number `start` on, oldest first.
 
-        Raises UnreadableRecordError when one of them is damaged or was written by a newer program. Like all methods
-        below, StorageError when the database cannot be read.
+        Raises UnreadableRecordError when one of them is damaged or was written by a newer program. The next two raise
+        UnreadableSessionError, and all methods below StorageError when the database cannot be read.
         """
-        return await self.database.read(partial(queries.records_from, session=session, start=start))
+        return await self._read_of(session, partial(queries.records_from, session=session, start=start))
 
     async def events_after(self, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
         """Events after `seq` as NDJSON, at least one record's when there are any; and the `seq` they reach."""
-        return await self.database.read(
-            partial(queries.events_after, session=session, seq=seq, limit_bytes=limit_bytes)
-        )
+        query = partial(queries.events_after, session=session, seq=seq, limit_bytes=limit_bytes)
+        return await self._read_of(session, query)
 
     async def messages_before(self, session: str, seq: int | None, limit: int) -> list[bytes]:
         """The newest `limit` message events with a `seq` below (None: of all), oldest first, a JSON line each."""
-        return await self.database.read(partial(queries.messages_before, session=session, seq=seq, limit=limit))
+        query = partial(queries.messages_before, session=session, seq=seq, limit=limit)
+        return await self._read_of(session, query)
+
+    def damage(self, session: str) -> UnreadableSessionError | None:
+        """Why the session is read-only; None as long as no read of this journal has met damage in it."""
+        return self._damaged.get(session)
 
     async def row(self, session: str) -> Row | None:
         """The session with exactly this id."""
@@ -89,6 +100,7 @@ class Journal:
     async def delete(self, session: str) -> None:
         """Remove the session and all that it recorded; nothing happens when there is none."""
         await self.database.perform(partial(_delete, session=session))
+        self._damaged.pop(session, None)
 
     async def setting(self, key: str) -> str | None:
         """What `set_setting` stored under `key`."""
@@ -111,6 +123,15 @@ class Journal:
     async def close(self) -> None:
         """Write what waits, then close the file. May be called twice."""
         await self.database.close()
+
+    async def _read_of(self, session: str, query: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self.database.read(query)
+        except UnreadableSessionError as error:
+            if session not in self._damaged:
+                log.error("%s", error)  # noqa: TRY400  (the sentence says it all)
+            self._damaged[session] = error
+            raise
 
 
 def _delete(connection: sqlite3.Connection, session: str) -> None:

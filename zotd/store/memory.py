@@ -67,6 +67,9 @@ class Memory:
         shown = ((e.first_seq, e.events) for e in reversed(self._entries(session)) if e.messages)
         return slices.newest_messages(shown, seq, limit)
 
+    def damage(self, session: str) -> None:
+        """None: memory does not get damaged."""
+
     async def row(self, session: str) -> Row | None:
         """The session with exactly this id."""
         kept = self._sessions.get(session)

@@ -5,16 +5,17 @@ keeps would keep the cursor too, and all later reads of the connection in its ol
 """
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import get_args
 
 import msgspec
 
 from zotd.core.ports import Row
-from zotd.core.records import DECODER, VERSION, AnyRecord
+from zotd.core.records import DECODER, VERSION, AnyRecord, Settings
 from zotd.store import slices
 from zotd.store.batch import row_of
-from zotd.store.errors import UnreadableRecordError
+from zotd.store.errors import UnreadableRecordError, UnreadableSessionError
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRecord))
 """The kinds of record that this program knows."""
@@ -46,13 +47,15 @@ WHERE session = (SELECT key FROM sessions WHERE id = :session)
 ORDER BY first_seq DESC
 """
 
+_EXACT = "SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE id = ?"
+
 _FIND = """
-SELECT row FROM sessions WHERE name = :text OR (id >= :text AND id < :text || char(0x10FFFF))
+SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE name = :text OR (id >= :text AND id < :text || char(0x10FFFF))
 ORDER BY updated DESC, id DESC
 """
 
 _LIST = """
-SELECT row FROM sessions
+SELECT id, name, cwd, updated, records, seq, row FROM sessions
 WHERE (:cwd IS NULL OR cwd = :cwd) AND (:state IS NULL OR state = :state)
     AND (:updated IS NULL OR (updated, id) < (:updated, :id))
 ORDER BY updated DESC, id DESC LIMIT :limit
@@ -86,37 +89,45 @@ def records_from(connection: sqlite3.Connection, session: str, start: int) -> li
 
 
 def events_after(connection: sqlite3.Connection, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
-    """See `core.ports.Journal.events_after`."""
-    with closing(connection.execute(EVENTS_AFTER, {"session": session, "seq": min(seq, _MAX_SEQ)})) as shown:
-        return slices.after(shown, seq, limit_bytes)
+    """See `core.ports.Journal.events_after`; raises UnreadableSessionError."""
+    with (
+        _damage_told(session),
+        closing(connection.execute(EVENTS_AFTER, {"session": session, "seq": min(seq, _MAX_SEQ)})) as shown,
+    ):
+        reached, lines = slices.after(shown, seq, limit_bytes)
+        slices.check(lines)
+        return reached, lines
 
 
 def messages_before(connection: sqlite3.Connection, session: str, seq: int | None, limit: int) -> list[bytes]:
-    """See `core.ports.Journal.messages_before`."""
+    """See `core.ports.Journal.messages_before`; raises UnreadableSessionError."""
     below = _MAX_SEQ if seq is None else min(seq, _MAX_SEQ)
-    with closing(connection.execute(MESSAGES_BEFORE, {"session": session, "seq": below})) as shown:
+    with (
+        _damage_told(session),
+        closing(connection.execute(MESSAGES_BEFORE, {"session": session, "seq": below})) as shown,
+    ):
         return slices.newest_messages(shown, seq, limit)
 
 
 def row(connection: sqlite3.Connection, session: str) -> Row | None:
-    """The session with exactly this id."""
+    """The session with exactly this id; raises UnreadableSessionError when its row is damaged."""
     found = connection.execute("SELECT row FROM sessions WHERE id = ?", (session,)).fetchone()
-    return row_of(*found) if found else None
+    return row_of(session, *found) if found else None
 
 
 def find(connection: sqlite3.Connection, text: str) -> list[Row]:
     """The session with this id; else those with this name, or with an id that begins so, newest `updated` first."""
-    exact = row(connection, text)
-    if exact is not None or not text:
-        return [exact] if exact else []
-    return [row_of(stored) for (stored,) in connection.execute(_FIND, {"text": text}).fetchall()]
+    if not text:
+        return []
+    exact = connection.execute(_EXACT, (text,)).fetchall()
+    return list(map(_row, exact or connection.execute(_FIND, {"text": text}).fetchall()))
 
 
 def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
     """See `Journal.list`."""
     updated, _, key = (before or "").partition(" ")
     wanted = {"cwd": cwd, "state": state, "updated": updated or None, "id": key, "limit": limit + 1}
-    rows = [row_of(stored) for (stored,) in connection.execute(_LIST, wanted).fetchall()]
+    rows = list(map(_row, connection.execute(_LIST, wanted).fetchall()))
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]
@@ -127,6 +138,29 @@ def setting(connection: sqlite3.Connection, key: str) -> str | None:
     """What was stored under `key`."""
     found = connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
     return str(found[0]) if found else None
+
+
+def _row(columns: tuple[str, str, str, str, int, int, str]) -> Row:
+    """The row; of a damaged one what stands beside it, with the state `blocked`: a list must not fail for it."""
+    session, name, cwd, updated, records, seq, stored = columns
+    try:
+        return row_of(session, stored)
+    except UnreadableSessionError:
+        unknown = Settings(provider="", model="")
+        return Row(session, name, cwd, updated, updated, unknown, "blocked", seq=seq, records=records)
+
+
+@contextmanager
+def _damage_told(session: str) -> Iterator[None]:
+    """Turn what a damaged page or a damaged event makes of a query into an error that names the session."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        raise UnreadableSessionError(session, str(error)) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UnreadableSessionError(session, f"an event is damaged: {error}") from error
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

@@ -26,6 +26,15 @@ def is_message(line: bytes) -> bool:
     return _HEAD.decode(line).type in MESSAGES
 
 
+def check(lines: bytes) -> None:
+    """Raise `MsgspecError` when one of these lines is no event: SQLite does not notice what a disk has changed in it.
+
+    Under a microsecond for each, and a client cannot go on behind a line that is no JSON.
+    """
+    for line in lines.splitlines():
+        _HEAD.decode(line)
+
+
 def after(shown: Iterable[tuple[int, int, bytes]], seq: int, limit_bytes: int) -> tuple[int, bytes]:
     """The events after `seq` as NDJSON, and the `seq` of the last one (`seq` itself when there is none).
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from zotd.core.ports import StorageError
 from zotd.store import search
 from zotd.store.batch import row_of
-from zotd.store.errors import UnreadableRecordError
+from zotd.store.errors import UnreadableRecordError, UnreadableSessionError
 from zotd.store.queries import record_of
 from zotd.store.schema import MIGRATIONS, open_read_only, schema_of
 
@@ -85,16 +84,14 @@ def _look_at_sessions(connection: sqlite3.Connection, report: Report) -> None:
     for key, session, stored in connection.execute("SELECT key, id, row FROM sessions ORDER BY key").fetchall():
         report.sessions += 1
         try:
-            row = row_of(stored)
+            row = row_of(session, stored)
             ends = _look_at_records(connection, report, key, session)
             if ends != (row.records, row.seq):
                 report.complain(
                     f"session {session} ends with record {ends[0]} and event {ends[1]}, and its row differs"
                 )
-        except UnreadableRecordError as error:
+        except UnreadableSessionError as error:
             report.complain(str(error))
-        except StorageError as error:
-            report.complain(f"session {session}: {error}")
         except sqlite3.DatabaseError as error:  # a damaged page
             report.complain(f"session {session}: its records cannot all be read: {error}")
     query = "SELECT count(*) FROM records WHERE session NOT IN (SELECT key FROM sessions)"
@@ -104,7 +101,7 @@ def _look_at_sessions(connection: sqlite3.Connection, report: Report) -> None:
 
 
 def _look_at_records(connection: sqlite3.Connection, report: Report, key: int, session: str) -> tuple[int, int]:
-    """The last record's number and the last event's `seq`; raises StorageError at the first thing that is wrong."""
+    """The last record's number and the last event's `seq`; raises UnreadableSessionError at the first thing that is wrong."""
     due = seq = 0
     with closing(connection.execute(_RECORDS, (key,))) as found:
         for number, kind, v, body, *span, lines, messages in found:

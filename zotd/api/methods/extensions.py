@@ -6,7 +6,6 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from zotd.exthost import removal
 from zotd.exthost.extension import Extension
 from zotd.exthost.installed import InstallError
 from zotd.sessions import roster
-from zotd.sessions.layer import Layer
+from zotd.sessions.layer import Layer, looked
 from zotd.wire import events, extensions
 from zotd.wire.base import encode
 from zotd.wire.errors import Code, CommandError
@@ -30,9 +29,6 @@ log = logging.getLogger(__name__)
 
 TAP_BYTES = 64 * 1024
 """Of a frame, as a tap shows it."""
-
-LOOK_S = 5.0
-"""How long a command waits for hosts that are still looking for their extensions: a few files are read."""
 
 QUESTIONS = 1_000
 """Frames that a tap remembers in order to tell how long their answers took."""
@@ -164,10 +160,7 @@ async def _layers(call: Call, scope: extensions.Scope) -> list[Layer]:
         layers = hosting.of_session(session.id)
     else:
         layers = hosting.layers if scope.cwd is None else hosting.of_cwd(scope.cwd)
-    with suppress(TimeoutError):  # a directory on a dead network mount must not keep the others back
-        async with asyncio.timeout(LOOK_S):
-            for layer in layers:
-                await layer.started.wait()
+    await looked(layers)
     return layers
 
 

@@ -18,6 +18,7 @@ from zotd.sessions.environment import Environment
 from zotd.sessions.manager import check_mode, check_steps
 from zotd.sessions.session import Session
 from zotd.sessions.toolbox import check as check_tools
+from zotd.store.errors import UnreadableSessionError
 from zotd.wire import api, events
 from zotd.wire.base import encode
 from zotd.wire.content import Message, ToolResult
@@ -94,7 +95,9 @@ async def attach(call: Call, params: api.Attach) -> None:
         call.respond(msgspec.structs.replace(answer, mode="resumed"))
     else:
         cursor = follower.last_seq
-        messages, has_more = await _page(session, cursor + 1, params.limit)
+        messages, has_more = await _newest(session, cursor + 1, params.limit)
+        if session.ledger.damage is not None:
+            answer = msgspec.structs.replace(answer, session=call.manager.info(session))
         if len(encode(answer)) + len(encode(messages)) > SERVER_LIMIT - ENVELOPE_BYTES:
             messages, has_more = [], True  # `session.history` has them
         await wait_for_room(call)
@@ -246,6 +249,14 @@ async def _page(session: Session, before: int | None, limit: int) -> tuple[list[
         del lines[0]
         has_more = True
     return [_message(line) for line in lines], has_more
+
+
+async def _newest(session: Session, before: int, limit: int) -> tuple[list[Message], bool]:
+    """A page for a snapshot: an empty one when it cannot be read, which is no reason not to attach."""
+    try:
+        return await _page(session, before, limit)
+    except UnreadableSessionError:
+        return [], True
 
 
 def _message(line: bytes) -> Message:
