@@ -185,7 +185,7 @@ async def test_events_reach_an_extension_in_their_order(shop, model):
         "ears",
         """
         names = ["session_start", "user_prompt_submit", "turn_start", "assistant_message", "tool_call", "turn_end",
-                 "tool_result"]
+                 "permission_decision", "tool_result"]
         for one in names:
             @ext.on(one)
             def hear(event):
@@ -200,7 +200,7 @@ async def test_events_reach_an_extension_in_their_order(shop, model):
     talk = await shop.open(server)
     await talk.ask("run_command", name="there")
     talk.send("prompt", message="go")
-    step = ["turn_start", "assistant_message", "tool_call", "turn_end", "tool_result"]
+    step = ["turn_start", "assistant_message", "tool_call", "turn_end", "permission_decision", "tool_result"]
     expected = ["session_start", "user_prompt_submit", *step, "turn_start", "assistant_message", "turn_end"]
     assert [(await talk.until("ext_notify"))[-1]["message"] for _ in expected] == expected
 

@@ -111,6 +111,10 @@ class Calls:
                 found.append(record)
         return found
 
+    def named(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """These calls, each with the name of its tool."""
+        return [(key, self._calls[key].name) for key in ids]
+
     def start(self, ids: Sequence[str], tasks: asyncio.TaskGroup) -> None:
         """Run these calls side by side."""
         for key in ids:

@@ -152,6 +152,9 @@ class Driver:
         started = self._calls.started(self.id, keys)
         self._pending += [Shown(record) for record in started]
         await self._flush(durable=bool(started))
+        if hooks is not None:
+            for key, name in self._calls.named(keys):
+                hooks.allowed(key, name)
         self._calls.start(keys, tasks)
 
     async def _flush(self, *, durable: bool = False) -> None:

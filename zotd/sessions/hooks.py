@@ -49,6 +49,11 @@ class Hooks:
         """What is the user shown of this reply?"""
         return await self.guards.assistant_message(self.about, text)
 
+    def allowed(self, key: str, tool: str) -> None:
+        """Tell that a call may run; nobody is asked while `yolo` is the only mode."""
+        decided = {"decision": "approved", "source": "yolo", "stage": "pre_execution"}
+        self.emit(say("permission_decision", self.about, tool_id=key, tool_name=tool, **decided))
+
     @contextmanager
     def compaction(self, run: str, messages: int, tokens: int) -> Iterator[None]:
         """Tell that the transcript is about to be summarised, and how that went."""
