@@ -42,13 +42,17 @@ class Desk:
 
     model: ScriptModel
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    planning: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while it waits."""
 
     def check(self, settings, environment):
         pass
 
     async def plan(self, session, first):
         del first
-        await self.ready.wait()
+        if not self.ready.is_set():
+            self.planning.set()
+            await self.ready.wait()
         return Plan(
             model=self.model,
             settings=session.ledger.row.settings,
@@ -124,6 +128,24 @@ async def test_the_row_says_that_something_waits_from_the_moment_it_is_accepted(
         await watcher.until(events.Done)
     await session.stopped()
     assert journal.states.index("idle") == len(journal.states) - 1
+
+
+async def test_an_input_that_is_being_prepared_is_not_lost_when_another_one_comes(make):
+    """Its run is not in the journal yet, and an order of the queue that does not name it would withdraw it."""
+    session, desk, _, watcher = make(says("one"), says("two"), says("three"))
+    desk.ready.set()
+    await prompt(session, "a")
+    await prompt(session, "b")
+    desk.ready.clear()
+    await watcher.until(events.Done)
+    await desk.planning.wait()  # "b" has been taken
+    await prompt(session, "c")
+    desk.ready.set()
+    for _ in range(2):
+        await watcher.until(events.Done)
+    await session.stopped()
+    said = ["".join(block.text for block in message.content) for message in session.messages(full=True)]
+    assert said == ["a", "one", "b", "two", "c", "three"]
 
 
 async def test_a_run_whose_surroundings_cannot_be_read_fails_its_sender_only(make):

@@ -65,6 +65,8 @@ class Queue:
 
     def __init__(self) -> None:
         self._jobs: deque[Job] = deque()
+        self._taken: Job | None = None
+        """The last one that was taken: it waits no longer, and may not have started yet."""
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -81,6 +83,7 @@ class Queue:
 
     def put_back(self, job: Job) -> None:
         """Put first what was taken and could not start."""
+        self._taken = None
         self._jobs.appendleft(job)
 
     def take(self, *, held: bool) -> Job | None:
@@ -88,6 +91,7 @@ class Queue:
         for job in self._jobs:
             if not held or job.input is None:
                 self._jobs.remove(job)
+                self._taken = job
                 return job
         return None
 
@@ -108,9 +112,14 @@ class Queue:
         return [_item(job.input) for job in self._jobs if job.input is not None and job.stored]
 
     def record(self, *, held: bool) -> Shown:
-        """The order as a record, and the event that shows it."""
+        """The order as a record, and the event that shows it.
+
+        What an order leaves out is withdrawn, so one that is being started is in the record, and not in the event.
+        """
         items = self.items()
-        order = records.QueueOrder(time=rfc3339(), order=[item.id for item in items], held=held)
+        taken = self._taken
+        starting = [taken.input.id] if taken is not None and taken.input is not None and taken.stored else []
+        order = records.QueueOrder(time=rfc3339(), order=[*starting, *(item.id for item in items)], held=held)
         return Shown(order, [events.QueueChanged(items, held)])
 
     def _find(self, input_id: str) -> Job:
