@@ -86,6 +86,8 @@ def test_one_that_does_not_wait_cannot_be_changed(key):
     queue.take(held=False)
     assert refusal(lambda: queue.withdraw(key)) is Code.NOT_FOUND
     assert refusal(lambda: queue.move(key, 1)) is Code.NOT_FOUND
+    assert order(queue) == ["a", "b"], "it has its place until it has started"
+    queue.started()
     assert order(queue) == ["b"]
 
 

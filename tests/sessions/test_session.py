@@ -140,7 +140,11 @@ async def test_an_input_that_is_being_prepared_is_not_lost_when_another_one_come
     await watcher.until(events.Done)
     await desk.planning.wait()  # "b" has been taken
     await prompt(session, "c")
+    shown = (await watcher.until(events.QueueChanged))[-1]
+    assert [item.text for item in shown.items] == ["b", "c"]
     desk.ready.set()
+    started = (await watcher.until(events.QueueChanged))[-1]
+    assert [item.text for item in started.items] == ["c"]
     for _ in range(2):
         await watcher.until(events.Done)
     await session.stopped()

@@ -54,8 +54,8 @@ class Start:
     """The input is not in the journal yet: it gets there with the first attempt, in one commit."""
     accepted: Callable[[], None] | None = None
     """Called at that commit, before any event is shown."""
-    before: Sequence[events.Event] = ()
-    """Events that go before the user's message."""
+    before: Callable[[], Sequence[events.Event]] = tuple
+    """Events that go before the user's message; asked for when that is written."""
 
 
 class Driver:
@@ -76,7 +76,7 @@ class Driver:
         self._started = rfc3339()
         self._input: records.Input | None = None
         self._accepted: Callable[[], None] | None = None
-        self._before: Sequence[events.Event] = ()
+        self._before: Callable[[], Sequence[events.Event]] = tuple
         self._notes = plan.notes
         self._pending: list[Shown] = []
         self._usage: Tokens | None = None
@@ -196,7 +196,7 @@ class Driver:
         if first is None:
             return None, []
         message = events.UserMessage(visible(first.content), first.time, input=first.id, run=self.id)
-        return first.id, [*self._before, message]
+        return first.id, [*self._before(), message]
 
     async def _show_input(self, attempt: int) -> None:
         """Put the input into the transcript before that is summarised: the run may end without a request."""

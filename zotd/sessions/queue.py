@@ -66,7 +66,7 @@ class Queue:
     def __init__(self) -> None:
         self._jobs: deque[Job] = deque()
         self._taken: Job | None = None
-        """The last one that was taken: it waits no longer, and may not have started yet."""
+        """Taken and not started: it has its place in the queue until its run is in the journal."""
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -107,19 +107,20 @@ class Queue:
         place = max(0, position - 1)
         self._jobs.insert(self._jobs.index(others[place]) if place < len(others) else len(self._jobs), job)
 
+    def started(self) -> list[events.Event]:
+        """What was taken last has started, in the record that is written now; the event that shows the rest."""
+        self._taken = None
+        return [events.QueueChanged(self.items(), held=False)]
+
     def items(self) -> list[events.QueueItem]:
-        """The stored inputs, as clients see them."""
-        return [_item(job.input) for job in self._jobs if job.input is not None and job.stored]
+        """The stored inputs that have not started, as clients see them."""
+        jobs = [*([self._taken] if self._taken else []), *self._jobs]
+        return [_item(job.input) for job in jobs if job.input is not None and job.stored]
 
     def record(self, *, held: bool) -> Shown:
-        """The order as a record, and the event that shows it.
-
-        What an order leaves out is withdrawn, so one that is being started is in the record, and not in the event.
-        """
+        """The order as a record, and the event that shows it; what they leave out is withdrawn."""
         items = self.items()
-        taken = self._taken
-        starting = [taken.input.id] if taken is not None and taken.input is not None and taken.stored else []
-        order = records.QueueOrder(time=rfc3339(), order=[*starting, *(item.id for item in items)], held=held)
+        order = records.QueueOrder(time=rfc3339(), order=[item.id for item in items], held=held)
         return Shown(order, [events.QueueChanged(items, held)])
 
     def _find(self, input_id: str) -> Job:

@@ -365,8 +365,7 @@ class Session:
         driver = Driver(job.run, self.ledger, plan)
         self._take(driver)
         if job.stored:
-            rest = events.QueueChanged(self.queue.items(), held=False)
-            return await driver.run(Start(first, new=False, before=[rest]))
+            return await driver.run(Start(first, new=False, before=self.queue.started))
         answer = Started(started=True, input=first.id, run=job.run)
         return await driver.run(Start(first, new=True, accepted=lambda: job.answer(answer)))
 
