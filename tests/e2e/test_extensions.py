@@ -236,13 +236,22 @@ async def test_an_extension_that_always_submits_is_stopped_by_an_abort(shop, mod
     await talk.until("done")
     await talk.ask("abort")
     note = (await talk.until("ext_notify"))[-1]
-    assert note["message"] == "what it submits is not run: somebody has aborted, and not prompted since"
+    assert note["message"] == "what it submits is not run: somebody has aborted, and asked for nothing since"
     while await talk.state() == "running":
         await talk.until("done")
     count = len(server.requests)
     assert await talk.state() in {"idle", "held"}
     await talk.run()
     assert len(server.requests) > count
+
+
+async def test_what_a_person_s_command_submits_is_run_also_after_an_abort(shop, model, look):
+    shop.write("pusher", "@ext.command('push')\ndef push(args):\n    ext.submit('from the extension')")
+    talk = await shop.open(await model(text("heard")))
+    await talk.ask("abort")
+    await talk.ask("run_command", name="push")
+    events = await talk.until("done")
+    assert look.only(events, "user_message")[0]["content"][0]["text"] == "from the extension"
 
 
 async def test_a_note_stands_in_the_snapshot_until_the_next_prompt(shop, model):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -76,24 +75,7 @@ def install(house, name):
     (directory / "main.py").write_text(SOURCE.replace("NAME", repr(name)))
 
 
-async def ended(pid):
-    """Wait for the end of a child that the daemon waits for, too."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    loop = asyncio.get_running_loop()
-    event = asyncio.Event()
-    loop.add_reader(fd, event.set)
-    try:
-        async with asyncio.timeout(5):
-            await event.wait()
-    finally:
-        loop.remove_reader(fd)
-        os.close(fd)
-
-
-async def census(client):
+async def census(client, ended):
     """The children, descriptors and tasks of this process, when the processes that were replaced have left.
 
     Without sockets and unnamed tasks: the model's server, in this process too, has some for each open connection.
@@ -138,7 +120,7 @@ async def run_all(load, talks, reload_, reloads):
 
 
 @pytest.mark.timeout(60)  # ten starts of Python beside eight busy sessions
-async def test_no_call_is_lost_while_an_extension_is_reloaded_again_and_again(house, model):
+async def test_no_call_is_lost_while_an_extension_is_reloaded_again_and_again(house, model, ended):
     for name in ("steady", "reloaded"):
         install(house, name)
     load = Load()
@@ -152,7 +134,7 @@ async def test_no_call_is_lost_while_an_extension_is_reloaded_again_and_again(ho
         assert (answer["ready"], answer["errors"]) == (["reloaded"], [])
 
     await run_all(load, talks, reload_, reloads=0)  # connections, imports
-    before = await census(client)
+    before = await census(client, ended)
     first = {by for _, _, by in load.results}
     load.calls, load.results = 0, []
     await run_all(load, talks, reload_, reloads=RELOADS)
@@ -162,4 +144,4 @@ async def test_no_call_is_lost_while_an_extension_is_reloaded_again_and_again(ho
     assert len(by["steady"]) == 1
     assert by["steady"] < first
     assert len(by["reloaded"]) > RELOADS // 2, "each reload has brought another process"
-    assert await census(client) == before
+    assert await census(client, ended) == before

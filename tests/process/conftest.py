@@ -25,28 +25,6 @@ STUBBORN = AWAY % 'trap "" TERM; echo $$; exec sleep 1000'
 
 
 @pytest.fixture
-def ended():
-    """Waits until a process, which need not be a child, has ended; a zombie has."""
-
-    async def wait(pid: int) -> None:
-        try:
-            fd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        event = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(fd, event.set)
-        try:
-            async with asyncio.timeout(5):
-                await event.wait()
-        finally:
-            loop.remove_reader(fd)
-            os.close(fd)
-
-    return wait
-
-
-@pytest.fixture
 def lives():
     """Whether a process runs; those that were asked about are killed at the end of the test."""
     asked = set()

@@ -33,6 +33,8 @@ class Call:
     progress: Callable[[str], None] | None
     lineage: tuple[Ancestor, ...] = ()
     """Of a tool call: those that led to it, and itself last."""
+    cwd: str | None = None
+    """As its frame carries it: only to an extension of scope `daemon`."""
 
 
 class Calls:
@@ -81,6 +83,7 @@ class Calls:
         session: str | None = None,
         progress: Callable[[str], None] | None = None,
         lineage: tuple[Ancestor, ...] = (),
+        cwd: str | None = None,
     ) -> Answer:
         """Send something with a new id and wait for an answer of this kind. Safe to cancel: the answer is dropped.
 
@@ -88,7 +91,7 @@ class Calls:
             CallError: it was not sent, the process ended, or the answer makes no sense.
             CallTimeoutError: no answer within `limit_s` seconds (None: no limit).
         """
-        call = Call(kind, self._loop.create_future(), limit_s, session, progress, lineage)
+        call = Call(kind, self._loop.create_future(), limit_s, session, progress, lineage, cwd)
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
             send(key)

@@ -103,6 +103,7 @@ class Peer:
         session: str | None = None,
         progress: Callable[[str], None] | None = None,
         lineage: tuple[Ancestor, ...] = (),
+        cwd: str | None = None,
     ) -> Answer:
         """Send the frame made with a new id and wait: see `Calls.call`.
 
@@ -115,6 +116,7 @@ class Peer:
             session=session,
             progress=progress,
             lineage=lineage,
+            cwd=cwd,
         )
 
     def fail(self, reason: str) -> None:
@@ -198,7 +200,7 @@ class Peer:
 
     def _given_up(self, key: str, call: Call) -> None:
         if call.kind is ext.ToolResult and self.can("tool_cancel"):
-            self.send(ext.ToolCancel(key))
+            self.send(ext.ToolCancel(key, call.session, call.cwd))
 
     def _idle(self) -> None:
         if self._is_draining:

@@ -82,7 +82,7 @@ class Requests:
             name=frame.name,
             args=frame.args,
             session=session,
-            answer=partial(self._close, frame),
+            answer=partial(self._close, frame, session, parent.cwd if parent else None),
             progress=parent.progress if parent and parent.progress else _unseen,
             lineage=parent.lineage if parent else (),
         )
@@ -134,13 +134,15 @@ class Requests:
             closed = next(key for key in self._ids if key not in self._open)
             del self._ids[closed]
 
-    def _close(self, frame: ext.CallTool, outcome: ToolOutcome) -> None:
+    def _close(self, frame: ext.CallTool, session: str, cwd: str | None, outcome: ToolOutcome) -> None:
         if self._open.pop(frame.id, None) is not None:
-            self._answer(frame, outcome)
+            self._answer(frame, outcome, session, cwd)
 
-    def _answer(self, frame: ext.CallTool, outcome: ToolOutcome) -> None:
+    def _answer(
+        self, frame: ext.CallTool, outcome: ToolOutcome, session: str | None = None, cwd: str | None = None
+    ) -> None:
         blocks, is_cut = blocks_of(outcome.content)
-        self._send(ext.ToolAnswer(frame.id, frame.name[:ID_CHARS], blocks, outcome.is_error, is_cut))
+        self._send(ext.ToolAnswer(frame.id, frame.name[:ID_CHARS], blocks, outcome.is_error, is_cut, session, cwd))
 
 
 class _RefusedError(Exception):

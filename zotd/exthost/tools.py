@@ -47,8 +47,9 @@ class ExtensionTool:
             return _failed(f"{self._extension.condition}; {self.spec.name} cannot be called now")
         self._extension.last_session = context.session
 
+        cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
+
         def call(key: str) -> ext.ToolCall:
-            cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
             return ext.ToolCall(
                 key,
                 self.spec.name,
@@ -66,6 +67,7 @@ class ExtensionTool:
                 session=context.session,
                 progress=context.progress,
                 lineage=(*context.lineage, Ancestor(self.spec.name, context.call_id)),
+                cwd=cwd,
             )
         except CallTimeoutError as error:
             if self._extension.manifest.restarts_when_stuck:

@@ -25,7 +25,7 @@ OF_CLIENTS = ("help", "new", "sessions", "model", "exit", "quit", "login", "logo
 """Commands that clients carry out themselves, and that no extension can have."""
 
 
-QUIETED = "what it submits is not run: somebody has aborted, and not prompted since"
+QUIETED = "what it submits is not run: somebody has aborted, and asked for nothing since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Commands:
             CommandError: there is no such command, or it failed; one sentence says what, and what to do.
         """
         name = name.removeprefix("/")
+        if asker.client is not None:
+            session.is_quieted = False  # a person asks for it, also for what the command submits
         builtin = BUILTIN.get(name.casefold())
         if builtin is not None:
             await builtin(self, session, args.strip(), asker)

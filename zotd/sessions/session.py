@@ -89,7 +89,7 @@ class Session:
         self.is_aborting = False
         """The run that is being prepared is to end at once."""
         self.is_quieted = False
-        """Somebody has aborted and not prompted since: extensions may not submit anything."""
+        """Somebody has aborted and asked for nothing since: extensions may not submit anything."""
         self._asked_on = False
         """An input came after the last abort: what waits goes on with it."""
         self._ending = False

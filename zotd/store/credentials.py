@@ -7,13 +7,12 @@ Other fields are ignored, and not kept by `save`. Whatever is loaded or saved is
 
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from zotd import logs
+from zotd import logs, private_file
 from zotd.core.ports import StorageError
 
 OTHERS = 0o077
@@ -63,22 +62,9 @@ def save(path: Path, keys: Mapping[str, str]) -> None:
     content = msgspec.json.format(msgspec.json.encode({vendor: Credential(key) for vendor, key in keys.items()}))
     _hidden(keys)
     try:
-        _replace(path, content + b"\n")
+        private_file.write(path, content + b"\n")
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink()
-        raise
 
 
 def _hidden(keys: Mapping[str, str]) -> Mapping[str, str]:

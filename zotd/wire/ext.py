@@ -329,6 +329,8 @@ class ToolCancel(Outbound, tag="tool_cancel", frozen=True):
     """The answer to a `tool_call` is not wanted any more."""
 
     id: str
+    session_id: str | None = None
+    cwd: str | None = None
 
 
 class ToolAnswer(Outbound, tag="tool_result", frozen=True):
@@ -339,6 +341,8 @@ class ToolAnswer(Outbound, tag="tool_result", frozen=True):
     content: tuple[dict[str, object], ...]
     is_error: bool
     truncated: bool = False
+    session_id: str | None = None
+    cwd: str | None = None
 
 
 class Event(Outbound, tag="event", frozen=True, kw_only=True):
