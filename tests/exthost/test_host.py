@@ -223,6 +223,26 @@ for frame in frames():
     assert [wish.message for _, _, wish in workshop.heard.wishes] == ["tool_call", "tool_cancel"]
 
 
+async def test_a_cancelled_call_of_an_extension_for_all_says_what_it_was_about(workshop):
+    source = """
+greet(capabilities=["tool_cancel"])
+for frame in frames():
+    say({"type": "notify", "message": json.dumps([frame["type"], frame.get("session_id"), frame.get("cwd")])})
+"""
+    workshop.script("x", source, scope="daemon")
+    wishes = workshop.heard.wishes
+    async with workshop.host() as host:
+        async with asyncio.TaskGroup() as group:
+            call = group.create_task(run(host, "x"))
+            await workshop.heard.until(lambda: wishes)
+            call.cancel()
+        await workshop.heard.until(lambda: len(wishes) == 2)
+    assert [json.loads(wish.message) for _, _, wish in wishes] == [
+        ["tool_call", "s_1", "/project"],
+        ["tool_cancel", "s_1", "/project"],
+    ]
+
+
 async def test_arguments_over_4_mib_are_not_sent(workshop):
     workshop.acting("good")
     async with workshop.host() as host:
