@@ -1,12 +1,13 @@
 # make demo    an agent session in a real daemon, on a small model inside this machine; no key needed
 # make test    all tests
 # make check   what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
+# make faults  is what was promised kept when the daemon is killed, flooded and lied to; half an hour
 # make bench   how fast it is here, beside what nothing can be faster than; eight minutes
 # make docs    writes the generated pages again
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench docs
+.PHONY: demo test check faults bench docs
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -22,6 +23,9 @@ check: .venv/.dev
 	$(BIN)/deptry zotd zotctl zottui
 	$(BIN)/codespell
 	$(MAKE) test
+
+faults: .venv/.dev
+	$(BIN)/python -m tests.faults
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks

@@ -22,13 +22,10 @@ CLIENTS = 16
 RATE = 2000
 
 SECONDS = 12
+"""Of each of the two rounds. It takes 5 s until somebody who reads nothing is cut."""
 
 LOOK_S = 0.05
 """How often memory, and whether the client was cut, is looked at."""
-
-COUNT = RATE * SECONDS
-
-PLAN = f"paced/{RATE}/{COUNT}/4"
 
 CUT_TARGET_S = 5.0
 
@@ -39,7 +36,7 @@ MEMORY_TARGET_MIB = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one reply of `COUNT` deltas."""
+    """Of one reply, whose deltas each of the clients should get."""
 
     ms: list[float]
     """How long each delta took to each client that reads."""
@@ -51,13 +48,44 @@ class Outcome:
     """When the client that reads nothing was cut; 0 when it was not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What one that reads nothing costs the others."""
+
+    alone: Outcome
+    """When all read."""
+    beside: Outcome
+    """When one does not."""
+
+    @property
+    def grown_mib(self) -> float:
+        """How much more memory the daemon took."""
+        return self.beside.mib - self.alone.mib
+
+    @property
+    def is_met(self) -> bool:
+        """All four targets."""
+        is_cut = 0 < self.beside.cut_s <= CUT_TARGET_S
+        is_fast = rig.percentile(self.beside.ms, 99) <= LATENCY_TARGET_MS
+        return is_cut and is_fast and self.beside.lost == 0 and self.grown_mib <= MEMORY_TARGET_MIB
+
+
+async def compare() -> Comparison:
+    """Two rounds, each in a daemon of its own."""
+    return Comparison(await watch(SECONDS, silent=False), await watch(SECONDS, silent=True))
+
+
+async def watch(seconds: int, *, silent: bool) -> Outcome:
+    """One round of so many seconds; with `silent` one of the clients reads nothing."""
+    async with rig.world() as world:
+        return await _round(world, RATE * seconds, silent=silent)
+
+
 async def measure() -> list[Row]:
     """Rows about the one that reads nothing, and about the others."""
-    async with rig.world() as world:
-        alone = await _round(world, silent=False)
-    async with rig.world() as world:
-        beside = await _round(world, silent=True)
-    grown = beside.mib - alone.mib
+    comparison = await compare()
+    alone, beside = comparison.alone, comparison.beside
+    grown = comparison.grown_mib
     floor, p99 = rig.percentile(alone.ms, 99), rig.percentile(beside.ms, 99)
     name = f"{CLIENTS} clients, {RATE:,} events/s, one reads nothing"
     return [
@@ -92,9 +120,9 @@ async def measure() -> list[Row]:
     ]
 
 
-async def _round(world: World, *, silent: bool) -> Outcome:
-    await rig.finish(await world.session("anthropic", f"deltas/{COUNT}"))  # buffers and caches, which stay
-    session = await world.session("anthropic", PLAN)
+async def _round(world: World, count: int, *, silent: bool) -> Outcome:
+    await rig.finish(await world.session("anthropic", f"deltas/{count}"))  # buffers and caches, which stay
+    session = await world.session("anthropic", f"paced/{RATE}/{count}/4")
     async with AsyncExitStack() as stack:
         stalled = stack.enter_context(closing(floors.connected(rig.socket_of(world.place))))
         if silent:
@@ -102,10 +130,14 @@ async def _round(world: World, *, silent: bool) -> Outcome:
             stalled.recv(floors.RECEIVE_BYTES)
         others = CLIENTS - 1 - silent
         readers = [await stack.enter_async_context(_reader(world, session.id)) for _ in range(others)]
-        return await _read_all(world, session, readers, stalled)
+        received, mib, cut_s = await _read_all(world, session, readers, stalled)
+    return Outcome([ms for one in received for ms in one], sum(count - len(one) for one in received), mib, cut_s)
 
 
-async def _read_all(world: World, session: Session, readers: list[Session], stalled: socket.socket) -> Outcome:
+async def _read_all(
+    world: World, session: Session, readers: list[Session], stalled: socket.socket
+) -> tuple[list[list[float]], float, float]:
+    """The milliseconds of each reader's deltas, and what `_watch` has seen."""
     received: list[list[float]] = []
     over = threading.Event()
     async with asyncio.TaskGroup() as tasks:
@@ -115,8 +147,7 @@ async def _read_all(world: World, session: Session, readers: list[Session], stal
                 reading.create_task(_follow(reader, received))
             received.append(await _prompt(session))
         over.set()
-    mib, cut_s = watching.result()
-    return Outcome([ms for one in received for ms in one], sum(COUNT - len(one) for one in received), mib, cut_s)
+    return received, *watching.result()
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from zotd import config
-from zotd.config import Config, ConfigError, Source, load
+from zotd.config import Config, ConfigError, Rule, Source, load
 
 
 @pytest.fixture
@@ -158,3 +158,71 @@ def test_every_key_is_documented_and_takes_its_own_default():
 def test_a_variable_is_named_after_its_key():
     assert config.keys()["limits.idle_exit_s"].variable == "ZOT_LIMITS_IDLE_EXIT_S"
     assert config.keys()["providers.<name>.base_url"].variable is None
+
+
+# --- approvals --------------------------------------------------------------------------------------------------------
+
+
+def test_rules_are_tables_in_their_order_and_match_everything_unless_they_say_what(path):
+    path.write_text(
+        'model = "m"\n'
+        '[[rules]]\ntool = "bash"\nmatch = "git *"\naction = "allow"\n'
+        '[[rules]]\ntool = "mcp_*"\naction = "deny"\n'
+    )
+    loaded = load(path, {"ZOT_RULES": "nonsense"})
+    assert loaded.config.rules == (
+        Rule(tool="bash", action="allow", match="git *"),
+        Rule(tool="mcp_*", action="deny", match="*"),
+    )
+    assert (loaded.sources["rules"], loaded.warnings) == (Source.FILE, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[[rules]]\ntool = "a"\naction = "deny"\n[[rules]]\ntool = "b"\naction = "permit"', "in number 2, action: "),
+        ('[[rules]]\ntool = "a"\naction = "allow"\nmach = "x"', "in number 1: object contains unknown field `mach`"),
+        ('[[rules]]\ntool = "a"', "in number 1: object missing required field `action`"),
+        ('[[rules]]\ntool = ""\naction = "deny"', "in number 1, tool: "),
+        ('[rules]\ntool = "a"\naction = "deny"', "if wanted, match"),
+        ("rules = [3]", "in number 1: "),
+    ],
+)
+def test_a_bad_rule_is_one_sentence_with_its_place(path, text, place):
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    assert str(caught.value).startswith(f"{path}: rules must be tables [[rules]] with tool, action")
+    assert place in str(caught.value)
+
+
+def test_approvals_have_a_mode_a_way_a_time_and_a_command(path):
+    path.write_text('[approval]\nmode = "ask"\nunattended = "deny"\nttl_s = 60\nnotify_command = ["say", "{text}"]')
+    found = load(path, {"ZOT_APPROVAL_MODE": "read-only"}).config.approval
+    assert (found.mode, found.unattended, found.ttl_s, found.notify_command) == (
+        *("read-only", "deny", 60.0),
+        ("say", "{text}"),
+    )
+    assert Config().approval == config.Approval(mode="yolo", unattended="park", ttl_s=None, notify_command=None)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('mode = "no"', '"yolo" or "ask" or "read-only"'),
+        ('unattended = "allow"', '"park" or "deny" or "rules"'),
+        ("ttl_s = 0", "a number of seconds above 0"),
+        ('notify_command = "say"', "a list of texts, the program first"),
+    ],
+)
+def test_there_is_no_other_way_to_be_unattended_and_no_other_mode(path, line, words):
+    path.write_text(f"[approval]\n{line}")
+    with pytest.raises(ConfigError, match=words):
+        load(path, {})
+
+
+def test_a_text_is_read_like_a_file_and_without_the_environment(path):
+    loaded = config.parse('model = "m"', path)
+    assert (loaded.config.model, loaded.sources["model"]) == ("m", Source.FILE)
+    with pytest.raises(ConfigError, match="not TOML"):
+        config.parse("model", path)

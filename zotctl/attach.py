@@ -29,7 +29,7 @@ def _run(args: argparse.Namespace) -> int:
         raise ClientError("attach needs --plain; to take part in a session: zot --session ID")
     watch = Watch(sys.stdout.fileno())
     plain = Plain()
-    with link.connect("zotctl", watch.wait) as connection, watch:
+    with link.connect("zotctl", watch.wait, can_approve=True) as connection, watch:
         session = text(link.chosen(connection, args), "id")
         snapshot = connection.call("attach", session=session, limit=args.limit, env=shared(os.environ))
         for message in children(snapshot, "messages"):

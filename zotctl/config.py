@@ -60,6 +60,8 @@ def _check(args: argparse.Namespace) -> int:
 def _load() -> Found:
     from pathlib import Path  # noqa: PLC0415  (with zotd.config 50 ms, which other nouns need not pay)
 
+    import msgspec  # noqa: PLC0415
+
     from zotd import config  # noqa: PLC0415
 
     path = os.path.join(paths.zot_home(os.environ), "config.toml")
@@ -67,4 +69,4 @@ def _load() -> Found:
         loaded = config.load(Path(path), os.environ)
     except config.ConfigError as error:
         raise ClientError(str(error)) from error
-    return Found(path, loaded.values, loaded.sources, loaded.warnings)
+    return Found(path, msgspec.to_builtins(loaded.values), loaded.sources, loaded.warnings)

@@ -1,21 +1,39 @@
-"""`zotctl export`: a session's transcript as a file."""
+"""`zotctl export`: a session as a file, whole: records, events and the data of images, or what people read of it."""
 
 import argparse
+import os
+import stat
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.fields import number, text
+from zotd.client.interrupts import Watch
+from zotd.client.plain import harmless
+
+PROGRESS_S = 1.0
+"""How often the size is told, on a terminal."""
+
+EPILOG = """\
+examples:
+  zotctl export --last --format markdown -o talk.md
+  zotctl export --session tests | jq -r 'select(.type == "user_message") | .content[].text'
+
+JSON lines hold everything; zotctl import reads them again. A file appears under its name when it is complete (0600).
+"""
 
 
 def add(commands: Commands) -> None:
     """`export`."""
-    parser = commands.add_parser(
-        "export", help="a session's transcript", epilog="example: zotctl export --last --format markdown -o talk.md"
-    )
+    parser = commands.add_parser("export", help="a session as a file", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
     parser.add_argument("--format", choices=["jsonl", "markdown"], default="jsonl")
     parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output; replaced when it exists")
@@ -23,12 +41,16 @@ def add(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    with link.connect("zotctl") as connection, output.progress("exporting"):
-        pages = _pages(connection, text(link.chosen(connection, args), "id"), args.format)
-        if args.output is None:
-            sys.stdout.writelines(pages)
-        else:
+    # Signals end the wait for the daemon, not the process: half a file must not stay.
+    with Watch() as watch, link.connect("zotctl", watch.wait) as connection:
+        pages = _told(_pages(connection, text(link.chosen(connection, args), "id"), args.format))
+        if args.output is not None:
             _save(pages, args.output)
+        elif sys.stdout.isatty():
+            tame = output.harmless_json if args.format == "jsonl" else harmless
+            sys.stdout.writelines(map(tame, pages))
+        else:
+            sys.stdout.writelines(pages)
     return 0
 
 
@@ -42,9 +64,43 @@ def _pages(connection: Connection, session: str, form: str) -> Iterator[str]:
         after = number(page, "next")
 
 
+def _told(pages: Iterator[str]) -> Iterator[str]:
+    """The pages; how much has come is told beside, on a terminal."""
+    size, next_s, told = 0, time.monotonic() + PROGRESS_S, False
+    for page in pages:
+        yield page
+        size += len(page)
+        if sys.stderr.isatty() and time.monotonic() >= next_s:
+            sys.stderr.write(f"\rexporting … {size / 1_000_000:.0f} MB")
+            next_s, told = time.monotonic() + PROGRESS_S, True
+    if told:
+        sys.stderr.write("\n")
+
+
 def _save(pages: Iterator[str], path: str) -> None:
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with _writing(path) as file:
             file.writelines(pages)
     except OSError as error:
         raise ClientError(f"cannot write {path}: {error.strerror}") from error
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[TextIO]:
+    """A file that takes the place of `path` when it is complete; a pipe or a device is written to as it is."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        with open(path, "w", encoding="utf-8") as file:
+            yield file
+        return
+    descriptor, draft = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise

@@ -11,14 +11,19 @@ from zotd.client.choosing import find, newest
 from zotd.client.options import hello
 
 
-def connect(name: str, wait: Wait = readable, *, start: bool = True, role: str | None = None) -> Connection:
-    """A connection that has said hello as `name`; with `start`, to a daemon that is started when none runs."""
+def connect(
+    name: str, wait: Wait = readable, *, start: bool = True, role: str | None = None, can_approve: bool = False
+) -> Connection:
+    """A connection that has said hello as `name`; with `start`, to a daemon that is started when none runs.
+
+    `can_approve`: somebody watches who can decide about calls, here or with `zotctl approve`.
+    """
     path = paths.socket_path(os.environ)
     with output.progress("starting zotd"):
         sock = ensure(path, os.environ) if start else open_socket(path)
     connection = Connection(sock, wait)
     try:
-        hello(connection, name, role=role)
+        hello(connection, name, role=role, can_approve=can_approve)
     except BaseException:
         connection.close()
         raise

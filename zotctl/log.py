@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from zotctl import link
+from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
@@ -35,7 +35,7 @@ def _run(args: argparse.Namespace) -> int:
                 continue
             if event.get("type") == "replay_complete" and not args.follow:
                 return 0
-            _write(line.decode() + "\n" if args.json else plain.text(event))
+            _write(output.harmless_json(line.decode()) + "\n" if args.json else plain.text(event))
     return 0
 
 

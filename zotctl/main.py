@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from zotctl import (
+    approvals,
     attach,
     backup,
     channel,
@@ -12,11 +13,16 @@ from zotctl import (
     daemon,
     export,
     ext,
+    fork,
+    importing,
     log,
+    metrics,
     output,
+    queue,
     search,
     send,
     sessions,
+    tree,
     trust,
     usage,
 )
@@ -30,7 +36,10 @@ examples:
   zotctl status --json
   zotctl sessions --state running
   zotctl send --session tests "run them again" --wait
+  zotctl queue --last
+  zotctl continue --last --wait
   zotctl attach --plain --last
+  zotctl approvals
   zotctl search flaky test
   zotctl export --session s_01JX… --format markdown -o talk.md
   zotctl usage --since 7d
@@ -41,7 +50,10 @@ examples:
 `zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
 """
 
-NOUNS = (daemon, sessions, send, attach, log, search, export, usage, ext, trust, config, channel, backup)
+NOUNS = (
+    *(daemon, metrics, sessions, send, queue, attach, approvals, log),
+    *(search, tree, fork, export, importing, usage, ext, trust, config, channel, backup),
+)
 """Each has `add(commands)`; in the order of the help."""
 
 

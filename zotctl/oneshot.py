@@ -12,14 +12,15 @@ from collections.abc import Callable, Sequence
 from signal import SIGINT
 
 from zotctl import link, output
-from zotd.client.blocking import FRAME_LIMIT, Json
+from zotd.client.blocking import FRAME_LIMIT, Connection, Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, number, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import open_session, parser
 from zotd.client.outcome import Outcome
 from zotd.client.plain import harmless
-from zotd.client.running import INTERRUPTED, follow, start
+from zotd.client.running import INTERRUPTED, follow, go_on, start
+from zotd.client.runs import Run
 
 MAX_PIPED = 4 * FRAME_LIMIT
 """Bytes of standard input, the longest line that the daemon takes."""
@@ -34,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.list_models:
             return _list_models(as_json=args.json)
-        prompt = _prompt(args.prompt)
-        return _run(args, prompt)
+        return _run(args, _prompt(args.prompt, needed=not args.go_on))
     except ClientError as error:
         return _failed(str(error), as_json=args.json)
     except KeyboardInterrupt:
@@ -45,11 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _prompt(words: list[str]) -> str:
-    """What was piped in, and what stands on the command line; exits with 2 when there is neither."""
+def _prompt(words: list[str], *, needed: bool) -> str:
+    """What was piped in, and what stands on the command line; exits with 2 when there is neither and it is needed."""
     parts = [_piped(), " ".join(words)]
     prompt = "\n\n".join(part for part in parts if part.strip())
-    if not prompt:
+    if needed and not prompt:
         sys.stderr.write("zot: there is no prompt; give one as an argument or on standard input\n")
         raise SystemExit(2)
     return prompt
@@ -67,14 +67,11 @@ def _piped() -> str:
 
 def _run(args: argparse.Namespace, prompt: str) -> int:
     watch = Watch(sys.stdout.fileno())
-    outcome = Outcome()
     with link.connect("zot", watch.wait) as connection:
         session = open_session(connection, args, os.environ)
         try:
             with watch:  # from here on there is a run to take care of
-                run = start(connection, text(session, "id"), prompt)
-                show = _json_printer(outcome) if args.json else _notice_printer(outcome)
-                code = follow(connection, text(session, "id"), run, show)
+                code, outcome = _follow(connection, session, args, prompt)
         except (InterruptedBySignal, BrokenPipeError, OutputLostError) as reason:
             return _leave(session, reason)
     if code:
@@ -84,6 +81,24 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
     if not args.json:
         _print_answer(outcome.text)
     return 0
+
+
+def _follow(connection: Connection, session: Json, args: argparse.Namespace, prompt: str) -> tuple[int, Outcome]:
+    """Show what is asked for; with `--continue`, a session that stopped in the middle goes on first."""
+    name = text(session, "id")
+    runs: list[Callable[[], Run]] = []
+    if args.go_on and (session.get("state") == "held" or not prompt):
+        runs.append(lambda: go_on(connection, name))
+    if prompt:
+        runs.append(lambda: start(connection, name, prompt))
+    code, outcome = 0, Outcome()
+    for begin in runs:
+        outcome = Outcome()
+        show = _json_printer(outcome) if args.json else _notice_printer(outcome)
+        code = follow(connection, name, begin(), show)
+        if code or outcome.failure is not None:
+            break
+    return code, outcome
 
 
 def _leave(session: Json, reason: Exception) -> int:
@@ -100,10 +115,13 @@ def _leave(session: Json, reason: Exception) -> int:
 
 
 def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
+    to_terminal = sys.stdout.isatty()
+
     def show(line: bytes, event: Json) -> None:
         outcome.see(event)
         if event.get("type") not in CHATTER:
-            sys.stdout.buffer.write(line + b"\n")
+            shown = output.harmless_json(line.decode()).encode() if to_terminal else line
+            sys.stdout.buffer.write(shown + b"\n")
             sys.stdout.buffer.flush()
 
     return show

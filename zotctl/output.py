@@ -13,6 +13,9 @@ from zotd.client.plain import harmless
 PROGRESS_AFTER_S = 1.0
 """What takes less is not worth a line."""
 
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+"""DEL, C1 and changes of direction: what `harmless` leaves out. In JSON they can only stand inside a string."""
+
 _colour_wanted = True
 
 
@@ -34,7 +37,12 @@ def painted(words: str, hue: str) -> str:
 
 def print_json(value: object) -> None:
     """One JSON value on one line."""
-    print(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    print(harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+
+
+def harmless_json(line: str) -> str:
+    """The same JSON, which cannot steer a terminal: JSON escapes only the first 32 control characters by itself."""
+    return line.translate(_ESCAPED)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

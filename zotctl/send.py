@@ -21,6 +21,7 @@ EPILOG = """\
 examples:
   zotctl send --session tests "run them again" --wait
   zotctl send --session tests "/todo add milk"
+  zotctl send --session tests --steer "and skip the slow ones"
   git diff | zotctl send --last -
 
 What begins with /NAME is a slash command, of the daemon or of an extension: its text is printed, and with --wait the
@@ -36,7 +37,10 @@ def add(commands: Commands) -> None:
     link.add_session_flags(parser)
     parser.add_argument("prompt", help="the prompt, or /NAME ARGUMENTS; - reads a prompt from standard input")
     parser.add_argument("--wait", action="store_true", help="print the answer; Ctrl-C ends the run")
-    parser.add_argument("--when-busy", choices=["queue", "steer", "reject"], help="of a prompt (queue)")
+    busy = parser.add_mutually_exclusive_group()
+    busy.add_argument("--when-busy", choices=["queue", "steer", "reject"], help="of a prompt (queue)")
+    for word, meaning in ("steer", "it joins the run in progress"), ("reject", "it is refused when something runs"):
+        busy.add_argument(f"--{word}", action="store_const", const=word, dest="when_busy", help=meaning)
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 
@@ -45,7 +49,9 @@ def _run(args: argparse.Namespace) -> int:
     line = str(args.prompt)
     command = None if line == "-" else slash.parsed(line)
     if command is not None and args.when_busy is not None:
-        raise ClientError("--when-busy is for prompts; a slash command runs at once, and what it starts is queued")
+        raise ClientError(
+            "--when-busy, --steer and --reject are for prompts; a slash command runs at once, and what it starts is queued"
+        )
     prompt = sys.stdin.read() if line == "-" else slash.unescaped(line)
     watch = Watch(sys.stdout.fileno())
     with link.connect("zotctl", watch.wait) as connection, watch:

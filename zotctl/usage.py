@@ -20,7 +20,9 @@ examples:
   zotctl usage --by session --json | jq '[.rows[].cost_usd] | add'
 
 Prices are those of the time of the request. UNKNOWN counts requests without figures, which are in no sum: the provider
-gave none, or a crash cut the request. Deleted sessions are in no sum either.
+gave none, or the request was cut. ESTIMATED is what budgets count for them, and for models whose price nobody knows, in
+USD. Deleted sessions are in no sum. Below stand the budgets: that of today, whatever --since says, and those of the
+sessions that are in use.
 """
 
 
@@ -37,21 +39,45 @@ def add(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     since = None if args.since is None else args.since.isoformat()
     with link.connect("zotctl") as connection:
-        rows = children(connection.call("usage.report", since=since, by=args.by), "rows")
+        report = connection.call("usage.report", since=since, by=args.by)
+    rows, budgets = children(report, "rows"), children(report, "budgets")
     if args.json:
-        output.print_json({"v": 1, "since": since, "by": args.by, "rows": rows})
+        output.print_json({"v": 1, "since": since, "by": args.by, "rows": rows, "budgets": budgets})
         return 0
-    head = ["USD", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "ATTEMPTS", "UNKNOWN", args.by.upper()]
+    head = ["USD", "ESTIMATED", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "ATTEMPTS", "UNKNOWN", args.by.upper()]
     output.print_table(head, [_row(row) for row in rows])
+    if budgets:
+        print()
+        output.print_table(["BUDGET", "SPENT", "OF", "LEFT"], [line for one in budgets for line in _budget(one)])
     return 0
 
 
 def _row(row: Json) -> list[str]:
-    cost = row.get("cost_usd")
-    dollars = f"{cost:.4f}" if isinstance(cost, int | float) else ""
     name = text(row, "name")
     key = text(row, "key")
-    return [dollars, *(str(number(row, figure)) for figure in FIGURES), f"{key}  {name}" if name else key]
+    return [
+        _dollars(row, "cost_usd"),
+        _dollars(row, "estimated_usd"),
+        *(str(number(row, figure)) for figure in FIGURES),
+        f"{key}  {name}" if name else key,
+    ]
+
+
+def _budget(state: Json) -> list[list[str]]:
+    """A line for each of the two things that a budget can limit."""
+    whose = f"{text(state, 'session')}  {text(state, 'name')}".strip() or "today"
+    money = [_dollars(state, f"{part}_usd") for part in ("spent", "limit", "left")]
+    tokens = [_tokens(state, f"{part}_tokens") for part in ("spent", "limit", "left")]
+    return [[whose, *cells] for cells in (money, tokens) if cells[1]]
+
+
+def _dollars(row: Json, field: str) -> str:
+    amount = row.get(field)
+    return f"{amount:.4f}" if isinstance(amount, int | float) else ""
+
+
+def _tokens(state: Json, field: str) -> str:
+    return "" if state.get(field) is None else f"{number(state, field)} tokens"
 
 
 def _time(word: str) -> datetime:

@@ -16,14 +16,15 @@ from zotd.api.unix import Server, Socket
 from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
 from zotd.channels.state import Store
-from zotd.core.ports import StorageError
+from zotd.core.ports import Probe, StorageError
 from zotd.embed.assembly import Parts, assemble
 from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
 from zotd.exthost.modules import interpreter
 from zotd.process.subreaper import orphans_adopted
+from zotd.sessions.boot import recover
 from zotd.sessions.environment import WITHHELD
-from zotd.sessions.manager import LAST_USED, Manager
+from zotd.sessions.manager import LAST_USED
 from zotd.store.archive import Archive
 from zotd.store.journal import Journal
 from zotd.tasks import contained
@@ -65,8 +66,10 @@ def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, ob
 class Daemon:
     """One daemon's life."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, probe: Probe | None = None) -> None:
+        """`probe` is called at the points of `store.writer` and `sessions.driver`."""
         self._setup = setup
+        self._probe = probe
         self._stop = asyncio.Event()
         self._stop_when_idle = False
         self._tasks: asyncio.TaskGroup | None = None
@@ -84,19 +87,20 @@ class Daemon:
             socket = Socket(self._setup.socket)  # first: it tells whether another daemon lives here
             stack.callback(socket.close)
             await asyncio.to_thread(_tidy, self._setup.home)
-            journal = await Journal.open(self._setup.home / DATABASE)
+            journal = await Journal.open(self._setup.home / DATABASE, self._probe)
             stack.push_async_callback(journal.close)
             stack.enter_context(orphans_adopted())
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             parts = self._assemble(journal)
             stack.push_async_callback(parts.close)
-            parts.models.last_used = _pair(await journal.setting(LAST_USED))
+            parts.models.last_used = _pair(await journal.settings.get(LAST_USED))
             parts.manager.hosting.start()
-            house = self._furnish(parts.manager, journal)
+            house = await self._furnish(parts, journal)
             await self._open_channels(house)
             server = Server(house, Dispatcher(parts.manager, HANDLERS))
-            await server.start(socket.listener)
+            server.start(socket)
             self._spawn("heartbeat", server.heartbeat())
+            self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
             self._handle_signals()
             log.info("zotd %s serves %s", VERSION, self._setup.socket)
             ready.set_result(None)
@@ -127,6 +131,7 @@ class Daemon:
             journal=journal,
             spawn=self._spawn,
             addressed=True,
+            probe=self._probe,
         )
 
     async def _open_channels(self, house: House) -> None:
@@ -153,8 +158,13 @@ class Daemon:
         hosting.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())
 
-    def _furnish(self, manager: Manager, journal: Journal) -> House:
+    async def _furnish(self, parts: Parts, journal: Journal) -> House:
+        manager, archive = parts.manager, Archive(journal.database)
         warnings = list(self._setup.loaded.warnings)
+        try:
+            await parts.spending.recall(archive.spent)
+        except StorageError as error:  # what can be read goes on
+            warnings.append(f"the budget of today begins anew, because what is spent of it cannot be read: {error}")
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
         for warning in warnings:
@@ -162,12 +172,14 @@ class Daemon:
         house = self._house = House(
             manager=manager,
             spawn=self._spawn,
-            archive=Archive(journal.database),
+            archive=archive,
+            spending=parts.spending,
             epoch=journal.epoch,
             socket=str(self._setup.socket),
             stop=self.stop,
             changed=self._look,
             warnings=warnings,
+            lets_nest=self._setup.loaded.config.nested == "submit",
         )
         manager.listen(lambda _: self._look())
         self._look()

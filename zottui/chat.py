@@ -1,13 +1,14 @@
 """A chat in plain lines: type, read, type. Works in every terminal and with screen readers.
 
 Between prompts it shows what others do in the session. Ctrl-C ends a run; at the prompt, like Ctrl-D, it leaves, and
-says how to come back. Leaving ends nothing.
+says how to come back. Leaving ends nothing. A line that is typed while a run is shown joins it at its next step.
 """
 
 import os
 import shlex
 import signal
 import sys
+import termios
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -20,8 +21,10 @@ from zotd.client.fields import child, children, maybe_text, strings, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import environment, hello, open_session, parser
 from zotd.client.plain import Plain, harmless
-from zotd.client.running import follow, start
+from zotd.client.running import go_on
 from zotd.client.runs import Run
+from zottui.deciding import Questions
+from zottui.following import HELD, QUEUE, STEER, Following, Line, meanwhile
 from zottui.segments import Segments
 
 PROMPT = "> "
@@ -42,13 +45,13 @@ def run(argv: Sequence[str]) -> int:
     try:
         sock = ensure(paths.socket_path(os.environ), os.environ)
         with Connection(sock, watch.wait) as connection:
-            hello(connection, "zot")
+            hello(connection, "zot", can_approve=True)
             connection.call("subscribe", topics=["trust"])
             session = open_session(connection, args, os.environ)
             plain = Plain(has_colours=not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ))
             with watch:
                 chat = Chat(connection, watch, session, plain=plain, env=environment(args, os.environ))
-                chat.talk(" ".join(args.prompt))
+                chat.talk(" ".join(args.prompt), goes_on=args.go_on)
     except ClientError as error:
         sys.stderr.write(f"zot: {harmless(str(error))}\n")
         return 1
@@ -77,18 +80,25 @@ class Chat:
         self._typed = b""
         self._session = session
         self._segments = Segments()
+        self._questions = Questions(connection, ask=self._ask, say=self._say_apart)
         self._suggestion = ""
         """What an extension has put into the editor that this chat does not have; an empty line takes it."""
         self._asked_for_trust = False
+        self._following = Following(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
 
     @property
     def _id(self) -> str:
         return text(self._session, "id")
 
-    def talk(self, first: str) -> None:
-        """Take lines until the user leaves; `first`, if any, is the first of them."""
+    def talk(self, first: str, *, goes_on: bool) -> None:
+        """Take lines until the user leaves; `first`, if any, is the first of them.
+
+        `goes_on`: before that, a session that stopped in the middle goes on.
+        """
         self._introduce()
         try:
+            if first and goes_on and self._session.get("state") == "held":
+                self._take("/continue")
             if first:
                 self._take(first)
             for line in self._lines():
@@ -104,6 +114,9 @@ class Chat:
         untrusted = [text(one, "name") for one in self._extensions() if one.get("state") == "untrusted"]
         if untrusted:
             self._write(self._ask_for_trust(untrusted))
+        if session.get("state") == "held":
+            self._say(HELD)
+        self._questions.load(self._id)
 
     def _take(self, line: str) -> None:
         line = line.strip() or self._suggestion
@@ -114,18 +127,13 @@ class Chat:
         command = slash.parsed(line)
         try:
             if command is None:
-                self._prompt(slash.unescaped(line))
+                self._following.prompt(self._id, slash.unescaped(line))
             elif f"/{command[0]}" in COMMANDS:
                 COMMANDS[f"/{command[0]}"][1](self, command[1])
             else:
                 self._invoke(*command)
         except ClientError as error:
             self._write(self._plain.text({"type": "error", "message": str(error)}))
-
-    def _prompt(self, line: str) -> None:
-        run = start(self._connection, self._id, line)
-        follow(self._connection, self._id, run, self._show_but_prompts)
-        self._write(self._plain.end())
 
     def _invoke(self, name: str, args: str) -> None:
         """Run a command of the daemon or of an extension, and show what comes of it."""
@@ -139,7 +147,7 @@ class Chat:
             self._say(f"\n(no longer waiting for /{name})")
             return
         if run is not None:
-            follow(self._connection, self._id, run, self._show)
+            self._following.follow(self._id, run)
             self._write(self._plain.end())
         elif "extension" not in answer and "text" in answer:
             self._say(text(answer, "text"))
@@ -187,8 +195,21 @@ class Chat:
     def compact(self, instructions: str) -> None:
         """Summarise the transcript."""
         started = self._connection.call("compact", session=self._id, instructions=instructions or None)
-        run = Run(None, maybe_text(started, "run"), starts_now=True)
-        follow(self._connection, self._id, run, self._show)
+        self._following.follow(self._id, Run(None, maybe_text(started, "run"), starts_now=True))
+
+    def go_on(self, _: str) -> None:
+        """Go on where the session stopped."""
+        self._following.follow(self._id, go_on(self._connection, self._id))
+
+    def steer(self, line: str) -> None:
+        """Tell it to what somebody else has running here."""
+        if line:
+            self._following.prompt(self._id, line, STEER)
+
+    def wait(self, line: str) -> None:
+        """Ask when what runs is done."""
+        if line:
+            self._following.prompt(self._id, line, QUEUE)
 
     def reload(self, name: str) -> None:
         """Restart the extensions, or one of them."""
@@ -230,16 +251,55 @@ class Chat:
 
     def _read_line(self) -> str:
         self._show_waiting()
+        self._questions.settle()
         self._write(PROMPT)
         while b"\n" not in self._typed:
             ready = self._watch.wait_any([KEYBOARD, self._connection.fileno()])
-            if self._connection.fileno() in ready and self._show_waiting("\n"):
+            if self._connection.fileno() in ready and (self._show_waiting("\n") or self._questions.are_open):
+                self._questions.settle()
                 self._write(PROMPT)
-            if KEYBOARD in ready:
-                data = os.read(KEYBOARD, READ_BYTES)
-                if not data:
-                    raise Leave
-                self._typed += data
+            elif KEYBOARD in ready:
+                self._type()
+        return self._typed_line()
+
+    def _ask(self, prompt: str, is_over: Callable[[], bool]) -> str | None:
+        """The next line that is typed from now on; None when the question is over before."""
+        before, self._typed = self._typed, b""
+        if os.isatty(KEYBOARD):  # what was typed ahead is no answer to what nobody had seen
+            termios.tcflush(KEYBOARD, termios.TCIFLUSH)
+        self._write(self._plain.end() + prompt)
+        try:
+            while b"\n" not in self._typed:
+                ready = self._watch.wait_any([KEYBOARD, self._connection.fileno()])
+                if KEYBOARD in ready:
+                    self._type()
+                elif is_over():
+                    self._write("\n")
+                    return None
+            return self._typed_line()
+        finally:
+            self._typed = before
+
+    def _typed_meanwhile(self) -> list[Line]:
+        """Wait for the daemon and the user; the lines that have been typed up to the next command."""
+        if KEYBOARD in self._watch.wait_any([KEYBOARD, self._connection.fileno()]):
+            self._type()
+        lines: list[Line] = []
+        while b"\n" in self._typed:
+            line = meanwhile(self._typed.partition(b"\n")[0].decode(errors="replace").strip())
+            if line is None:
+                break
+            self._typed_line()
+            lines += [line] if line[0] else []
+        return lines
+
+    def _type(self) -> None:
+        data = os.read(KEYBOARD, READ_BYTES)
+        if not data:
+            raise Leave
+        self._typed += data
+
+    def _typed_line(self) -> str:
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode(errors="replace")
 
@@ -261,6 +321,8 @@ class Chat:
         match event.get("type"):
             case "ext_status":
                 self._segments.take(event)
+            case "approval_requested":
+                self._questions.see(event)  # shown when it is asked
             case "trust_required" if text(event, "cwd") == text(self._session, "cwd"):
                 return self._ask_for_trust(strings(event, "items"))
             case "notice" if self._asked_for_trust and "zotctl trust grant" in text(event, "text"):
@@ -269,19 +331,22 @@ class Chat:
                 self._suggestion = harmless(text(event, "text"))
                 return f"{self._plain.text(event)}(Enter sends it, another line drops it)\n"
             case _:
+                self._questions.see(event)
                 return self._plain.text(event)
         return ""
 
-    def _show(self, _: bytes, event: Json) -> None:
+    def _shown(self, event: Json) -> None:
+        """Show an event of a run, and ask what it asks."""
         self._write(self._words(event))
-
-    def _show_but_prompts(self, _: bytes, event: Json) -> None:
-        """For what was typed here: it stands there already."""
-        if event.get("type") != "user_message":
-            self._write(self._words(event))
+        self._questions.settle()
 
     def _say(self, words: str) -> None:
         self._write(f"{harmless(words)}\n")
+
+    def _say_apart(self, words: str) -> None:
+        """On a line of its own, whatever is on the screen."""
+        self._write(self._plain.end())
+        self._say(words)
 
     def _write(self, words: str) -> None:
         if words:
@@ -306,6 +371,9 @@ COMMANDS: dict[str, tuple[str, Callable[[Chat, str], None]]] = {
     "/help": ("this list", Chat.help),
     "/new": ("go on in a new session", Chat.new),
     "/sessions": ("list the sessions of this directory", Chat.sessions),
+    "/continue": ("go on where the session stopped", Chat.go_on),
+    "/steer": ("tell what runs: /steer TEXT; so does a line that is typed while it runs", Chat.steer),
+    "/queue": ("ask when that is done: /queue TEXT", Chat.wait),
     "/compact": ("summarise what was said", Chat.compact),
     "/clear": ("forget what was said", Chat.clear),
     "/model": ("show or switch the model: /model NAME", Chat.model),

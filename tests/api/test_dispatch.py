@@ -123,9 +123,10 @@ async def test_a_session_command_says_that_its_session_is_missing_or_does_not_ex
         given: dict[str, object] = {
             name: "off" for name in ("message", "model", "reasoning", "name", "input") if name in fields(row)
         }
-        numbers = {"position": 1, "width": 80, "height": 24}
+        numbers = {"position": 1, "width": 80, "height": 24, "seq": 1}
         given |= {name: number for name, number in numbers.items() if name in fields(row)}
         given |= {"panel_id": "p"} if "panel_id" in fields(row) else {}
+        given |= {name: "x" for name in ("approval", "args_digest", "decision", "mode") if name in fields(row)}
         given |= {"key": "up"} if "key" in fields(row) else {}
         response = await admin.answer(row.name, **given)
         assert (response.get("code"), "`session`" in response["error"]) == ("bad_request", True), response
@@ -176,7 +177,7 @@ async def test_a_connection_that_becomes_admin_is_in_the_log(connect, caplog):
         ({"provider": "nobody"}, "unknown provider"),
         ({"model": "nobody", "provider": "anthropic"}, "ANTHROPIC_API_KEY"),
         ({"tools": ["read", "fly"], "no_ext": True}, "unknown tool"),
-        ({"mode": "ask"}, "mode"),
+        ({"mode": "sometimes"}, "mode"),
         ({"reasoning": "extreme"}, "reasoning"),
     ],
 )

@@ -13,7 +13,7 @@ from tests.channels.house import serving
 from zotd.testing.ext_driver import ExtensionDriver
 from zotd.testing.script import text
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 HOST_PROGRAM = Path(zotd.__file__).parent / "sdk" / "modules"
 

@@ -24,7 +24,7 @@ class Process:
         return self.is_there
 
     async def next(self):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             return await self.frames.get()
 
 
@@ -59,7 +59,7 @@ async def post(tmp_path):
 
 
 async def finished(post):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await asyncio.wait(post.running)
 
 

@@ -17,7 +17,7 @@ from zotd.channels.conversations import HELD
 from zotd.channels.state import Delivery, Store
 from zotd.testing.script import Hang, Reply, Text, text
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ def test_after_the_last_try_the_step_fails():
 
 @pytest.mark.parametrize("failure", Failure)
 def test_only_what_may_pass_by_itself_is_tried_again(failure):
-    passing = {Failure.RATE_LIMIT, Failure.OVERLOADED, Failure.SERVER, Failure.CONNECTION}
+    passing = {Failure.RATE_LIMIT, Failure.OVERLOADED, Failure.SERVER, Failure.CONNECTION, Failure.UNREACHABLE}
     assert (delay_s(error(failure), 1, MIDDLE) is not None) == (failure in passing)
 
 

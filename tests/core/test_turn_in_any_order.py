@@ -78,6 +78,7 @@ class Run(RuleBasedStateMachine):
         """Calls that finished or were skipped."""
         self.steps = []
         self.compactions = []
+        self.begun = False
         self.aborted = False
         self.ends = []
 
@@ -85,13 +86,14 @@ class Run(RuleBasedStateMachine):
         max_steps=st.none() | st.integers(1, 4),
         context=st.integers(0, 2),
         compact_from=st.none() | st.integers(1, 3),
+        left=st.lists(st.booleans(), max_size=3),
         later=rarely,
     )
-    def a_run(self, max_steps, context, compact_from, later):
+    def a_run(self, max_steps, context, compact_from, left, later):
         self.max_steps = max_steps
         self.turn = Turn(max_steps=max_steps, context=context, compact_from=compact_from)
         if not later:
-            self.begin()
+            self.begin(left)
 
     # --- carrying out ---
 
@@ -150,6 +152,13 @@ class Run(RuleBasedStateMachine):
         assert opened[: len(calls)] == list(calls), "not in the order of the model"
         self.running = {call: self.promised[call] for call in calls}
 
+    def promise(self, calls):
+        """Calls with new names."""
+        known = len(self.promised)
+        named = [Call(f"c{known + index}", parallel) for index, parallel in enumerate(calls)]
+        self.promised |= {call.id: call.parallel for call in named}
+        return named
+
     def close(self, call):
         assert call in self.promised
         assert call not in self.closed
@@ -176,10 +185,13 @@ class Run(RuleBasedStateMachine):
 
     # --- what happens in good order ---
 
-    @precondition(lambda self: not self.steps and not self.compactions and not self.aborted)
-    @rule()
-    def begin(self):
-        self.tell(Begin())
+    @precondition(lambda self: not self.begun and not self.aborted)
+    @rule(left=st.lists(st.booleans(), max_size=3))
+    def begin(self, left):
+        """`left`: the calls that another run has left, whether each may run beside others."""
+        self.begun = True
+        actions = self.tell(Begin(self.promise(left)))
+        assert isinstance(actions[0], Start) == bool(left)
 
     @precondition(lambda self: self.due(Send) and not self.opened)
     @rule()
@@ -188,16 +200,23 @@ class Run(RuleBasedStateMachine):
         self.expect_nothing(Opened(self.awaited().attempt))
 
     @precondition(lambda self: self.due(Send))
-    @rule(calls=st.lists(st.booleans(), min_size=1, max_size=5), last=rarely, context=st.integers(0, 3))
-    def the_model_replies(self, calls, last, context):
-        calls = [] if last else calls
-        known = len(self.promised)
-        named = [Call(f"c{known + index}", parallel) for index, parallel in enumerate(calls)]
-        self.promised |= {call.id: call.parallel for call in named}
-        attempt = self.awaited().attempt
+    @rule(
+        calls=st.lists(st.booleans(), min_size=1, max_size=5),
+        last=rarely,
+        context=st.integers(0, 3),
+        steered=st.booleans(),
+    )
+    def the_model_replies(self, calls, last, context, steered):
+        named = self.promise([] if last else calls)
+        attempt, step = self.awaited().attempt, self.turn.step
         self.settle()
-        [action] = self.tell(Replied(attempt, named, context))
-        assert isinstance(action, Start if named else End)
+        [action] = self.tell(Replied(attempt, named, context, steered))
+        if named:
+            assert isinstance(action, Start)
+        elif steered and step != self.max_steps:
+            assert isinstance(action, Send | Compact)
+        else:
+            assert action == End("end_turn", open_step=False)
 
     @precondition(lambda self: self.due(Send))
     @rule(failure=failures, random=randoms)
@@ -254,10 +273,10 @@ class Run(RuleBasedStateMachine):
 
     # --- what comes late, twice or out of order ---
 
-    @precondition(lambda self: self.steps or self.compactions or self.ends)
-    @rule()
-    def it_begins_again(self):
-        self.expect_nothing(Begin())
+    @precondition(lambda self: self.begun or self.ends)
+    @rule(left=st.lists(st.booleans(), max_size=2))
+    def it_begins_again(self, left):
+        self.expect_nothing(Begin([Call("again", parallel) for parallel in left]))
 
     @rule(kind=answers, pick=st.integers(0, 20))
     def an_answer_comes_late_or_twice(self, kind, pick):

@@ -1,5 +1,6 @@
 """A session of which something stored is damaged: it is read-only and says so, the others go on."""
 
+import signal
 import sqlite3
 from contextlib import closing
 
@@ -96,3 +97,16 @@ async def test_a_damaged_index_row_hides_neither_its_session_nor_the_others(proc
     error = await client.answer("attach", session=first.id)
     assert error["code"] == "blocked"
     assert error["error"].startswith(f"the index row of session {first.id} cannot be read")
+
+
+async def test_a_journal_that_has_lost_its_log_is_not_opened_and_the_sentence_says_how_to_go_on(process, pair):
+    process.daemon.end(signal.SIGKILL)
+    home = process.place.home
+    (home / "zot.db-wal").unlink()
+    before = (home / "zot.db").read_bytes()
+    said = process.daemon.try_to_start()
+    assert said.startswith(f"error the journal {home}/zot.db was not closed")
+    assert f"zotctl restore {home}/zot.db" in said
+    assert process.daemon.wait() == 1
+    assert (home / "zot.db").read_bytes() == before
+    assert len(pair) == 2

@@ -96,7 +96,7 @@ async def test_withdrawing_all_that_is_held_leaves_an_idle_session(house, model)
 async def test_a_prompt_that_must_not_wait_is_refused(house, model, vendor):
     talk, _ = await three_waiting(house, model, vendor)
     assert await talk.refused("prompt", message="x", when_busy="reject") == "busy"
-    assert await talk.refused("prompt", message="x", when_busy="steer") == "unsupported"
+    assert await talk.refused("prompt", message="x", when_busy="now") == "bad_request"
     for command in ("clear", "set_model"):
         assert await talk.refused(command, model="claude-opus-4-1" if vendor == "anthropic" else "gpt-5") == "busy"
     assert len((await talk.ask("queue.list"))["items"]) == 3

@@ -100,8 +100,8 @@ async def test_a_cleared_transcript_is_new_for_the_model_and_still_there_for_peo
 async def test_an_export_is_every_event_in_its_order(house, model):
     talk = await house.create("openai", await model(text("hi")))
     events = [event for event in await talk.run() if "seq" in event]
-    exported = await talk.ask("session.export")
-    assert [json.loads(line) for line in exported["text"].splitlines()] == events
+    lines = [json.loads(line) for line in (await talk.ask("session.export"))["text"].splitlines()]
+    assert [line for line in lines if "seq" in line] == events
     assert "hi" in (await talk.ask("session.export", format="markdown"))["text"]
     assert await talk.refused("session.export", format="papyrus") == "bad_request"
 

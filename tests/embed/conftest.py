@@ -10,7 +10,7 @@ import pytest
 from zotd.testing.live_daemon import place as place_in
 from zotd.testing.model_server import ModelServer
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 """Longest wait for a line, or for the end of a process."""
 
 

@@ -16,7 +16,7 @@ from zotd.testing.ext_driver import ExtensionDriver
 ROOT = Path(zotd.__file__).parent.parent
 EXAMPLES = ROOT / "examples" / "extensions"
 TSX = "4.20.6"
-INSTALL_S = 15
+INSTALL_S = 45
 """For tsx and its compiler, 12 MB; 2 s on an idle core. Only the first run on a machine waits for it."""
 
 

@@ -65,7 +65,7 @@ class Heard:
         self._changed.set()
 
     async def until(self, holds):
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()

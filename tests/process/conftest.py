@@ -82,7 +82,7 @@ class Told:
         self._changed.set()
 
     async def until(self, holds):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
@@ -120,7 +120,7 @@ async def opened(home: Path):
 
 async def sweep(home: Path) -> None:
     """Start on this home, as a host does, and wait until it is clean."""
-    async with asyncio.timeout(5), opened(home) as strays:
+    async with asyncio.timeout(20), opened(home) as strays:
         strays.sweep()
         await strays.swept.wait()
 

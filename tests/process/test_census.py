@@ -78,7 +78,7 @@ class MidExec:
 
     def status(self, pid):
         assert pid == 4711
-        return Status(started=1, group=4711, is_alive=True)
+        return Status(started=1, parent=1, group=4711, session=4711, is_alive=True)
 
     def mark(self, pid):
         assert pid == 4711

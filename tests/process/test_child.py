@@ -25,7 +25,7 @@ class Collected:
         self._changed.set()
 
     async def until(self, part: bytes) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while part not in self.data:
                 self._changed.clear()
                 await self._changed.wait()
@@ -110,7 +110,7 @@ async def test_children_leave_no_descriptor_no_thread_and_no_zombie(shell):
 
 async def test_an_exit_is_seen_although_a_grandchild_holds_the_output(shell, output, ended):
     child = shell("echo early; sleep 100 & echo $!")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert await child.wait() == 0
     name, pid = output.data.split()
     assert name == b"early"
@@ -130,7 +130,7 @@ async def test_a_grandchild_in_the_background_may_write_on(shell, tmp_path, outp
         (tmp_path / "go").write_text("now\n")
         return (tmp_path / "done").read_text()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert await asyncio.to_thread(talk) == "still here\n"
     assert output.data == b""
 

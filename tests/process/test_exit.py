@@ -20,7 +20,7 @@ def collect(pid: int) -> None:
 async def test_an_exit_is_told_with_its_code(watch, command, code):
     exited = asyncio.Event()
     watching = watch(start(command), exited.set)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await exited.wait()
     assert watching.reap() == code
 
@@ -30,6 +30,6 @@ async def test_a_child_that_somebody_else_has_waited_for_still_ends():
     pid = start("exit 7")
     watching = watch_exit(pid, exited.set)
     collect(pid)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await exited.wait()
     assert watching.reap() == UNKNOWN_EXIT

@@ -282,6 +282,6 @@ async def test_a_stray_that_forks_on_until_it_is_killed_leaves_nothing_either(tm
         pid = await told.pid()
         assert lives(pid)
         service.kill()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await ended(pid)
     assert entries(tmp_path) == []

@@ -80,7 +80,7 @@ async def test_an_orphan_behind_a_child_that_is_watched_is_freed_after_it():
         reap_orphans()
         assert not is_freed(child.pid)
         assert not is_freed(orphan)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await exited.wait()
         assert watch.reap() == 7
         assert is_freed(orphan)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from zotd.core.budget import FREE, Rates
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import APIS
 from zotd.wire.content import Tokens
@@ -76,6 +77,25 @@ def test_tokens_of_the_cache_cost_less(catalog):
     cached = catalog.price("anthropic", "claude-sonnet-4-5", Tokens(cache_read=1_000_000, output=1000))
     assert 0 < cached.cost_usd < plain.cost_usd
     assert (plain.input, plain.output) == (1_000_000, 1000)
+
+
+def test_rates_are_prices_without_a_cache_and_unknown_ones_are_not_zero(catalog):
+    plain = catalog.price("anthropic", "claude-sonnet-4-5", Tokens(input=100_000, output=1000))
+    assert catalog.rates("anthropic", "claude-sonnet-4-5").usd(plain) == pytest.approx(plain.cost_usd)
+    assert catalog.rates("anthropic", "nope") is None
+    assert catalog.rates("nobody", "gpt-4o") is None
+
+
+@pytest.mark.parametrize("provider", ["ollama", "llamacpp", "local"])
+def test_a_model_on_one_s_own_machine_is_free_unless_it_has_a_price(catalog, overlaid, provider):
+    assert catalog.rates(provider, "any") == FREE
+    priced = {"id": "any", "provider": provider, "prices": {"input": 2, "output": 4}}
+    assert overlaid({"models": [priced]}).rates(provider, "any") == Rates(2.0, 4.0)
+
+
+def test_the_users_file_can_say_that_a_model_costs_nothing(overlaid):
+    catalog = overlaid({"models": [{"id": "gift", "provider": "openai", "prices": {}}]})
+    assert catalog.rates("openai", "gift") == FREE
 
 
 def test_the_users_file_adds_vendors_and_models_and_changes_known_ones(overlaid):

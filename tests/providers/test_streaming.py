@@ -158,7 +158,7 @@ async def test_a_server_that_is_not_there_is_named(connect, vendor):
         pass
     with pytest.raises(ModelError, match=server.url) as raised:
         await parts_of(connect(server, vendor))
-    assert raised.value.failure is Failure.CONNECTION
+    assert raised.value.failure is Failure.UNREACHABLE
 
 
 async def test_what_was_sent_is_shown_before_the_reply_ends(connect, vendor):

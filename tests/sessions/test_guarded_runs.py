@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.sessions.desk import TIME, new_row, plan
 from zotd.core import records
 from zotd.core.life import State
-from zotd.core.ports import Replay, Row, ToolContext, ToolOutcome, ToolSpec
-from zotd.core.records import Settings
+from zotd.core.ports import Replay, ToolOutcome, ToolSpec
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Opened, Part, Stopped
 from zotd.core.transcript import Transcript
 from zotd.exthost.calls import CallTimeoutError
@@ -20,15 +20,12 @@ from zotd.sessions.calls import ABORTED, NOT_STARTED
 from zotd.sessions.driver import Driver, Start
 from zotd.sessions.hooks import Hooks
 from zotd.sessions.ledger import Ledger
-from zotd.sessions.plan import Plan
-from zotd.sessions.toolbox import Toolbox
+from zotd.sessions.queue import Queue
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel, says
 from zotd.wire import events, ext
 from zotd.wire.base import convert
 from zotd.wire.content import Text, ToolCall
-
-TIME = "2026-11-21T20:11:18.919Z"
 
 
 @dataclass
@@ -103,23 +100,14 @@ class Bench:
         for number, tool in enumerate(self.tools):
             parts += [CallStart(number, tool.name), CallArgs(number, '{"a": 1}'), CallEnd(number)]
         self.model = ScriptModel([[*parts, Stopped("tool_use")]], says("done"))
-        row = Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
-        self.ledger = Ledger(row, self.journal, Transcript(), addressed=True)
-        toolbox = Toolbox({tool.name: tool for tool in self.tools}, (), {})
-        plan = Plan(
-            model=self.model,
-            settings=row.settings,
-            toolbox=lambda: toolbox,
-            system="",
-            compact_at=0.85,
-            tool_context=lambda key, progress: ToolContext("s_1", key, "/", {}, "/nowhere", progress),
-            hooks=Hooks(Guards(partial(only, self.guard), 5.0), About("s_1", "/"), emit=lambda _: None),
-        )
-        self.driver = Driver("r_1", self.ledger, plan)
+        self.ledger = Ledger(new_row(), self.journal, Transcript(), addressed=True)
+        hooks = Hooks(Guards(partial(only, self.guard), 5.0), About("s_1", "/"), emit=lambda _: None)
+        made = plan(self.ledger, self.model, {tool.name: tool for tool in self.tools}, hooks)
+        first = records.Input(time=TIME, id="i_1", content=[Text("go")], sender="")
+        self.driver = Driver("r_1", self.ledger, made, queue=Queue(), start=Start(first, new=True))
 
     async def run(self):
-        first = records.Input(time=TIME, id="i_1", content=[Text("go")], sender="")
-        return await self.driver.run(Start(first, new=True))
+        return await self.driver.run()
 
     async def records(self):
         return await self.journal.records("s_1", 1)

@@ -67,7 +67,9 @@ class Restarts:
         assert list(other.waiting.items()) == list(one.waiting.items())
         assert other.held == one.held
         assert other.run_open == one.run_open
-        assert other.repairs(TIME) == one.repairs(TIME)
+        assert other.closings(TIME) == one.closings(TIME)
+        assert other.unrepeatable(TIME) == one.unrepeatable(TIME)
+        assert (other.interrupted, other.can_resume) == (one.interrupted, one.can_resume)
         assert self.ledger.row.messages == len(other.messages)
 
     async def load(self):

@@ -83,12 +83,12 @@ def test_one_that_is_moved_stands_where_it_was_put(key, position, moved):
 @pytest.mark.parametrize("key", ["gone", "a"])
 def test_one_that_does_not_wait_cannot_be_changed(key):
     queue = queue_of("a", "b")
-    queue.take(held=False)
+    first = taken(queue)
     assert refusal(lambda: queue.withdraw(key)) is Code.NOT_FOUND
     assert refusal(lambda: queue.move(key, 1)) is Code.NOT_FOUND
     assert order(queue) == ["a", "b"], "it has its place until it has started"
-    queue.started()
-    assert order(queue) == ["b"]
+    [shown] = queue.started(first)
+    assert order(queue) == [item.id for item in shown.items] == ["b"]
 
 
 def test_more_than_the_limit_do_not_fit():
@@ -117,6 +117,55 @@ def test_while_inputs_are_held_only_a_compaction_is_taken():
     assert queue.take(held=True) is compaction
     assert queue.take(held=True) is None
     assert order(queue) == ["a", "b"]
+
+
+def test_a_full_queue_that_is_held_takes_the_one_that_lets_it_go_on():
+    queue = queue_of(*(f"i{number}" for number in range(MAX_WAITING)))
+    queue.add(job("one more"), held=True)
+    assert refusal(lambda: queue.add(job("yet another"), held=True)) is Code.QUEUE_FULL
+
+
+def test_a_run_that_goes_on_comes_before_everything_that_waits():
+    queue = queue_of("a")
+    going_on = Job(lambda _: None, resumes=True)
+    queue.put_first(going_on)
+    assert queue.take(held=True) is going_on
+    assert order(queue) == ["a"]
+
+
+# --- inputs that join a run -----------------------------------------------------------------------------------
+
+
+def test_inputs_that_join_leave_the_queue_together_in_their_order_and_the_others_keep_theirs():
+    queue = Queue()
+    for key, mode in ("a", "queue"), ("b", "steer"), ("c", "queue"), ("d", "steer"):
+        queue.add(job(key, mode=mode))
+    assert queue.has_steering
+    assert [joined.id for joined in queue.steering()] == ["b", "d"]
+    assert order(queue) == ["a", "c"]
+    assert (queue.has_steering, queue.steering()) == (False, [])
+
+
+def test_one_that_was_moved_or_withdrawn_joins_where_it_stands_now_or_not_at_all():
+    queue = Queue()
+    for key in "abc":
+        queue.add(job(key, mode="steer"))
+    queue.move("c", 1)
+    queue.withdraw("b")
+    assert [joined.id for joined in queue.steering()] == ["c", "a"]
+
+
+def test_one_that_was_taken_to_start_does_not_join_what_it_starts():
+    queue = Queue()
+    queue.add(job("a", mode="steer"))
+    assert taken(queue) is not None
+    assert queue.steering() == []
+
+
+def test_one_that_no_restart_would_know_of_does_not_join():
+    queue = Queue()
+    queue.add(job("a", stored=False, mode="steer"))
+    assert (queue.has_steering, queue.steering(), len(queue)) == (False, [], 1)
 
 
 # --- what people see ------------------------------------------------------------------------------------------

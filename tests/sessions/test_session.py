@@ -1,27 +1,17 @@
 """One session with its neighbours in memory: what it tells the journal at the moments at which a crash may come."""
 
 import asyncio
-from dataclasses import dataclass, field
 
 import pytest
 
-from zotd.core.ports import Row
-from zotd.core.records import Settings
+from tests.sessions.desk import Desk, Watcher, new_row, session_of
 from zotd.core.reply import Opened
 from zotd.core.retry import Failure, ModelError
-from zotd.core.transcript import Transcript
-from zotd.sessions.environment import Environment
-from zotd.sessions.ledger import Ledger
-from zotd.sessions.plan import Plan
-from zotd.sessions.session import Session
-from zotd.sessions.toolbox import Toolbox
 from zotd.store.memory import Memory
 from zotd.tasks import contained
 from zotd.testing.script_model import ScriptModel, says
 from zotd.wire import events
 from zotd.wire.errors import Code, CommandError
-
-TIME = "2026-11-21T20:11:18.919Z"
 
 
 class Recorder(Memory):
@@ -36,54 +26,6 @@ class Recorder(Memory):
         super().commit(row, entries, durable=durable, done=done)
 
 
-@dataclass
-class Desk:
-    """A planner that waits for `ready`."""
-
-    model: ScriptModel
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-    planning: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while it waits."""
-
-    def check(self, settings, environment):
-        pass
-
-    async def plan(self, session, first):
-        del first
-        if not self.ready.is_set():
-            self.planning.set()
-            await self.ready.wait()
-        return Plan(
-            model=self.model,
-            settings=session.ledger.row.settings,
-            toolbox=lambda: Toolbox({}, (), {}),
-            system="",
-            compact_at=0.85,
-            tool_context=lambda *_: pytest.fail("no tools"),
-        )
-
-
-class Watcher:
-    """Everything that a session shows."""
-
-    def __init__(self):
-        self.events: asyncio.Queue[events.Event] = asyncio.Queue()
-
-    def committed(self, shown, data, last_seq):
-        del data, last_seq
-        for event in shown:
-            self.events.put_nowait(event)
-
-    def live(self, shown, data):
-        self.committed(shown, data, 0)
-
-    async def until(self, kind):
-        found = [await self.events.get()]
-        while not isinstance(found[-1], kind):
-            found.append(await self.events.get())
-        return found
-
-
 @pytest.fixture
 async def make():
     """`make(model)`: a session, its planner, its journal, and what it shows."""
@@ -91,18 +33,10 @@ async def make():
     async with asyncio.TaskGroup() as tasks:
 
         def make(*replies):
-            row = Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
             journal, desk, watcher = Recorder(), Desk(ScriptModel(*replies)), Watcher()
-            ledger = Ledger(row, journal, Transcript(), addressed=True)
-            session = Session(
-                ledger,
-                Environment({}),
-                desk,
-                spawn=lambda name, work: running.append(contained(tasks, name, work)),
-                changed=lambda _: None,
-                stored_queue=True,
-            )
-            ledger.subscribe(watcher)
+            spawn = lambda name, work: running.append(contained(tasks, name, work))  # noqa: E731
+            session = session_of(new_row(), journal, desk, spawn)
+            session.ledger.subscribe(watcher)
             return session, desk, journal, watcher
 
         yield make
@@ -148,7 +82,7 @@ async def test_an_input_that_is_being_prepared_is_not_lost_when_another_one_come
     for _ in range(2):
         await watcher.until(events.Done)
     await session.stopped()
-    said = ["".join(block.text for block in message.content) for message in session.messages(full=True)]
+    said = ["".join(block.text for block in message.content) for message in session.ledger.transcript.messages]
     assert said == ["a", "one", "b", "two", "c", "three"]
 
 

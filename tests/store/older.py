@@ -96,5 +96,39 @@ def version_1(path):
             connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
-BUILDERS = {1: version_1}
+VERSION_2 = """
+CREATE VIRTUAL TABLE texts USING fts5 (text, role UNINDEXED, tokenize = "unicode61 remove_diacritics 2");
+INSERT INTO meta VALUES ('searchable', '3');
+CREATE INDEX records_usage ON records (time) WHERE kind IN ('usage', 'interrupted');
+PRAGMA user_version = 2;
+"""
+
+TEXTS = [(1 << 16, "an old question", "user"), (3 << 16, "an old answer", "assistant")]
+
+
+def version_2(path):
+    version_1(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_2)
+        connection.executemany("INSERT INTO texts (rowid, text, role) VALUES (?, ?, ?)", TEXTS)
+
+
+VERSION_3 = """
+CREATE TABLE partials (
+    session INTEGER PRIMARY KEY REFERENCES sessions (key),
+    run TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    text TEXT NOT NULL
+);
+PRAGMA user_version = 3;
+"""
+
+
+def version_3(path):
+    version_2(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_3)
+
+
+BUILDERS = {1: version_1, 2: version_2, 3: version_3}
 """Schema to builder."""

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from zotd.core.ports import StorageError
+from zotd.core import records
+from zotd.core.ports import PartialText, StorageError
 from zotd.store.memory import Memory
 
 MANY = 1_000_000
@@ -104,6 +105,55 @@ async def test_a_deleted_session_leaves_nothing_and_may_begin_again(any_journal,
     assert await any_journal.messages_before("s_2", None, 5) == other.lines()
     await author_of(any_journal).commit((say.note("again"),))
     assert len(await any_journal.records("s_1", 1)) == 1
+
+
+@pytest.fixture
+def ends():
+    """The records that tell what became of a step, by kind."""
+    reply = records.Reply(time="", run="r_1", step=2, content=[], stop="end_turn")
+    return {"message": reply, "interrupted": records.Interrupted(time="", what="run", text="cut")}
+
+
+async def test_the_newest_text_of_a_running_step_is_kept_until_its_message_is_there(any_journal, author_of, say, ends):
+    author = author_of(any_journal)
+    await author.commit((say.note("a"),))
+    for text in ("He", "Hell", "Hello"):
+        any_journal.keep_partial("s_1", PartialText("r_1", 2, text))
+    await author.commit((say.note("says nothing of it"),))
+    assert await any_journal.partial("s_1") == PartialText("r_1", 2, "Hello")
+    assert await any_journal.partial("s_2") is None
+
+    any_journal.keep_partial("s_1", PartialText("r_1", 2, "Hello t"))
+    await author.commit((say.note("b"),), (ends["message"],))
+    assert await any_journal.partial("s_1") is None
+
+
+async def test_the_text_of_a_step_that_was_cut_is_kept_until_that_is_recorded(any_journal, author_of, say, ends):
+    author = author_of(any_journal)
+    await author.commit((say.note("a"),))
+    any_journal.keep_partial("s_1", PartialText("r_1", 2, "Hell"))
+    await author.commit((ends["interrupted"],))
+    assert await any_journal.partial("s_1") is None
+
+
+async def test_the_text_of_the_next_step_is_not_taken_for_that_of_the_last_one(any_journal, author_of, say, ends):
+    author = author_of(any_journal)
+    await author.commit((say.note("a"),))
+    any_journal.keep_partial("s_1", PartialText("r_1", 2, "Hello"))
+    author.commit((ends["message"],))
+    any_journal.keep_partial("s_1", PartialText("r_1", 3, "And"))
+    await author.commit((say.note("b"),))
+    assert await any_journal.partial("s_1") == PartialText("r_1", 3, "And")
+
+
+async def test_a_deleted_session_has_no_text_of_a_step_nor_has_one_that_never_was(any_journal, author_of, say):
+    author = author_of(any_journal)
+    await author.commit((say.note("a"),))
+    any_journal.keep_partial("s_1", PartialText("r_1", 1, "Hello"))
+    await any_journal.delete("s_1")
+    any_journal.keep_partial("s_1", PartialText("r_1", 1, "Hello again"))
+    await author_of(any_journal).commit((say.note("a"),))
+    assert await any_journal.partial("s_1") is None
 
 
 async def test_a_commit_that_leaves_a_gap_is_refused_and_nothing_of_it_kept(any_journal, author_of, say):

@@ -41,7 +41,7 @@ async def test_a_restart_keeps_the_epoch_and_everything_that_was_committed(tmp_p
     first = await Journal.open(path)
     author = author_of(first)
     await author.commit((say.note("kept"), [say.said("hello")]))
-    await first.set_setting("model", "m")
+    await first.settings.set("model", "m")
     await first.close()
 
     second = await Journal.open(path)
@@ -49,7 +49,7 @@ async def test_a_restart_keeps_the_epoch_and_everything_that_was_committed(tmp_p
     assert await second.row("s_1") == author.row
     assert await second.records("s_1", 1) == [author.entries[0].record]
     assert await second.messages_before("s_1", None, 9) == author.lines()
-    assert await second.setting("model") == "m"
+    assert await second.settings.get("model") == "m"
     await second.close()
 
 
@@ -93,7 +93,7 @@ async def test_the_program_that_opened_it_last_is_written_down(tmp_path):
 async def test_a_file_that_is_no_database_is_refused_with_its_name(tmp_path):
     path = tmp_path / "zot.db"
     path.write_text("precious notes" * 100)
-    with pytest.raises(StorageError, match=r"zot\.db cannot be opened: file is not a database"):
+    with pytest.raises(StorageError, match=r"zot\.db cannot be read: file is not a database"):
         await Journal.open(path)
     assert path.read_text().startswith("precious notes")
 
@@ -163,16 +163,16 @@ async def test_a_session_is_found_by_id_by_the_begin_of_its_id_and_by_name(journ
 
 
 async def test_a_setting_is_replaced_and_an_unknown_one_is_none(journal):
-    await journal.set_setting("model", "a")
-    await journal.set_setting("model", "b")
-    assert await journal.setting("model") == "b"
-    assert await journal.setting("other") is None
+    await journal.settings.set("model", "a")
+    await journal.settings.set("model", "b")
+    assert await journal.settings.get("model") == "b"
+    assert await journal.settings.get("other") is None
 
 
 @pytest.mark.parametrize("query", [queries.RECORDS, queries.EVENTS_AFTER, queries.MESSAGES_BEFORE])
 @pytest.mark.usefixtures("journal")
 async def test_pages_of_a_long_session_are_found_by_an_index_and_never_sorted(tmp_path, query):
-    wanted = {"session": "s_1", "start": 1, "seq": 9}
+    wanted = {"session": "s_1", "start": 1, "seq": 9, "low": 1, "high": 9}
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
         plan = " | ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", wanted))
     by_number = "SEARCH records USING INDEX records_number (session=? AND number>?)"

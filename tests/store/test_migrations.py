@@ -34,7 +34,7 @@ async def test_a_database_of_an_older_program_keeps_everything_and_can_do_what_i
     archive = Archive(journal.database)
 
     assert journal.epoch == older.EPOCH
-    assert await journal.setting("last_used") == "p/m"
+    assert await journal.settings.get("last_used") == "p/m"
     (row,), _ = await journal.list()
     assert (row.id, row.records, row.seq) == ("s_old", 3, 2)
     assert len(await journal.records("s_old", 1)) == 3

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from zotd.store import search
 from zotd.store.archive import Archive
 from zotd.store.journal import Journal
+from zotd.store.verification import verify
 from zotd.wire import events
 from zotd.wire.content import Image, Text, ToolCall
 
@@ -47,6 +48,62 @@ async def test_replies_and_results_are_found_by_their_text_only(archive, journal
     assert [hit.snippet for hit in (await archive.search("one two")).hits] == ["one two"]
     for words in ("secret", "bash", "png", "hidden", "turn_start"):
         assert await places(archive, words) == []
+
+
+# --- a damaged index ---
+
+
+def damage_index(path, statement):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+WORDS_LOST = "UPDATE texts_data SET block = x'00' WHERE id > 100"
+
+STRUCTURE_LOST = "UPDATE texts_data SET block = x'00'"
+
+
+async def test_an_index_that_a_search_finds_damaged_is_made_anew_at_once(
+    archive, journal, author_of, say, tmp_path, caplog
+):
+    await author_of(journal).commit((say.note("a"), [say.said("red green")]))
+    assert await places(archive, "red") == [("s_1", 1)]
+    damage_index(tmp_path / "zot.db", WORDS_LOST)
+    assert await places(archive, "red") == [("s_1", 1)]
+    assert await places(archive, "green") == [("s_1", 1)]
+    assert "the search index is damaged; it is made anew" in caplog.text
+    assert verify(tmp_path / "zot.db").problems == []
+
+
+@pytest.mark.parametrize("damage", [WORDS_LOST, STRUCTURE_LOST])
+async def test_a_damaged_index_keeps_nobody_from_adding_or_deleting(archive, journal, author_of, say, tmp_path, damage):
+    for session in ("s_1", "s_2"):
+        await author_of(journal, session).commit((say.note("a"), [say.said("red")]))
+    assert len(await places(archive, "red")) == 2
+    damage_index(tmp_path / "zot.db", damage)
+    await journal.delete("s_1")
+    await author_of(journal, "s_3").commit((say.note("a"), [say.said("red")]))
+    assert sorted(await places(archive, "red")) == [("s_2", 1), ("s_3", 1)]
+    assert verify(tmp_path / "zot.db").problems == []
+
+
+async def test_a_record_that_cannot_be_read_does_not_end_the_indexing_of_those_behind_it(tmp_path, author_of, say):
+    path = tmp_path / "zot.db"
+    journal = await Journal.open(path)
+    await author_of(journal).commit((say.note("a"), [say.said("red")]), (say.note("X" * 20_000), [say.said("lost")]))
+    await author_of(journal, "s_2").commit((say.note("a"), [say.said("red")]))
+    await journal.close()
+    content = bytearray(path.read_bytes())
+    page = content.index(b"X" * 4000) // 4096 * 4096
+    content[page : page + 4] = b"\xff\xff\xff\xff"  # where the chain of pages goes on
+    path.write_bytes(content)
+    damage_index(path, "UPDATE meta SET value = '0' WHERE key = 'searchable'")
+
+    journal = await Journal.open(path)
+    archive = Archive(journal.database)
+    assert await places(archive, "red") == [("s_2", 1), ("s_1", 1)]
+    assert await places(archive, "lost") == []
+    await journal.close()
 
 
 async def test_all_words_are_needed_in_any_order_and_a_phrase_as_it_stands(archive, journal, author_of, say):

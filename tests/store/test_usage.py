@@ -3,9 +3,11 @@
 import sqlite3
 from contextlib import closing
 
+import msgspec
 import pytest
 
 from zotd.core import records
+from zotd.core.budget import UNKNOWN
 from zotd.store.archive import Archive
 from zotd.store.usage import FOUND
 from zotd.wire.content import Tokens
@@ -89,6 +91,62 @@ async def test_a_damaged_record_is_counted_as_unknown(tmp_path, archive, journal
     known, damaged = sorted(await archive.usage(), key=lambda row: row.unknown)
     assert (known.key, known.input, known.unknown) == ("p/m", 2, 0)
     assert (damaged.key, damaged.attempts, damaged.unknown) == ("unreadable record", 1, 1)
+
+
+GUESS = Tokens(input=7, output=3, cost_usd=0.5)
+
+
+def guessed(record):
+    return msgspec.structs.replace(record, estimate=GUESS)
+
+
+async def test_what_budgets_count_for_an_unknown_cost_is_a_figure_of_its_own(archive, journal, author_of):
+    await author_of(journal).commit(
+        (took(Tokens(cost_usd=2)),),
+        (guessed(took(None)),),
+        (guessed(took(Tokens(input=5, cost_usd=0.125))),),
+    )
+    (row,) = await archive.usage()
+    assert (row.input, row.attempts, row.unknown) == (5, 3, 1)
+    assert (row.cost_usd, row.estimated_usd) == (2.125, 0.5 + 0.375)
+
+
+async def test_budgets_count_what_is_known_and_the_estimates_of_the_rest(archive, journal, author_of):
+    await author_of(journal, "s_1").commit((took(Tokens(input=1, cost_usd=0.25)),), (guessed(took(None)),))
+    await author_of(journal, "s_2").commit((guessed(took(Tokens(input=9))),))
+    assert await archive.spent(DAYS[1]) == Tokens(input=15, output=6, cost_usd=1.25)
+    assert await archive.spent(DAYS[2]) == Tokens()
+
+
+@pytest.mark.parametrize("state", ["running", "waiting"])
+async def test_budgets_count_the_estimate_of_what_was_in_flight_when_the_daemon_died(
+    archive, journal, author_of, state
+):
+    author = author_of(journal)
+    await author.commit((took(Tokens(input=1)),), (guessed(attempt(day=3)),), (reply(day=2),), state=state)
+    assert await archive.spent(DAYS[1]) == Tokens(input=1)  # the reply is there
+    await author.commit((guessed(attempt(day=3)),), (guessed(attempt(day=3, answered=True)),))
+    assert await archive.spent(DAYS[1]) == Tokens(input=1) + GUESS
+    assert await archive.spent(DAYS[3]) == GUESS
+    assert await archive.spent(DAYS[4]) == Tokens()
+    await author.commit((guessed(took(None, day=4)),), (interrupted(day=4),), state="held")
+    assert await archive.spent(DAYS[1]) == Tokens(input=1) + GUESS
+
+
+async def test_a_run_that_goes_on_asks_no_model_by_that(archive, journal, author_of):
+    resumed = msgspec.structs.replace(attempt(), resumes=True)
+    await author_of(journal).commit((resumed,), state="running")
+    assert await archive.spent("") == Tokens()
+    await author_of(journal, "s_2").commit((resumed,), (interrupted(),))
+    assert await archive.usage() == []
+
+
+async def test_an_attempt_of_which_nothing_is_known_is_never_free(tmp_path, archive, journal, author_of):
+    await author_of(journal, "s_1").commit((took(None),))
+    await author_of(journal, "s_2").commit((took(Tokens(input=2)),), (attempt(),), (interrupted(),))
+    with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
+        connection.execute("UPDATE records SET body = x'7b22' WHERE session = 2 AND number = 1")
+    assert await archive.spent("") == UNKNOWN + UNKNOWN + UNKNOWN
 
 
 async def test_deleted_sessions_are_in_no_sum(archive, journal, author_of):

@@ -9,7 +9,7 @@ import pytest
 
 from zotd.core.ports import StorageError
 from zotd.store.schema import open_for_writing
-from zotd.store.writer import QUEUE_BYTES, Write, Writer
+from zotd.store.writer import POINTS, QUEUE_BYTES, Write, Writer
 
 FULL, NORMAL = 2, 1
 
@@ -138,6 +138,29 @@ async def test_a_failure_in_what_follows_a_commit_does_not_keep_the_others_from_
     assert "the session is broken" in caplog.text
 
 
+def not_synced(_):
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+    raise error
+
+
+async def test_after_a_failed_sync_what_is_in_the_log_is_written_elsewhere_before_anything_is_acknowledged(
+    desk, tmp_path
+):
+    """The system may have forgotten what it could not sync, and the next sync would not say so."""
+    await desk.put("before")
+    with sqlite3.connect(tmp_path / "zot.db") as reader:
+        reader.execute("BEGIN").execute("SELECT count(*) FROM settings").fetchone()
+        assert "disk I/O error" in str(await desk.submit(not_synced, durable=True))
+        assert "while it is being read" in str(await desk.put("refused", durable=True))
+    reader.close()
+    assert await desk.put("after", durable=True) is None
+    without_log = sqlite3.connect(f"{(tmp_path / 'zot.db').as_uri()}?immutable=1", uri=True)
+    assert without_log.execute("SELECT key FROM settings").fetchall() == [("before",)]
+    without_log.close()
+    assert await desk.keys() == ["after", "before"]
+
+
 async def test_a_write_over_the_bound_is_refused_in_its_turn_and_the_next_one_taken(desk):
     desk.hold()
     large = desk.put("large", size_bytes=QUEUE_BYTES + 1)
@@ -250,3 +273,13 @@ async def test_a_loop_that_has_ended_does_not_stop_what_was_submitted(tmp_path):
     writer._thread.join(5)
     assert not writer._thread.is_alive()
     assert sqlite3.connect(path).execute("SELECT key FROM settings").fetchall() == [("orphan",)]
+
+
+async def test_a_probe_is_called_at_each_point_of_a_transaction_in_order(tmp_path):
+    reached: list[str] = []
+    writer = Writer(lambda: open_for_writing(tmp_path / "zot.db"), probe=reached.append)
+    await writer.open()
+    desk = Desk(writer)
+    assert await desk.put("a", durable=True) is None
+    await writer.close()
+    assert tuple(reached) == POINTS

@@ -21,7 +21,7 @@ class Shown:
         self._changed.set()
 
     async def until(self, part: str) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while part not in "".join(self.pieces):
                 self._changed.clear()
                 await self._changed.wait()

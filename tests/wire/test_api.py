@@ -18,7 +18,7 @@ ROLES = {
     Role.READ: """
         hello ping
         session.list session.get session.history session.search session.tree attach detach presence subscribe
-        get_state get_messages get_models complete queue.list channel.list ext.list ext.logs ext.doctor
+        get_state get_messages get_models complete queue.list approval.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report
     """,
     Role.SUBMIT: """
@@ -88,15 +88,8 @@ CODES = """
 """
 
 WITHOUT_HANDLER = {
-    "approve",
     "complete",
-    "daemon.metrics",
     "daemon.reload",
-    "session.fork",
-    "session.import",
-    "session.rewind",
-    "session.tree",
-    "set_mode",
     "token.create",
     "token.list",
     "token.revoke",
@@ -104,12 +97,14 @@ WITHOUT_HANDLER = {
 """Commands that answer `unsupported`. A line goes when its handler comes; none is added."""
 
 ANSWERS_BEFORE_IT_RETURNS = {
+    "approve",
     "attach",
     "compact",
     "prompt",
     "run_command",
     "session.configure",
     "session.rename",
+    "set_mode",
     "set_model",
 }
 """Handlers that respond themselves, because events follow their answer."""

@@ -36,7 +36,7 @@ STDIO = {
 """`docs/protocol.md`; what only the daemon adds is optional."""
 
 DAEMON = {
-    "approval_requested": "approval tool_id tool args args_digest preview? expires?",
+    "approval_requested": "approval tool_id tool args args_digest preview? expires? rule?",
     "approval_resolved": "approval decision scope by reason?",
     "queue_changed": "items held",
     "session_changed": "state name? provider? model? reasoning? mode?",
@@ -67,11 +67,13 @@ DAEMON = {
 ADDED = {
     "ext_log": "extension text",
     "ext_frame": "extension direction frame time latency_s? cut?",
+    "rewound": "to",
+    "forked": "origin at file? text?",
 }
-"""Ours, for the commands `ext.logs` and `ext.tap`."""
+"""Ours, for the commands `ext.logs`, `ext.tap`, `session.rewind` and `session.fork`."""
 
 WITHOUT_SEQ = {
-    *ADDED,
+    *("ext_log", "ext_frame"),
     *("text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"),
     *("ext_notify", "ext_display", "ext_clear_notes", "ext_status", "ext_panel", "ext_panel_closed", "ext_insert"),
     *("presence", "heartbeat", "evicted"),
@@ -88,7 +90,7 @@ def described(kind):
 # --- the tables -----------------------------------------------------------------------------------------------
 
 
-def test_there_are_the_events_of_the_specification_and_two_of_ours():
+def test_there_are_the_events_of_the_specification_and_some_of_ours():
     assert {tag_of(kind) for kind in ALL} == STDIO.keys() | DAEMON.keys() | ADDED.keys()
 
 

@@ -66,4 +66,6 @@ def live(shell):
     with ExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(shell.home))
         stack.callback(daemon.end)
-        yield Live(shell, daemon.place, stack)
+        made = Live(shell, daemon.place, stack)
+        made.daemon = daemon
+        yield made

@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from zotd.client.errors import CallError
+
 
 @pytest.fixture
 def session(live):
@@ -105,3 +107,39 @@ def test_what_does_not_run_cannot_be_tapped(live):
     code, _, err = live.zotctl("ext", "tap", "nobody")
     assert code == 1
     assert err.startswith("zotctl: no extension nobody runs here")
+
+
+def test_asking_again_to_watch_changes_nothing(live, session):
+    with live.connect() as connection:
+        for _ in range(3):
+            connection.call("ext.logs", session=session, name="echo", follow=True)
+            connection.call("ext.tap", session=session, name="echo")
+        live.command(session, "shout", "once")
+        seen = []
+        for event in connection.events(10):
+            seen.append(event)
+            if event["type"] == "ext_frame" and "command_response" in event["frame"]:
+                break
+        connection.call("ping")  # what came with it is here by now
+        seen += [event for _, event in connection._events]
+    assert sum(event["type"] == "ext_log" and "shouting once" in event["text"] for event in seen) == 1
+    assert sum(event["type"] == "ext_frame" and "command_response" in event["frame"] for event in seen) == 1
+
+
+def test_what_an_extension_writes_cannot_steer_the_terminal_of_a_tap_in_json(live, session):
+    process, terminal = tap(live, "ext", "tap", "echo", "--only", "command_response", "--json")
+    with process:
+        live.command(session, "shout", "\x9b2J\x7f\u202e")
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+    os.close(terminal)
+    assert not set(line) & set("\x9b\x7f\u202e")
+    assert "\x9b2J" in json.loads(json.loads(line)["frame"])["display"]
+
+
+def test_a_directory_that_cannot_be_one_is_a_bad_request(live):
+    with live.connect() as connection:
+        for command in ("ext.list", "ext.doctor", "ext.logs", "ext.reload"):
+            with pytest.raises(CallError) as caught:
+                connection.call(command, cwd="/a\0b", name="echo")
+            assert caught.value.code == "bad_request"

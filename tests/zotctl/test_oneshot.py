@@ -58,11 +58,12 @@ def test_settings_and_environment_of_a_new_session(shell, daemon):
     shell.env |= {"MY": "1", "ZOTCORE_RPC_TOKEN": "secret", "ZOT_WEB_TOKEN": "secret"}
     flags = ["--provider", "p", "--model", "m", "--api-key", "k", "--base-url", "http://x", "--tools", "read,grep"]
     flags += ["--max-steps", "7", "--reasoning", "low", "--system-prompt=-p", "--append-system-prompt", "a"]
-    flags += ["--append-system-prompt", "b", "--ext", "e", "--no-ext"]
+    flags += ["--append-system-prompt", "b", "--ext", "e", "--no-ext", "--budget-usd", "1.5", "--budget-tokens", "9"]
     assert shell.zot("-p", "hi", *flags)[0] == 0
     params = only_session(daemon).params
     assert (params.cwd, params.provider, params.model, params.base_url) == (str(shell.cwd), "p", "m", "http://x")
     assert (params.tools, params.max_steps, params.reasoning) == (["read", "grep"], 7, "low")
+    assert (params.budget_usd, params.budget_tokens) == (1.5, 9)
     assert (params.system_prompt, params.append_system_prompt) == ("-p", ["a", "b"])
     assert (params.extensions, params.no_ext, params.secrets.api_key) == ([str(shell.cwd / "e")], True, "k")
     assert params.env["MY"] == "1"

@@ -20,10 +20,29 @@ def test_a_request_is_in_the_sum_of_its_model_with_its_figures(live, talk):
         state = connection.call("get_state", session=talk)
     report = json.loads(live.zotctl("usage", "--json")[1])
     (row,) = report.pop("rows")
-    assert report == {"v": 1, "since": None, "by": "model"}
+    assert report == {"v": 1, "since": None, "by": "model", "budgets": []}
     assert (row.pop("key"), row.pop("name"), row.pop("attempts"), row.pop("unknown")) == ("openai/gpt-4o", "", 1, 0)
+    assert row.pop("estimated_usd") == 0
     assert row == state["usage"]
     assert row["input"] > 0
+
+
+def test_the_budgets_stand_below_with_what_is_left_of_them(live):
+    session = live.session(live.model("hello"), model="gpt-4o", budget_usd=3, budget_tokens=1000)
+    assert live.zotctl("send", "--session", "tests", "hi", "--wait")[0] == 0
+    (state,) = json.loads(live.zotctl("usage", "--json")[1])["budgets"]
+    assert (state["scope"], state["session"], state["name"], state["limit_usd"]) == ("session", session, "tests", 3)
+    assert state["left_tokens"] == 1000 - state["spent_tokens"] < 1000
+    *_, head, money, tokens = live.zotctl("usage")[1].splitlines()
+    assert head.split() == ["BUDGET", "SPENT", "OF", "LEFT"]
+    assert money.split() == [session, "tests", f"{state['spent_usd']:.4f}", "3.0000", f"{state['left_usd']:.4f}"]
+    assert f"{state['spent_tokens']} tokens  1000 tokens  {state['left_tokens']} tokens" in tokens
+
+
+@pytest.mark.parametrize(("flag", "word"), [("--budget-usd", "0"), ("--budget-usd", "inf"), ("--budget-tokens", "0")])
+def test_a_budget_of_nothing_is_bad_usage(shell, flag, word):
+    code, _, err = shell.zot("-p", "hi", flag, word)
+    assert (code, "must be" in err) == (2, True)
 
 
 def test_the_table_has_a_line_for_each_session_or_directory(live, talk):

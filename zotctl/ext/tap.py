@@ -48,7 +48,7 @@ def _run(args: argparse.Namespace) -> int:
             sys.stderr.write(f"watching {output.one_line(args.name)}; Ctrl-C ends it\n")
         for line, event in connection.lines():
             if event.get("type") == "ext_frame" and (only is None or _type(event) in only):
-                sys.stdout.write((line.decode() if args.json else _shown(event)) + "\n")
+                sys.stdout.write((output.harmless_json(line.decode()) if args.json else _shown(event)) + "\n")
                 sys.stdout.flush()
     return 0
 

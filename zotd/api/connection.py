@@ -6,10 +6,12 @@ feed it bytes.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from weakref import WeakSet
 
 from zotd import ids
+from zotd.api.descendants import ROLE, Confinement
 from zotd.api.dispatch import Dispatcher
 from zotd.api.follower import Follower
 from zotd.api.house import House
@@ -19,12 +21,16 @@ from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.wire.api import Client, Role
 from zotd.wire.base import encode
-from zotd.wire.framing import CLIENT_LIMIT, Lines
+from zotd.wire.framing import CLIENT_LIMIT, Lines, TooLong
 
 log = logging.getLogger(__name__)
 
 MAX_IN_FLIGHT = 64
 """Commands of one connection that run at once; beyond it nothing more is read until some are answered."""
+
+HALF_LINE_BEATS = 4
+"""Heartbeats, of 15 s, that a line may take from its first byte to its last: a command comes in one write, and half of
+one holds up to 16 MiB of memory for as long as its client likes."""
 
 TOPICS = {
     "sessions": (events.SessionAdded, events.SessionUpdated, events.SessionRemoved),
@@ -47,14 +53,19 @@ class Connection:
         house: House,
         dispatcher: Dispatcher,
         peer: str,
+        confinement: Confinement | None = None,
     ) -> None:
-        """`peer`: who the kernel says it is, for the log."""
+        """`peer`: who the kernel says it is, for the log. `confinement`: of a descendant of the daemon."""
         self.id = ids.new("k")
         self.client = Client()
         self.since = rfc3339()
-        self.role = Role.APPROVE
+        self.confinement = confinement
+        self.role = Role.APPROVE if confinement is None else ROLE
+        self.can_decide = False
+        """It answers questions about calls in the sessions that it follows."""
         self.house = house
         self.peer = peer
+        house.tally.connections += 1
         self._transport = transport
         self._dispatcher = dispatcher
         self._lines = Lines(CLIENT_LIMIT)
@@ -63,6 +74,9 @@ class Connection:
         self._made: WeakSet[Session] = WeakSet()  # those that were closed meanwhile are gone
         self._topics: tuple[type[events.Event], ...] = ()
         self._unlisten = house.manager.listen(self._topic_event)
+        self._taken: deque[bytes | TooLong] = deque()
+        """Lines that have come and wait for their turn; of one read, which is 256 KiB at most."""
+        self._half_line_beats = 0
         self._in_flight = 0
         self._lost = False
         self._farewells: list[Callable[[], object]] = []
@@ -76,13 +90,11 @@ class Connection:
 
     def received(self, data: bytes) -> None:
         """Bytes from the client, cut anywhere."""
-        for line in self._lines.feed(data):
-            work = self._dispatcher.take(self, line)
-            if work is not None:
-                self._in_flight += 1
-                self.house.spawn(f"command of {self.id}", self._finish(work))
-        if self._in_flight >= MAX_IN_FLIGHT:
-            self._transport.pause_reading()
+        lines = self._lines.feed(data)
+        if lines:
+            self._half_line_beats = 0
+            self._taken.extend(lines)
+            self._work()
 
     def paused(self) -> None:
         """The transport has enough."""
@@ -110,8 +122,11 @@ class Connection:
         self._outbox.flush()
 
     def heartbeat(self) -> None:
-        """Show a client that follows something that the daemon lives."""
-        if self._followers:
+        """Show a client that follows something that the daemon lives; cut one that does not end its line."""
+        self._half_line_beats = self._half_line_beats + 1 if self._lines.held else 0
+        if self._half_line_beats > HALF_LINE_BEATS:
+            self._evict("a line was begun and not ended")
+        elif self._followers:
             beat = [events.Heartbeat()]
             self._outbox.write_live(beat, encode(beat[0]) + b"\n")
 
@@ -140,15 +155,20 @@ class Connection:
             return
         session.holders += 1
         self._made.add(session)
+        if self.confinement is None:
+            self.house.opened_by_people.add(session)
+        else:
+            self.confinement.opened(session.id)
 
     def follow(self, session: Session) -> Follower:
         """Attach; a second attach starts over. `catch_up` of the result has to follow."""
         self.unfollow(session.id)
-        follower = Follower(session, self._outbox)
+        follower = Follower(session, self._outbox, self.house.tally)
         if self._lost:  # it left while its command was under way
             follower.stop()
             return follower
         self._followers[session.id] = follower
+        session.approvals.followers.add(self)
         client = events.ClientInfo(self.id, self.client.name, self.client.kind, self.since)
         self.house.presences.enter(session, client)
         return follower
@@ -158,6 +178,7 @@ class Connection:
         follower = self._followers.pop(session_id, None)
         if follower is not None:
             follower.stop()
+            follower.session.approvals.followers.discard(self)
             self.house.presences.leave(follower.session, self.id)
             self.house.manager.settle(follower.session)
 
@@ -167,21 +188,34 @@ class Connection:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+    def _work(self) -> None:
+        """Begin as many commands as may run; also those of a client that has left meanwhile: it has sent them."""
+        while self._taken and self._in_flight < MAX_IN_FLIGHT:
+            work = self._dispatcher.take(self, self._taken.popleft())
+            if work is not None:
+                self._in_flight += 1
+                self.house.tally.commands += 1
+                self.house.spawn(f"command of {self.id}", self._finish(work))
+        if self._in_flight >= MAX_IN_FLIGHT:
+            self._transport.pause_reading()
+        elif not self._lost:
+            self._transport.resume_reading()
+
     async def _finish(self, work: Coroutine[object, object, None]) -> None:
         try:
             await work
         finally:
             self._in_flight -= 1
-            if self._in_flight == MAX_IN_FLIGHT - 1 and not self._lost:
-                self._transport.resume_reading()
+            self._work()
 
     def _topic_event(self, event: events.Event) -> None:
-        if isinstance(event, self._topics):
+        if isinstance(event, self._topics) and (self.confinement is None or self.confinement.concerns(event)):
             self.write(encode(event) + b"\n")
 
     def _evict(self, reason: str) -> None:
         """Cut a client that is too slow; it may come back with its cursor."""
         log.warning("connection %s (%s) was cut: %s", self.id, self.sender, reason)
+        self.house.tally.evictions += 1
         outbox = self._outbox
         farewell = [events.Evicted(reason, outbox.sent.get(key, 0), session=key) for key in self._followers]
         outbox.close()

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Protocol
 
+from zotd.api.descendants import Confinement
 from zotd.api.repeats import First, Repeats
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
@@ -30,6 +31,11 @@ class Door(Protocol):
 
     role: Role
     """What it may do."""
+
+    @property
+    def confinement(self) -> Confinement | None:
+        """Its bounds beyond that, if it descends from the daemon."""
+        ...
 
     @property
     def stdio(self) -> bool:
@@ -120,6 +126,8 @@ class Dispatcher:
         command = BY_NAME.get(envelope.type)
         if command is None or (door.stdio and not command.stdio):
             raise CommandError(Code.BAD_REQUEST, "unknown command")
+        if door.confinement is not None:
+            door.confinement.check(command.role, command.name)
         if door.role < command.role:
             need = command.role.name.lower()
             raise CommandError(Code.FORBIDDEN, f"{command.name} needs the role {need}; ask for it in hello")
@@ -129,6 +137,8 @@ class Dispatcher:
             params = decode(line, command.params)
         except BadFrameError as error:
             raise CommandError(Code.BAD_REQUEST, f"{command.name}: {error}") from error
+        if door.confinement is not None:
+            params = door.confinement.admit(command, params)
         return Call(door, self._manager, command, envelope.id), params
 
     async def _repeat(self, call: Call, first: First) -> None:

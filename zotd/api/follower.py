@@ -8,6 +8,7 @@ read from the journal, which is the authority. Live ones are kept, merged, as lo
 
 from collections.abc import Sequence
 
+from zotd.api.house import Tally
 from zotd.api.outbox import LiveBatch, Outbox
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
@@ -23,10 +24,11 @@ _REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, eve
 class Follower:
     """A `sessions.ledger.Subscriber` that writes to a connection's outbox."""
 
-    def __init__(self, session: Session, outbox: Outbox) -> None:
+    def __init__(self, session: Session, outbox: Outbox, tally: Tally) -> None:
         """Subscribes at once; `catch_up` has to follow."""
         self.session = session
         self._outbox = outbox
+        self._tally = tally
         self._is_live = False
         self._stopped = False
         self._kept = LiveBatch()
@@ -47,6 +49,7 @@ class Follower:
             shown = [event for event in shown if (event.seq or 0) > self.last_seq]
             data = ENCODER.encode_lines(shown)
         self.last_seq = last_seq
+        self._tally.events += len(shown)
         self._outbox.write(data, frames=len(shown), session=self.session.id, last_seq=last_seq)
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
@@ -55,24 +58,30 @@ class Follower:
             self._outbox.write_live(shown, data)
         else:
             self._kept.add(shown)
+            self._outbox.check(self._kept.size)
 
     async def catch_up(self, cursor: int) -> None:
         """Send everything after `cursor`, say `replay_complete`, and go live."""
         ledger = self.session.ledger
+        self._outbox.sent[self.session.id] = cursor  # what the client has, should it be cut before it gets more
         while cursor < ledger.shown_seq and not self._stopped:
             try:
-                cursor, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
+                reached, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
             except UnreadableSessionError:
                 break  # said below, instead of the events that cannot be shown; there will be no new ones
+            await self._outbox.room()  # not behind the write: others of this connection may catch up as well
             if not self._stopped:
-                self._outbox.write(data, session=self.session.id, last_seq=cursor)
-                await self._outbox.room()
+                self._tally.events += reached - cursor
+                self._outbox.write(data, session=self.session.id, last_seq=reached)
+                cursor = reached
         if self._stopped:  # the client has left, or attached again: another follower serves it
             return
         # From here to the end of the method nothing else runs.
         if ledger.damage is not None:
             cursor = ledger.shown_seq
-            notice = events.Notice("error", str(ledger.damage), session=self.session.id)
+        blocked = ledger.damage or ledger.failure
+        if blocked is not None:
+            notice = events.Notice("error", str(blocked), session=self.session.id)
             self._outbox.write(encode(notice) + b"\n")
         self.last_seq = cursor
         self._is_live = True

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 
 import msgspec
 
@@ -51,10 +52,11 @@ class LiveBatch:
 
     def __init__(self) -> None:
         self._events: list[events.Event] = []
-        self._pieces: list[list[str]] = []  # joined only at the end: a long reply would be copied for each delta
+        self._texts: dict[int, StringIO] = {}
+        """Of the events that have grown, by their index. Kept as strings, deltas of 4 bytes would take 15 times that."""
         self._last: tuple[object, ...] | None = None
         self.size = 0
-        """About as many bytes as it will be."""
+        """Bytes that it will be, or a few less."""
 
     def add(self, shown: Sequence[events.Event]) -> None:
         """Put them last, merging what continues the one before."""
@@ -63,11 +65,10 @@ class LiveBatch:
             text: str = getattr(event, field) if field else ""
             item = (type(event), event.session, getattr(event, "id", None)) if field else None
             if item is not None and item == self._last:
-                self._pieces[-1].append(text)
-                self.size += len(text)
+                self._grown(len(self._events) - 1).write(text)
+                self.size += len(ENCODER.encode(text)) - len('""')
             else:
                 self._events.append(event)
-                self._pieces.append([text])
                 self._last = item
                 self.size += len(ENCODER.encode(event)) + 1
 
@@ -76,10 +77,18 @@ class LiveBatch:
         return ENCODER.encode_lines([self._joined(index) for index in range(len(self._events))])
 
     def _joined(self, index: int) -> events.Event:
-        event, pieces = self._events[index], self._pieces[index]
-        if len(pieces) == 1:
+        event, text = self._events[index], self._texts.get(index)
+        if text is None:
             return event
-        return msgspec.structs.replace(event, **{_MERGED[type(event)]: "".join(pieces)})
+        return msgspec.structs.replace(event, **{_MERGED[type(event)]: text.getvalue()})
+
+    def _grown(self, index: int) -> StringIO:
+        text = self._texts.get(index)
+        if text is None:
+            text = self._texts[index] = StringIO()
+            event = self._events[index]
+            text.write(getattr(event, _MERGED[type(event)]))
+        return text
 
 
 @dataclass(slots=True)
@@ -131,7 +140,7 @@ class Outbox:
         self._waiting.append(piece)
         self._frames += frames
         self._bytes += len(data)
-        self._check()
+        self.check()
 
     def write_live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Live events; `data` is their NDJSON."""
@@ -149,7 +158,16 @@ class Outbox:
         before = batch.size
         batch.add(shown)
         self._bytes += batch.size - before
-        self._check()
+        self.check()
+
+    def check(self, held_bytes: int = 0) -> None:
+        """Cut the client if too much waits for it, with what somebody else holds for it."""
+        if self._cut is None:
+            return
+        if self._frames > MAX_FRAMES:
+            self._cut(f"more than {MAX_FRAMES} frames waited")
+        elif self._bytes + held_bytes > MAX_BYTES:
+            self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB waited")
 
     async def room(self) -> None:
         """Wait until the client has read what it was sent, or is gone; for replay, which must not fill the queue."""
@@ -209,11 +227,3 @@ class Outbox:
         self._ready_bytes += len(data)
         if self._ready_bytes >= FLUSH_BYTES:
             self.flush()
-
-    def _check(self) -> None:
-        if self._cut is None:
-            return
-        if self._frames > MAX_FRAMES:
-            self._cut(f"more than {MAX_FRAMES} frames waited")
-        elif self._bytes > MAX_BYTES:
-            self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB waited")

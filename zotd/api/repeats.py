@@ -1,13 +1,14 @@
 """Commands that are sent again, by a client that lost its connection before the answer (`docs/protocol.md`).
 
 The same `request_id` with the same payload gets the first answer again and changes nothing; with another payload it
-is refused. Kept in memory, per session, for the newest `MAX_KEPT` of them.
+is refused. Kept in memory, per command and session, for the newest `MAX_KEPT` of them: it outlives connections, not the
+daemon. What outlives that, and which commands need it, is in `docs/decisions/0017-clients.md`.
 """
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -17,8 +18,15 @@ from zotd.wire.errors import Code, CommandError
 MAX_KEPT = 4096
 """Answers that are remembered; a client that reconnects asks within seconds."""
 
+MAX_BYTES = 16 * 1024 * 1024
+"""Of these answers together: one has some hundred bytes, but what a command of an extension shows may have a million."""
+
 _SECRET = ("env", "secrets")
 """Fields that are no part of the digest: they hold keys, and a reconnecting client's environment may differ."""
+
+
+Key = tuple[str, str, str]
+"""Command, session and `request_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,10 @@ class Repeats:
     """The requests that were seen."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[str, str, str], First] = OrderedDict()
+        self._seen: dict[Key, First] = {}
+        self._sizes: dict[Key, int] = {}
+        """Bytes of those that are answered, oldest first."""
+        self._bytes = 0
 
     def seen(self, command: str, params: Frozen) -> First | None:
         """The first request with this id, if this one repeats it.
@@ -58,13 +69,22 @@ class Repeats:
             return None
         answer: asyncio.Future[Frozen | None] = asyncio.get_running_loop().create_future()
         self._seen[key] = First(digest(params), answer)
-        answer.add_done_callback(lambda done: self._seen.pop(key, None) if done.cancelled() else None)
-        if len(self._seen) > MAX_KEPT:
-            self._seen.popitem(last=False)
+        answer.add_done_callback(partial(self._answered, key))
         return answer
 
+    def _answered(self, key: Key, answer: asyncio.Future[Frozen | None]) -> None:
+        if answer.cancelled():
+            del self._seen[key]
+            return
+        self._sizes[key] = len(encode(answer.result())) + sum(map(len, key))  # of which its sender chose the length
+        self._bytes += self._sizes[key]
+        while len(self._sizes) > MAX_KEPT or self._bytes > MAX_BYTES:  # never one that is under way: it would run twice
+            oldest = next(iter(self._sizes))
+            self._bytes -= self._sizes.pop(oldest)
+            del self._seen[oldest]
 
-def _key(command: str, params: Frozen) -> tuple[str, str, str] | None:
+
+def _key(command: str, params: Frozen) -> Key | None:
     request_id: str | None = getattr(params, "request_id", None)
     return (command, getattr(params, "session", ""), request_id) if request_id else None
 

@@ -23,6 +23,7 @@ class StdioDoor:
 
     stdio = True
     role = Role.SUBMIT
+    confinement = None
     sender = "stdio"
 
     def __init__(

@@ -13,11 +13,15 @@ import socket
 import stat
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from zotd.api.connection import Connection
+from zotd.api.descendants import Confinement
 from zotd.api.dispatch import Dispatcher
+from zotd.api.door import Door
 from zotd.api.house import House
+from zotd.process.descent import Descent, descent
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +37,12 @@ MAX_CONNECTIONS = 256
 """A bound on what one user's runaway script can open; a connection costs about 8 KiB."""
 
 _UCRED = struct.Struct("3i")
+
+_LOCAL_PEERCRED = 1
+"""`sys/un.h` of macOS, at level 0: a struct xucred, which begins with its version and the uid."""
+
+_LOCAL_PEERPID = 2
+"""The same: the pid of who has connected."""
 
 
 class SocketError(Exception):
@@ -54,29 +64,45 @@ class Socket:
             SocketError: something else is in the way; it is left untouched.
         """
         self._path = path
+        self._lock_path = path.with_name(path.name + ".lock")
         self._lock = self._hold_lock()
         try:
             self.listener = self._bind()
         except BaseException:
             os.close(self._lock)
             raise
-        found = path.lstat()
-        self._identity = (found.st_dev, found.st_ino)
+        self._identity = _identity(path.lstat())
+
+    def restore(self) -> socket.socket | None:
+        """Make the socket again if somebody has removed it; the old listener then, which the caller closes. Else None.
+
+        Nobody else can be doing the same: it is done under the lock, and under a new one if that was removed as well.
+
+        Raises:
+            SocketError: something else is in its place, or another daemon's; it is left untouched.
+        """
+        try:
+            if _found(self._path) == self._identity:
+                return None
+            if _found(self._lock_path) != _identity(os.fstat(self._lock)):
+                lock = self._hold_lock()
+                os.close(self._lock)
+                self._lock = lock
+            old, self.listener = self.listener, self._bind()
+            self._identity = _identity(self._path.lstat())
+        except OSError as error:
+            raise SocketError(f"the socket {self._path} was removed, and cannot be made again: {error}") from error
+        return old
 
     def close(self) -> None:
         """Remove the socket, if it is still this one, and release the lock. The lock file stays: see `flock(2)`."""
         self.listener.close()
-        try:
-            found = self._path.lstat()
-            if (found.st_dev, found.st_ino) == self._identity:
-                self._path.unlink()
-        except FileNotFoundError:
-            pass
+        if _found(self._path) == self._identity:
+            self._path.unlink(missing_ok=True)
         os.close(self._lock)
 
     def _hold_lock(self) -> int:
-        path = self._path.with_name(self._path.name + ".lock")
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -121,6 +147,18 @@ class Socket:
         raise RunningError(f"something answers on {self._path} without holding its lock; stop it first")
 
 
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _found(path: Path) -> tuple[int, int] | None:
+    """What a name means now; None: nothing."""
+    try:
+        return _identity(path.lstat())
+    except FileNotFoundError:
+        return None
+
+
 class Server:
     """Accepts connections until it is closed."""
 
@@ -128,24 +166,47 @@ class Server:
         self._house = house
         self._dispatcher = dispatcher
         self._connections: dict[Connection, asyncio.Transport] = {}
-        self._server: asyncio.Server | None = None
+        self._socket: Socket | None = None
+        self._door: Door | None = None
+        self._complaint = ""
+        self._spare: int | None = None
 
-    async def start(self, listener: socket.socket) -> None:
-        """Accept from now on."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(lambda: _Wire(self), sock=listener, backlog=BACKLOG)
+    def start(self, place: Socket) -> None:
+        """Accept from now on; the caller closes the socket after this."""
+        self._socket = place
+        self._put_aside()
+        self._door = Door(place.listener, self._enter)
 
     async def heartbeat(self) -> None:
-        """Keep telling attached clients that the daemon lives; run it in a task."""
+        """Keep telling attached clients that the daemon lives, and see that others find it; run it in a task."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
+            self.look()
             for connection in list(self._connections):
                 connection.heartbeat()
 
+    def look(self) -> None:
+        """See whether the socket can still be found, and make it again if somebody has removed it."""
+        if self._socket is None or self._door is None:
+            return
+        try:
+            old = self._socket.restore()
+        except SocketError as error:
+            if str(error) != self._complaint:  # once, and not with each heartbeat
+                log.error("%s", error)  # noqa: TRY400  (the sentence says it all)
+            self._complaint = str(error)
+            return
+        if old is not None:
+            log.warning("somebody has removed the socket; it was made again")
+            self._door.move(self._socket.listener)
+            old.close()
+
     def close(self) -> None:
         """Accept no more, and end every connection once what was written to it is sent."""
-        if self._server is not None:
-            self._server.close()
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+            self._give_back()
         for connection, transport in list(self._connections.items()):
             connection.flush()
             transport.close()
@@ -161,7 +222,17 @@ class Server:
             log.warning("refused a connection from pid %s: there are %s already", pid, MAX_CONNECTIONS)
             transport.abort()
             return None
-        connection = Connection(transport, house=self._house, dispatcher=self._dispatcher, peer=f"uid:{uid} pid:{pid}")
+        try:
+            line = self._line_of(pid)
+        except OSError as error:
+            log.warning("refused a connection from pid %s: nobody can tell who it is (%s)", pid, error.strerror)
+            transport.abort()
+            return None
+        peer = f"uid:{uid} pid:{pid}"
+        bounds = None if line is None else Confinement(line.owners, self._house, peer)
+        connection = Connection(
+            transport, house=self._house, dispatcher=self._dispatcher, peer=peer, confinement=bounds
+        )
         self._connections[connection] = transport
         self._count()
         return connection
@@ -170,6 +241,35 @@ class Server:
         """A connection has ended."""
         del self._connections[connection]
         self._count()
+        if self._door is not None:
+            self._door.freed()
+
+    def _line_of(self, pid: int) -> Descent | None:
+        """How a peer descends from us; raises OSError when there is no telling.
+
+        Now, and not when a command wants to know: of a peer that has left by then it could not be told any more. The
+        descriptor for the look was put aside, for the last free one may be the peer's.
+        """
+        self._give_back()
+        try:
+            return descent(pid)
+        finally:
+            self._put_aside()
+
+    def _put_aside(self) -> None:
+        with suppress(OSError):  # another thread was faster; the next look may find one
+            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _give_back(self) -> None:
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+
+    def _enter(self, peer: socket.socket) -> None:
+        self._house.spawn("a new connection", self._serve(peer))
+
+    async def _serve(self, peer: socket.socket) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self), peer)
 
     def _count(self) -> None:
         self._house.connections = len(self._connections)
@@ -210,8 +310,7 @@ class _Wire(asyncio.Protocol):
 def peer_of(connection: socket.socket) -> tuple[int, int]:
     """Uid and pid of the peer, from the kernel; -1 for what it does not tell."""
     if sys.platform == "darwin":
-        # LOCAL_PEERCRED of <sys/un.h> (level 0, option 1); struct xucred begins with its version and the uid.
-        version, owner = struct.unpack("2I", connection.getsockopt(0, 1, struct.calcsize("2I")))
-        return (owner if version == 0 else -1), -1
+        version, owner = struct.unpack("2I", connection.getsockopt(0, _LOCAL_PEERCRED, struct.calcsize("2I")))
+        return (owner if version == 0 else -1), connection.getsockopt(0, _LOCAL_PEERPID)
     pid, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
     return uid, pid

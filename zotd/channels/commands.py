@@ -49,7 +49,7 @@ def info(session: Session | None) -> str:
         f"directory {row.cwd}",
         f"{row.messages} messages, {tokens} tokens, ${row.usage.cost_usd:.2f}",
     ]
-    waiting = len(session.queue.items())
+    waiting = len(session.work.queue.items())
     return "\n".join(lines + ([f"{waiting} waiting"] if waiting else []))
 
 
@@ -58,4 +58,4 @@ def stop(session: Session | None) -> str:
     if session is None or session.state != "running":
         return IDLE
     session.abort()
-    return f"{STOPPING} {REST}" if session.queue.items() else STOPPING
+    return f"{STOPPING} {REST}" if session.work.queue.items() else STOPPING

@@ -194,7 +194,7 @@ class Conversations:
                 sender=f"{message.address.sender} on {message.address.channel}",
                 when_busy="queue",
                 accepted=accepted,
-                request=Request(delivery.key, delivery.key),
+                request=Request(delivery.key, delivery.key, "deny"),
             )
         except Exception:
             self._take_back(delivery)

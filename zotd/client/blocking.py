@@ -251,6 +251,16 @@ class Connection:
             if frame.get("type") != "response":  # an answer nobody waits for any more is dropped
                 yield line, frame
 
+    def waiting(self) -> list[Json]:
+        """The events that have come and that `events` and `lines` have not given yet; does not wait for more."""
+        try:
+            while True:
+                line, frame = self._next_frame(0)
+                if frame.get("type") != "response":
+                    self._events.append((line, frame))
+        except NoAnswerError:
+            return [event for _, event in self._events]
+
     def wait_for_end(self, timeout_s: float) -> None:
         """Return when the daemon has closed the connection; raises `NoAnswerError` after `timeout_s`."""
         deadline = time.monotonic() + timeout_s

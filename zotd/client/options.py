@@ -25,6 +25,7 @@ EXAMPLES = """\
 examples:
   git diff | zot -p "review this"
   zot -c "and now the tests"
+  zot -c -p                      go on with what was cut off
   zot -p --resume s_01JX… "go on" --model claude-sonnet-4-5
   zot -p --no-session --tools read,grep "where is main?"
 
@@ -56,7 +57,11 @@ def parser() -> argparse.ArgumentParser:
 def _add_session_flags(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("session").add_mutually_exclusive_group()
     group.add_argument(
-        "-c", "--continue", action="store_true", dest="go_on", help="the newest session of this directory"
+        "-c",
+        "--continue",
+        action="store_true",
+        dest="go_on",
+        help="the newest session of this directory; it goes on where it stopped, and then with the prompt",
     )
     group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="that session; without ID: choose one")
     group.add_argument("--session", metavar="ID|NAME", help="that session")
@@ -74,6 +79,8 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group.add_argument("--tools", metavar="A,B", help="only these tools")
     group.add_argument("--no-tools", action="store_true")
     group.add_argument("--max-steps", type=_positive, metavar="N")
+    group.add_argument("--budget-usd", type=_amount, metavar="USD", help="what the session's requests may cost in all")
+    group.add_argument("--budget-tokens", type=_positive, metavar="N", help="the same in tokens")
     group.add_argument("--system-prompt", metavar="TEXT")
     group.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
     group.add_argument("-e", "--ext", action="append", metavar="PATH", help="an extension; may be repeated")
@@ -88,6 +95,13 @@ def _positive(word: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return number
+
+
+def _amount(word: str) -> float:
+    amount = float(word)
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError("must be above 0")
+    return amount
 
 
 def working_directory(args: argparse.Namespace) -> str:
@@ -115,6 +129,8 @@ def settings(args: argparse.Namespace) -> Json:
         "tools": tools,
         "no_tools": args.no_tools or None,
         "max_steps": args.max_steps,
+        "budget_usd": args.budget_usd,
+        "budget_tokens": args.budget_tokens,
         "extensions": [os.path.realpath(path) for path in args.ext] if args.ext else None,
         "no_ext": args.no_ext or None,
         "secrets": {"api_key": args.api_key} if args.api_key else None,
@@ -148,9 +164,9 @@ def open_session(connection: Connection, args: argparse.Namespace, env: Mapping[
         connection.call("attach", session=text(session, "id"), after=after)
         return session
     if wanted:
-        found = connection.call("session.configure", wanted, session=text(found, "id"))
-    connection.call("attach", session=text(found, "id"), limit=1, env=variables)
-    return found
+        connection.call("session.configure", wanted, session=text(found, "id"))
+    attached = connection.call("attach", session=text(found, "id"), limit=1, env=variables)
+    return found | child(attached, "session")
 
 
 def _existing(connection: Connection, args: argparse.Namespace, cwd: str) -> Json | None:

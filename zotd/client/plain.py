@@ -134,6 +134,19 @@ def _ext_note(event: Json) -> str:
     return f"{text(event, 'extension')}{said}: {text(event, 'message')}"
 
 
+def _question(event: Json) -> str:
+    words = text(event, "preview") or " ".join(str(value) for value in child(event, "args").values())
+    return f"(waits for a decision: {text(event, 'tool')} {_short(words)}; zotctl approve {text(event, 'approval')})"
+
+
+def _decision(event: Json) -> str:
+    by, reason = text(event, "by"), text(event, "reason")
+    if not by:
+        return f"(no decision: {reason})"
+    done = "allowed" if text(event, "decision") == "allow" else "denied"
+    return f"({by} has {done} it{f': {reason}' if reason else ''})"
+
+
 _NOTES: dict[str, Callable[[Json], str]] = {
     "tool_call": _call,
     "tool_result": _result,
@@ -143,12 +156,15 @@ _NOTES: dict[str, Callable[[Json], str]] = {
     "compact_done": lambda _: "(compacted)",
     "retry": _retry,
     "interrupted": _own_text,
+    "rewound": lambda event: f"(rewound to message {text(event, 'to')})",
+    "forked": lambda event: f"(forked from {text(event, 'file') or text(event, 'origin')})",
     "notice": _own_text,
     "guard_note": _guard_note,
     "ext_display": _own_text,
     "ext_notify": _ext_note,
     "ext_insert": lambda event: f"(suggested) {text(event, 'text')}",
-    "approval_requested": lambda event: f"(waits for approval: {text(event, 'tool')})",
+    "approval_requested": _question,
+    "approval_resolved": _decision,
 }
 """Events that are a line; empty ones are left out."""
 

@@ -1,8 +1,9 @@
 """One prompt from its acceptance to its end, with Ctrl-C in between."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from zotd.client import slash
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import maybe_text
@@ -19,6 +20,17 @@ Show = Callable[[bytes, Json], None]
 """Takes the lines of a run and what is in them."""
 
 
+def go_on(connection: Connection, session: str) -> Run:
+    """Have an attached session go on where it stopped; the run that does, or the first one that waits.
+
+    Raises:
+        CallError: there is nothing to go on with, or it is at work.
+    """
+    _, run = slash.invoke(connection, session, "continue", "")
+    assert run is not None, "an answer without a run"
+    return run
+
+
 def start(connection: Connection, session: str, prompt: str, when_busy: str | None = None) -> Run:
     """Give an attached session an input; an interruption before it is accepted aborts it, when it is Ctrl-C."""
     try:
@@ -30,13 +42,16 @@ def start(connection: Connection, session: str, prompt: str, when_busy: str | No
     return Run(maybe_text(started, "input"), maybe_text(started, "run"))
 
 
-def follow(connection: Connection, session: str, run: Run, show: Show) -> int:
+def follow(
+    connection: Connection, session: str, run: Run, show: Show, *, frames: Iterable[tuple[bytes, Json]] | None = None
+) -> int:
     """Show a run to its end: 0; or end it, when Ctrl-C comes, and show how it ends: `INTERRUPTED`.
 
-    Other signals and a lost output are raised by the connection's `Watch`, and leave the run alone.
+    Other signals and a lost output are raised by the connection's `Watch`, and leave the run alone. `frames`: where
+    events come from, for whoever does something else meanwhile; None: `connection.lines()`.
     """
     try:
-        for line, event in of_run(run, session, connection.lines()):
+        for line, event in of_run(run, session, connection.lines() if frames is None else frames):
             show(line, event)
     except InterruptedBySignal as interruption:
         if interruption.number != signal.SIGINT:

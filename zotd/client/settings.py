@@ -23,6 +23,8 @@ class Settings(TypedDict, total=False):
     tools: list[str]
     no_tools: bool
     max_steps: int
+    budget_usd: float
+    budget_tokens: int
     mode: str
     extensions: list[str]
     no_ext: bool

@@ -16,21 +16,27 @@ def render(shown: Iterable[events.Event]) -> str:
 
 
 def _section(event: events.Event) -> str:
+    section = ""
     match event:
         case events.UserMessage(content=content, time=time):
-            return f"## You, {time}\n\n{_blocks(content)}"
+            section = f"## You, {time}\n\n{_blocks(content)}"
         case events.AssistantMessage(content=content):
-            return _blocks(content)
+            section = _blocks(content)
         case events.ToolCallEvent(name=name, args=args):
-            return f"**{name}**\n\n{_fenced(json.dumps(args, ensure_ascii=False, indent=1), 'json')}"
+            section = f"**{name}**\n\n{_fenced(json.dumps(args, ensure_ascii=False, indent=1), 'json')}"
         case events.ToolResultEvent(is_error=is_error, content=content):
-            return ("It failed:\n\n" if is_error else "") + _fenced(_cut(_blocks(list(content))), "")
+            section = ("It failed:\n\n" if is_error else "") + _fenced(_cut(_blocks(list(content))), "")
         case events.CompactDone(summary=summary):
-            return f"## Compacted\n\n{summary}"
+            section = f"## Compacted\n\n{summary}"
+        case events.Rewound():
+            section = "> **Rewound** to what stands above; what was said in between is left out."
+        case events.Forked(origin=origin, file=file):
+            section = f"> **Forked:** what stands above was said in {file or origin}."
         case events.Error(message=text) | events.Interrupted(text=text):
-            return f"> **{type(event).__name__}:** {text}"
+            section = f"> **{type(event).__name__}:** {text}"
         case _:
-            return ""
+            pass
+    return section
 
 
 def _blocks(content: list[Block]) -> str:

@@ -3,13 +3,16 @@
 Models (`zotd.providers`), tools (`zotd.tools`, later extensions), the journal (`zotd.store`).
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
 
+from zotd.core.budget import Rates
+from zotd.core.lineage import Rewind, Span
+from zotd.core.permissions import Rule
 from zotd.core.records import AnyRecord, Settings
 from zotd.core.reply import Part
 from zotd.wire.content import Message, Tokens, ToolContent
@@ -45,10 +48,10 @@ class ModelRequest:
 class Model(Protocol):
     """One model, opened for one run."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Part]]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """The reply, a whole received chunk at a time; the first item is `[Opened()]`, at status 200.
 
-        Ends after `Stopped`. Closing the iterator, or cancelling the task that reads it, ends the request.
+        Ends after `Stopped`. Read it in `aclosing`: closing it ends the request, also when its reader was cancelled.
 
         Raises:
             ModelError: the request failed; also (`Failure.CUT`) when the stream ended before `Stopped`.
@@ -57,6 +60,11 @@ class Model(Protocol):
 
     def price(self, tokens: Tokens) -> Tokens:
         """The same tokens with `cost_usd`; 0 when the price is unknown."""
+        ...
+
+    @property
+    def rates(self) -> Rates | None:
+        """What it costs, for estimates; None: nobody knows."""
         ...
 
     @property
@@ -107,6 +115,8 @@ class ToolContext:
     """The calls that led to this one, outermost first: each tool's extension called the next. Empty: it is the first."""
     operation_key: str | None = None
     """The same when recovery repeats the call; only for tools that are `idempotent` or `reconcile`."""
+    reconcile: bool = False
+    """Do nothing: only say what became of the call with this operation key (`ToolOutcome.state`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,8 @@ class ToolOutcome:
 
     content: ToolContent
     is_error: bool = False
+    state: str | None = None
+    """What became of a call: `completed` or `not_started` (answers to `reconcile`), or `unknown`."""
 
 
 class Tool(Protocol):
@@ -145,6 +157,16 @@ class Tool(Protocol):
         ...
 
 
+# --- tests ----------------------------------------------------------------------------------------------------
+
+
+Probe = Callable[[str], None]
+"""Called when work has come to a point that has a name, on the thread that does the work; tests stop the process there.
+
+Whoever has points takes one as an argument, and lists their names in `POINTS`. Where there is none, nothing is called.
+"""
+
+
 # --- journal --------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +190,13 @@ class Row(Struct, frozen=True):
     """Tokens that the last model call read; tells when to compact."""
     base: int = 1
     """Number of the first record that is needed to know what the model sees and what waits."""
+    abandoned: list[Span] = []
+    """Stretches of events, first and last `seq`, that are not part of the conversation after it was rewound."""
+    granted: tuple[Rule, ...] = ()
+    """What people have allowed for the rest of this session; in the row, for a compaction leaves its records behind."""
+    spent: Tokens = Tokens()
+    """What budgets count of all its requests ever, estimates for those of unknown cost among it; `usage` is what is
+    known, since the last `clear`."""
 
 
 class Entry(Struct, frozen=True):
@@ -182,6 +211,47 @@ class Entry(Struct, frozen=True):
     """NDJSON, as sent to clients."""
     messages: int = 0
     """How many of the events are messages (`user_message`, `assistant_message`, `tool_result`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A record as the journal has it."""
+
+    number: int
+    record: AnyRecord
+    body: bytes
+    """The record as JSON."""
+    first_seq: int
+    """Of its events; 0: it showed none."""
+    events: bytes
+    """NDJSON, as sent to clients."""
+    messages: int
+    """How many of the events are messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialText:
+    """What had come of a step's reply when it was kept; no record."""
+
+    run: str
+    step: int
+    text: str
+
+
+class History(Protocol):
+    """What a session has recorded, for whoever goes through it."""
+
+    async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:
+        """The records behind number `after`, oldest first: at least one when there is one, and no more than fit."""
+        ...
+
+    async def record_at(self, session: str, seq: int) -> int | None:
+        """The number of the record that shows the event `seq`; None: there is no such event."""
+        ...
+
+    async def rewinds(self, session: str) -> list[Rewind]:
+        """Every rewind of the session, oldest first. Looks at the kind of each of its records."""
+        ...
 
 
 class Journal(Protocol):
@@ -216,12 +286,34 @@ class Journal(Protocol):
         """Events after `seq` as NDJSON, whole records only, at least one; and the `seq` they reach."""
         ...
 
-    async def messages_before(self, session: str, seq: int | None, limit: int) -> list[bytes]:
-        """The newest `limit` message events with a `seq` below (None: of all), oldest first, a JSON line each."""
+    async def messages_before(
+        self, session: str, seq: int | None, limit: int, left: Sequence[Span] = ()
+    ) -> list[bytes]:
+        """The newest `limit` message events with a `seq` below (None: of all), oldest first, a JSON line each.
+
+        Those in `left`, stretches of events in their order, are passed over.
+        """
+        ...
+
+    @property
+    def history(self) -> History:
+        """The records one by one."""
+        ...
+
+    def keep_partial(self, session: str, partial: PartialText) -> None:
+        """Keep what has come of a running step, in the place of what was kept of the session before.
+
+        Returns at once and never raises: it may get lost. The session's next commit with a `message` or an
+        `interrupted` record removes it.
+        """
+        ...
+
+    async def partial(self, session: str) -> PartialText | None:
+        """What was kept of a step that a crash cut; None: nothing was, or its message is there."""
         ...
 
     def damage(self, session: str) -> "StorageError | None":
-        """Why the session is read-only, when a read has met damage in it."""
+        """Why the session is read-only: something of it cannot be read, or no longer be written."""
         ...
 
 

@@ -6,6 +6,7 @@ people saw is kept beside the body, as the events that the record showed (see `c
 
 import msgspec
 
+from zotd.core.permissions import Rule
 from zotd.wire.base import Frozen
 from zotd.wire.content import Block, Tokens, ToolContent
 
@@ -38,6 +39,9 @@ class Settings(Frozen, frozen=True, kw_only=True):
     no_ext: bool = False
     own_key: bool = False
     """It was given a key of its own (`--api-key`), and never uses another one."""
+    budget_usd: float | None = None
+    """What all its requests together may cost; None: as configured."""
+    budget_tokens: int | None = None
 
 
 class Opening(Frozen, frozen=True):
@@ -58,6 +62,8 @@ class Input(Record, tag="input", frozen=True, kw_only=True):
     digest: str | None = None
     """SHA-256 of the request, to tell a repetition from another request with the same id."""
     opening: Opening | None = None
+    unattended: str | None = None
+    """What becomes of a question to a person that nobody can answer: `park` or `deny`; None: as configured."""
 
 
 class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
@@ -72,6 +78,13 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     input: str | None = None
     """The input that this attempt starts with."""
     answered: bool = False
+    steered: list[str] = []
+    """Inputs that join the run here (`when_busy: "steer"`)."""
+    resumes: bool = False
+    """The run goes on where another one was cut: no model is asked by this record (its step is 0), and a reply that
+    had not come whole is not the model's any more."""
+    estimate: Tokens | None = None
+    """What it counts with in budgets when a crash cuts it; it has no usage row then."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
@@ -104,10 +117,12 @@ class CallResult(Record, tag="call_result", frozen=True, kw_only=True):
     name: str
     is_error: bool
     content: ToolContent
+    unknown: bool = False
+    """The daemon stopped while it ran: it may have happened."""
 
 
 class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
-    """Tokens of one attempt; `tokens` is None when the provider never said."""
+    """Tokens of one attempt, whatever became of it; `tokens` is None when the provider never said."""
 
     run: str
     step: int
@@ -115,6 +130,9 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     model: str
     tokens: Tokens | None
     purpose: str = "reply"
+    """`reply` or `compaction`."""
+    estimate: Tokens | None = None
+    """What budgets count instead of `tokens`, where the cost is not known or not all of it."""
 
 
 class Config(Record, tag="config", frozen=True, kw_only=True):
@@ -166,6 +184,11 @@ class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
     args: dict[str, object]
     args_digest: str
     expires: str | None = None
+    run: str = ""
+    preview: str | None = None
+    """What people are shown of it."""
+    rule: Rule | None = None
+    """What `session` and `always` would allow from then on; None: it can be allowed for once only."""
 
 
 class Decision(Record, tag="decision", frozen=True, kw_only=True):
@@ -173,22 +196,32 @@ class Decision(Record, tag="decision", frozen=True, kw_only=True):
 
     approval: str
     decision: str
+    """`allow`, `deny` or `cancelled`."""
     scope: str
+    """`once`, `session` or `always`."""
     by: str
+    """Who, as others know them; empty: nobody, and `reason` says why it is over."""
     reason: str | None = None
+    args: dict[str, object] | None = None
+    """The arguments to run it with instead."""
 
 
 class ForkRow(Record, tag="fork", frozen=True, kw_only=True):
-    """This session continues another one from there."""
+    """This session continues another one from there; nothing that waited or was allowed in that one is taken along."""
 
     session: str
     at: int
+    """The `seq` of the last message that both have."""
+    file: str = ""
+    """Where it was read from, when that other session was in a file."""
 
 
 class RewindRow(Record, tag="rewind", frozen=True, kw_only=True):
     """The model sees what was there at that record, and nothing after it."""
 
     to: int
+    seq: int = 0
+    """Of the last message that counts, as people see it."""
 
 
 AnyRecord = (

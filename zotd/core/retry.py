@@ -25,6 +25,9 @@ class Failure(StrEnum):
     OVERLOADED = "overloaded"
     SERVER = "server"
     CONNECTION = "connection"
+    """The request was sent, or part of it, and nothing came back."""
+    UNREACHABLE = "unreachable"
+    """No connection came about, so that nothing was sent."""
     CUT = "cut"
     """The connection ended, or an error came, after the first byte."""
     NO_KEY = "no_key"
@@ -37,7 +40,11 @@ class Failure(StrEnum):
     """Something on this machine is missing: a package, a model file."""
 
 
-REPEATED = frozenset({Failure.RATE_LIMIT, Failure.OVERLOADED, Failure.SERVER, Failure.CONNECTION})
+REPEATED = frozenset({Failure.RATE_LIMIT, Failure.OVERLOADED, Failure.SERVER, Failure.CONNECTION, Failure.UNREACHABLE})
+
+OF_UNKNOWN_COST = frozenset({Failure.CONNECTION, Failure.CUT})
+"""The vendor may have worked, and then bills it. The other failures cost nothing: the request was not sent, or it was
+answered with an error, and vendors bill replies only."""
 
 
 class ModelError(Exception):

@@ -1,8 +1,13 @@
 """A session's journal, folded: what the model sees, what waits, and what was left unfinished.
 
 `apply` takes records in order, live and after a restart alike, so both give the same transcript. Provider history
-is legal at all times but while calls run: `repairs` names the results that are missing then.
+is legal when no call is open: `closings` names the results that are missing otherwise, `unrepeatable` those of them
+that a restart has to give at once (`docs/durability.md`, After a crash).
 """
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from zotd.core import records
 from zotd.core.records import AnyRecord, Input
@@ -17,6 +22,12 @@ INTERRUPTED = "interrupted, outcome unknown"
 NOT_RUN = "not run: the run ended before this call started"
 """The result of a call that never started."""
 
+REPEATABLE = ("idempotent", "reconcile")
+"""Replay classes of calls that are started again after a crash; `safe` ones leave no trace of having started."""
+
+CUT = ("error", "aborted")
+"""How a reply stops that did not come whole; the end of its run follows as a note."""
+
 
 class Transcript:
     """The fold. `messages` is what the model sees; each message keeps its identity while it is in there."""
@@ -26,14 +37,47 @@ class Transcript:
         self.waiting: dict[str, Input] = {}
         """Accepted inputs that have not started, first one first."""
         self.requests: dict[str, Input] = {}
-        """Inputs by the id of the request that brought them, to know one that comes again after a restart."""
+        """Inputs, without what they say, by the id of the request that brought them: to know one that comes again after
+        a restart."""
         self.held = False
         self.run: str | None = None
         """The run that the last records belong to."""
         self.run_open = False
         """It has begun and its end is not on record: it runs, or a crash cut it off."""
+        self.in_flight: records.Attempt | None = None
+        """The model request that was sent and of which neither a reply nor a figure is on record."""
+        self.has_unknown = False
+        """Of the calls of the last reply, one may or may not have happened."""
+        self.approvals: dict[str, records.ApprovalRow] = {}
+        """Questions to a person about calls that have no result yet, by their ids, oldest first."""
+        self.decisions: dict[str, records.Decision] = {}
+        """How they were decided, by the same ids."""
         self._open: dict[str, ToolCall] = {}
-        self._started: set[str] = set()
+        self._started: dict[str, records.CallStarted] = {}
+        self._is_cut = False
+        """The last reply did not come whole."""
+        self._was_cut = False
+        """A crash cut the last run, or came before it, and none has begun since."""
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """Calls without a result, in the model's order: they run, or wait for somebody who goes on."""
+        return list(self._open.values())
+
+    @property
+    def started(self) -> Mapping[str, records.CallStarted]:
+        """Those of them that are not safe to repeat and have started, with the arguments that they run with."""
+        return self._started
+
+    @property
+    def interrupted(self) -> bool:
+        """A crash cut something off that can go on, and nobody has gone on yet."""
+        return self._was_cut and (self.can_resume or bool(self.waiting))
+
+    @property
+    def can_resume(self) -> bool:
+        """The model was not done: a run without an input may go on from here."""
+        return bool(self._open) or self._is_cut or bool(self.messages and self.messages[-1].role != "assistant")
 
     def apply(self, record: AnyRecord) -> None:
         """Fold one record."""
@@ -45,69 +89,142 @@ class Transcript:
             case records.Reply():
                 self._reply(record)
             case records.CallStarted():
-                self._start(record.within or record.call_id)
+                self._start(record)
             case records.CallResult():
                 self._result(record)
             case records.Compaction():
                 self._compact(record)
             case records.Clear():
-                self.messages = []
-                self._open.clear()
-            case records.Note(level="error" | "info") | records.Interrupted():  # `warn` is a guard's: the run goes on
-                self.run_open = False
+                self._clear()
+            case _:
+                self._apply_other(record)
+
+    def _apply_other(self, record: AnyRecord) -> None:
+        """Those that change nothing of what the model sees."""
+        match record:
+            case records.UsageRow():
+                self.in_flight = None
+            case records.ApprovalRow(call_id=call) if call in self._open:  # else an extension made it, and waits itself
+                self.approvals[record.id] = record
+            case records.Decision(approval=key) if key in self.approvals:
+                self.decisions[key] = record
+            case records.Note(level="error" | "info"):  # `warn` is a guard's: the run goes on
+                self._end()
+            case records.Interrupted(what="run" | "queue"):
+                self._end()
+                self._was_cut = True
+            case records.RewindRow():
+                self._settle()  # whoever folds has put the messages of then in the place of those of now
+            case records.ForkRow():
+                self._detach()
             case records.QueueOrder():
                 self.waiting = {key: self.waiting[key] for key in record.order if key in self.waiting}
                 self.held = record.held
             case _:
                 pass  # tells people something, or is folded by whoever it is about
 
-    def repairs(self, time: str) -> list[records.CallResult]:
+    def unrepeatable(self, time: str) -> list[records.CallResult]:
+        """A result for every call that has started and must not start again; its outcome is unknown."""
+        return [self._failed(call, time) for call in self._open.values() if not self._may_repeat(call.id)]
+
+    def closings(self, time: str) -> list[records.CallResult]:
         """A result for every call that has none, in the order of the calls; apply them to make history legal."""
-        return [
-            records.CallResult(
-                time=time,
-                run=self.run or "",
-                call_id=call.id,
-                name=call.name,
-                is_error=True,
-                content=[Text(INTERRUPTED if call.id in self._started else NOT_RUN)],
-            )
-            for call in self._open.values()
-        ]
+        return [self._failed(call, time) for call in self._open.values()]
+
+    def _may_repeat(self, key: str) -> bool:
+        started = self._started.get(key)
+        return started is None or (started.within is None and started.replay in REPEATABLE)
+
+    def _failed(self, call: ToolCall, time: str) -> records.CallResult:
+        unknown = call.id in self._started
+        return records.CallResult(
+            time=time,
+            run=self.run or "",
+            call_id=call.id,
+            name=call.name,
+            is_error=True,
+            content=[Text(INTERRUPTED if unknown else NOT_RUN)],
+            unknown=unknown,
+        )
 
     def _accept(self, record: Input) -> None:
         self.waiting[record.id] = record
         if record.request_id:
-            self.requests[record.request_id] = record
+            self.requests[record.request_id] = replace(record, content=[])  # which a summary may leave behind
 
     def _attempt(self, record: records.Attempt) -> None:
-        self.run, self.run_open = record.run, True
-        if record.input is not None and not record.answered:
-            started = self.waiting.pop(record.input, None)
+        self.run, self.run_open, self._was_cut = record.run, True, False
+        if record.answered:
+            return
+        if record.resumes:
+            self._drop_cut_reply()
+            return
+        self.in_flight = record
+        for key in ([record.input] if record.input else []) + record.steered:
+            started = self.waiting.pop(key, None)
             if started is not None:
                 self.messages.append(Message("user", started.content, started.time))
+                self._is_cut = False
+
+    def _drop_cut_reply(self) -> None:
+        """The step is asked again: a model would take half a reply for a whole one, or refuse to go on from it."""
+        if self._is_cut and self.messages and self.messages[-1].role == "assistant":
+            self.messages.pop()
+        self._is_cut = False
 
     def _reply(self, record: records.Reply) -> None:
-        if record.stop not in {"tool_use", "error", "aborted"}:
-            self.run_open = False  # the latter two are followed by a note
+        self.in_flight = None
+        self._is_cut = record.stop in CUT
+        if record.stop not in {"tool_use", *CUT}:
+            self.run_open = False  # a cut one is followed by a note
         if not record.content:
             return
+        self.has_unknown = False
         self.messages.append(Message("assistant", record.content, record.time))
         for block in record.content:
             if isinstance(block, ToolCall):
                 self._open[block.id] = block
 
-    def _start(self, key: str) -> None:
-        if key in self._open:  # else no model waits for it: an extension began with it
-            self._started.add(key)
+    def _start(self, record: records.CallStarted) -> None:
+        key = record.within or record.call_id
+        # Else no model waits for it: an extension began with it. One that led to another is known by that one: it is
+        # not repeated, whatever its own class.
+        if key in self._open and (key not in self._started or record.within is not None):
+            self._started[key] = record
 
     def _result(self, record: records.CallResult) -> None:
         if self._open.pop(record.call_id, None) is None:
             return  # a second result would make the history illegal
-        self._started.discard(record.call_id)
+        self._started.pop(record.call_id, None)
+        self.has_unknown |= record.unknown
+        for key in [key for key, row in self.approvals.items() if row.call_id == record.call_id]:
+            del self.approvals[key]
+            self.decisions.pop(key, None)
         block = ToolResult(record.call_id, record.is_error, record.content)
         self.messages.append(Message("tool", [block], record.time))
+
+    def _end(self) -> None:
+        self.run_open = False
+        self.in_flight = None
 
     def _compact(self, record: records.Compaction) -> None:
         kept = self.messages[-record.kept :] if record.kept else []
         self.messages = [Message("user", [Text(SUMMARY_HEAD + record.summary)], record.time), *kept]
+
+    def _clear(self) -> None:
+        self.messages = []
+        self._settle()
+
+    def _detach(self) -> None:
+        """What waited, ran and was asked belongs to the session that this one was made of."""
+        self.waiting, self.requests, self.held, self.run = {}, {}, False, None
+        self._end()
+        self._settle()
+
+    def _settle(self) -> None:
+        """No call is open, and nothing is left to go on with."""
+        self._open.clear()
+        self._started.clear()
+        self.approvals.clear()
+        self.decisions.clear()
+        self._was_cut = self.has_unknown = self._is_cut = False

@@ -1,6 +1,6 @@
 """One agent run, from an accepted input to its end, as a state machine without I/O.
 
-    begin -> [compacting] -> calling -> (waiting -> calling)* -> tools -> calling ... -> ended
+    begin -> [tools] -> [compacting] -> calling -> (waiting -> calling)* -> tools -> calling ... -> ended
 
 `receive(input)` returns what the caller has to do, in order. Every action that has an answer carries an id, and an
 answer with an id that is not awaited any more (late, repeated, cancelled) changes nothing: that is what makes an
@@ -19,10 +19,6 @@ from zotd.core.retry import Failure, ModelError
 # --- inputs ---------------------------------------------------------------------------------------------------
 
 
-class Begin(Struct, frozen=True):
-    """The run starts."""
-
-
 class Opened(Struct, frozen=True):
     """The provider has begun to answer: from here on nothing is repeated silently."""
 
@@ -36,12 +32,22 @@ class Call(Struct, frozen=True):
     parallel: bool
 
 
+class Begin(Struct, frozen=True):
+    """The run starts; with `calls`, those that another run has left without a result."""
+
+    calls: Sequence[Call] = ()
+
+
 class Replied(Struct, frozen=True):
-    """The reply is complete and recorded. `context`: tokens that the request and the reply took."""
+    """The reply is complete and recorded. `context`: tokens that the request and the reply took.
+
+    `steered`: inputs wait that join the run at its next step.
+    """
 
     attempt: int
     calls: Sequence[Call]
     context: int
+    steered: bool = False
 
 
 class Failed(Struct, frozen=True):
@@ -159,6 +165,7 @@ class Turn:
         self._compacted_for = -1
         self._batches: list[list[str]] = []
         self._running: set[str] = set()
+        self._begun = False
         self._aborted = False
         self._ended = False
 
@@ -177,14 +184,21 @@ class Turn:
         if self._ended:
             return []
         match event:
-            case Begin():
-                return self._next_step() if self._step == 0 else []
+            case Begin(calls):
+                return self._begin(calls)
             case Abort():
                 return self._abort()
             case Finished(call):
                 return self._finished(call)
             case Opened(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | Compacted(attempt):
                 return self._answered(event) if attempt == self._awaited else []
+
+    def _begin(self, calls: Sequence[Call]) -> list[Action]:
+        if self._begun:
+            return []
+        self._begun = True
+        self._batches = _batches(calls)
+        return self._next_batch()
 
     def _answered(self, event: Opened | Replied | Failed | Waited | Compacted) -> list[Action]:
         match event:
@@ -202,8 +216,12 @@ class Turn:
                     return self._end("error", error=error, open_step=self._number > 0)
                 return self._send()
 
+    @property
+    def _is_last_step(self) -> bool:
+        return self._max_steps is not None and self._step >= self._max_steps
+
     def _next_step(self) -> list[Action]:
-        if self._max_steps is not None and self._step >= self._max_steps:
+        if self._is_last_step:
             message = f"the step limit of {self._max_steps} is reached; the next prompt goes on from here"
             return self._end("error", error=message, open_step=False)
         self._step += 1
@@ -225,7 +243,9 @@ class Turn:
     def _replied(self, reply: Replied) -> list[Action]:
         self._awaited = None
         self._context = reply.context
-        if not reply.calls:
+        if not reply.calls and reply.steered and not self._is_last_step:
+            return self._next_step()
+        if not reply.calls:  # the model is done; what would have joined at the limit begins a run of its own
             return self._end("end_turn", open_step=False)
         self._batches = _batches(reply.calls)
         return self._next_batch()

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from zotd.config import Config
+from zotd.core.ports import Probe
 from zotd.exthost.host import Limits
 from zotd.process.strays import Strays
 from zotd.providers.catalog import Catalog
@@ -16,12 +17,17 @@ from zotd.sessions.finding import Places
 from zotd.sessions.hosting import Grounds, Hosting
 from zotd.sessions.manager import Manager, Spawn, Terms
 from zotd.sessions.models import Defaults, Keys, Models
+from zotd.sessions.notifying import Notifier
+from zotd.sessions.oversight import Oversight
 from zotd.sessions.planner import Desk, Planner
+from zotd.sessions.rulebook import Rulebook
+from zotd.sessions.spending import Spending
 from zotd.store import credentials
 from zotd.store.journal import Journal
 from zotd.store.key_command import KeyCommand
 from zotd.store.trust import Trust
 
+CONFIG_FILE = "config.toml"
 MODELS_FILE = "models.json"
 CREDENTIALS_FILE = "auth.json"
 
@@ -33,6 +39,8 @@ class Parts:
     manager: Manager
     models: Models
     catalog: Catalog
+    spending: Spending
+    """It knows of nothing that was spent before; the daemon has it `recall` that."""
     strays: Strays
     """The processes that extensions leave behind; to be closed after the manager has stopped."""
     close: Callable[[], Awaitable[None]]
@@ -46,11 +54,57 @@ def assemble(
     journal: Journal | None,
     spawn: Spawn,
     addressed: bool,
+    probe: Probe | None = None,
 ) -> Parts:
-    """A manager and what it works with. `addressed`: as in `sessions.manager.Terms`."""
+    """A manager and what it works with.
+
+    `addressed`: as in `sessions.manager.Terms`; `probe`: as in `sessions.planner.Desk`.
+    """
     catalog = Catalog.load(home / MODELS_FILE)
     providers = Providers(catalog, env)
-    models = Models(
+    models = _models(home, env, config, catalog=catalog, providers=providers)
+    strays = Strays(home, spawn)
+    strays.sweep()
+    grounds = Grounds(
+        places=Places(home=home, python=config.ext.python, has_daemon=addressed),
+        environment=split(env, catalog.key_variables(), None),
+        limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
+        trust=Trust(home),
+        strays=strays,
+        reserved_commands=RESERVED,
+    )
+    hosting = Hosting(grounds, spawn=spawn)
+    oversight = Oversight(
+        rulebook=Rulebook(config.rules, path=home / CONFIG_FILE),
+        unattended=config.approval.unattended if addressed else "deny",  # nobody can decide over standard input
+        ttl_s=config.approval.ttl_s,
+        notify=Notifier(config.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn).tell,
+    )
+    desk = Desk(
+        home=home,
+        user=Path.home(),
+        compact_at=config.compact_at,
+        stream_guarded=config.guard.stream,
+        oversight=oversight,
+        probe=probe,
+    )
+    spending = Spending(config.budget)
+    planner = Planner(models, hosting, spending, desk)
+    terms = Terms(
+        environment=env,
+        unload_s=config.limits.session_unload_s,
+        mode=config.approval.mode,
+        reasoning=config.reasoning,
+        max_steps=config.max_steps,
+        addressed=addressed,
+        oversight=oversight,
+    )
+    manager = Manager(journal=journal, models=models, planner=planner, hosting=hosting, spawn=spawn, terms=terms)
+    return Parts(manager, models, catalog, spending, strays, providers.close)
+
+
+def _models(home: Path, env: Mapping[str, str], config: Config, *, catalog: Catalog, providers: Providers) -> Models:
+    return Models(
         catalog=catalog,
         providers=providers,
         keys=Keys(
@@ -64,28 +118,6 @@ def assemble(
             base_urls={name: row.base_url for name, row in config.providers.items() if row.base_url},
         ),
     )
-    strays = Strays(home, spawn)
-    strays.sweep()
-    grounds = Grounds(
-        places=Places(home=home, python=config.ext.python, has_daemon=addressed),
-        environment=split(env, catalog.key_variables(), None),
-        limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
-        trust=Trust(home),
-        strays=strays,
-        reserved_commands=RESERVED,
-    )
-    hosting = Hosting(grounds, spawn=spawn)
-    desk = Desk(home=home, user=Path.home(), compact_at=config.compact_at, stream_guarded=config.guard.stream)
-    planner = Planner(models, hosting, desk)
-    terms = Terms(
-        environment=env,
-        unload_s=config.limits.session_unload_s,
-        reasoning=config.reasoning,
-        max_steps=config.max_steps,
-        addressed=addressed,
-    )
-    manager = Manager(journal=journal, models=models, planner=planner, hosting=hosting, spawn=spawn, terms=terms)
-    return Parts(manager, models, catalog, strays, providers.close)
 
 
 def _key_command(config: Config, env: Mapping[str, str]) -> Callable[[str], Awaitable[str | None]] | None:

@@ -97,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
     parser.add_argument("--reasoning", help="off, minimum, low, medium, high, xhigh or max")
     parser.add_argument("--max-steps", type=int, metavar="N", help="model calls a prompt may take")
+    parser.add_argument("--budget-usd", type=float, metavar="USD", help="what all requests together may cost")
+    parser.add_argument("--budget-tokens", type=int, metavar="N", help="the same in tokens")
     parser.add_argument("--no-tools", action="store_true", default=None)
     parser.add_argument("--tools", type=lambda text: text.split(","), metavar="NAMES", help="only these, by commas")
     parser.add_argument("--ext", "-e", action="append", dest="extensions", metavar="PATH", help="may be repeated")

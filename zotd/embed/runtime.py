@@ -51,8 +51,9 @@ class Runtime:
         """A runtime, for as long as the block runs; what runs at its end is aborted.
 
         `options` are the fields of `wire.api.SessionCreate` (`cwd`, `provider`, `model`, `base_url`, `tools`,
-        `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `reasoning`), and `api_key`. Without `cwd`
-        it is where the program runs. `env` is the environment of tools and a source of keys; default: the program's.
+        `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `budget_usd`, `budget_tokens`, `reasoning`),
+        and `api_key`. Without `cwd` it is where the program runs. `env` is the environment of tools and a source of
+        keys; default: the program's.
 
         Raises:
             CommandError: no such model, no key, no such directory; one sentence says what, and what to do.
@@ -116,7 +117,7 @@ class Runtime:
     @property
     def messages(self) -> list[Message]:
         """The transcript as the model sees it, with image data."""
-        return self.session.messages(full=True)
+        return list(self.session.ledger.transcript.messages)
 
     @property
     def usage(self) -> Tokens:

@@ -43,6 +43,12 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
     return ToolOutcome(content or [Text(NO_CONTENT)], is_error)
 
 
+def state_of(result: ToolResult) -> str:
+    """What an extension says became of a call: `completed`, `not_started` or `unknown`."""
+    told = result.structured_content.get("state") if isinstance(result.structured_content, Mapping) else None
+    return told if isinstance(told, str) and told in {"completed", "not_started"} else "unknown"
+
+
 def blocks_of(content: Sequence[Text | Image]) -> tuple[tuple[dict[str, object], ...], bool]:
     """The blocks of a result for an extension, at most `RESULT_BYTES`; and whether something was left out for that.
 

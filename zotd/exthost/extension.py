@@ -10,7 +10,7 @@ import os
 import random
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -51,6 +51,8 @@ class Surroundings:
     features: tuple[str, ...] = ()
     strays: Strays | None = None
     """Ends what they leave behind; None: only their groups end with them."""
+    sessions: Collection[str] = ()
+    """Those that they serve at any moment: what their programs see of a daemon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +317,7 @@ class Extension:
                     env=env,
                     listener=listener,
                     log=self.log,
-                    claim=strays.claim(f"extension {self.name}") if strays is not None else None,
+                    claim=strays.claim(f"extension {self.name}", surroundings.sessions) if strays is not None else None,
                 ),
             )
         except (OSError, ValueError) as error:

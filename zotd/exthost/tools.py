@@ -1,11 +1,12 @@
 """A tool of an extension, as sessions use any tool (`core.ports.Tool`)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from zotd.core.ports import Ancestor, Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import exposure_of, full_schema, replay_of
 from zotd.exthost.calls import CallError, CallTimeoutError
-from zotd.exthost.content import outcome_of
+from zotd.exthost.content import outcome_of, state_of
 from zotd.exthost.extension import About, Extension
 from zotd.wire import ext
 from zotd.wire.content import Text
@@ -56,6 +57,7 @@ class ExtensionTool:
                 dict(args),
                 session_id=context.session,
                 operation_key=context.operation_key,
+                reconcile=context.reconcile,
                 cwd=cwd,
             )
 
@@ -78,7 +80,8 @@ class ExtensionTool:
         assert isinstance(answer, ext.ToolResult)
         if answer.activate_tools:
             self._activate(context.session, answer.activate_tools)
-        return outcome_of(answer, self.extension)
+        outcome = outcome_of(answer, self.extension)
+        return replace(outcome, state=state_of(answer)) if context.reconcile else outcome
 
 
 def _failed(text: str) -> ToolOutcome:

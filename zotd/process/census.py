@@ -39,7 +39,11 @@ class Status:
     """What the kernel tells about a pid."""
 
     started: int
+    parent: int
+    """0: it has none, or one in another pid namespace."""
     group: int
+    session: int
+    """As of `setsid`: the pid of the process that began it."""
     is_alive: bool
     """False for a zombie."""
 
@@ -82,13 +86,14 @@ class Procfs:
                     yield int(entry.name)
 
     def status(self, pid: int) -> Status | None:
-        """See `Kernel`; fields 3, 5 and 22 of /proc/PID/stat."""
+        """See `Kernel`; fields 3 to 6 and 22 of /proc/PID/stat."""
         try:
             data = _read(f"/proc/{pid}/stat")
         except HIDDEN:
             return None
         fields = data[data.rindex(b")") + 1 :].split()  # the second field, a name in brackets, may hold anything
-        return Status(started=int(fields[19]), group=int(fields[2]), is_alive=fields[0] not in b"ZX")
+        parent, group, session = map(int, fields[1:4])
+        return Status(int(fields[19]), parent, group, session, is_alive=fields[0] not in b"ZX")
 
     def mark(self, pid: int) -> str | None:
         """See `Kernel`."""
@@ -124,7 +129,8 @@ class Portable:
         try:
             process = psutil.Process(pid)
             is_alive = process.status() != psutil.STATUS_ZOMBIE
-            return Status(round(process.create_time() * 1_000_000), os.getpgid(pid), is_alive)
+            started = round(process.create_time() * 1_000_000)
+            return Status(started, process.ppid(), os.getpgid(pid), os.getsid(pid), is_alive)
         except (psutil.Error, *HIDDEN):
             return None
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from zotd.process import descent
 from zotd.process.exit import watch_exit
 from zotd.process.ledger import Entry, Ledger
 from zotd.process.output import Output
@@ -118,6 +119,7 @@ class Child:
     def _reap(self) -> None:
         if self.returncode is None:
             self.returncode = self._watch.reap()
+            descent.forget(self.pid)
             if self._entry is not None:
                 self._entry.close()
             self._reaped.set()

@@ -13,9 +13,10 @@ whose host and group leader are both dead.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 
+from zotd.process import descent
 from zotd.process.census import MARK, Identity, Process, census
 from zotd.process.ladder import signal_all
 from zotd.process.leash import leashed
@@ -64,9 +65,12 @@ class Strays:
         """
         self._begin("sweep", self._sweep())
 
-    def claim(self, what: str) -> "Claim":
-        """A claim on a service that is about to start, and on all that it will start. `what` it is, for people."""
-        return Claim(self.ledger.open(), what, ended=self._ended)
+    def claim(self, what: str, owners: Collection[str] = ()) -> "Claim":
+        """A claim on a service that is about to start, and on all that it will start. `what` it is, for people.
+
+        `owners`: for whom it runs (`process.descent`).
+        """
+        return Claim(self.ledger.open(), what, owners, ended=self._ended)
 
     async def close(self) -> None:
         """Wait until all that has begun is done; takes up to `CLOSE_S`. Later ends are left to the next host."""
@@ -141,9 +145,11 @@ class Strays:
 class Claim:
     """A claim on one service and its descendants; made by `Strays.claim`."""
 
-    def __init__(self, entry: Entry, what: str, *, ended: Callable[["Claim"], None]) -> None:
+    def __init__(self, entry: Entry, what: str, owners: Collection[str], *, ended: Callable[["Claim"], None]) -> None:
         self.entry = entry
         self.what = what
+        self._owners = owners
+        self._pid = 0
         self.is_killed = False
         """It was sent SIGKILL, and so is what it leaves, at once."""
         self._ended = ended
@@ -158,10 +164,13 @@ class Claim:
 
     def started(self, pid: int) -> None:
         """It runs, and leads a group of its own."""
+        self._pid = pid
+        descent.belongs(pid, self._owners)
         self.entry.started(pid, self.what)
 
     def ended(self, *, is_killed: bool) -> None:
         """It has ended, and its group was killed; what has left the group is ended now, in the background."""
+        descent.forget(self._pid)
         self.is_killed = is_killed
         self._ended(self)
 

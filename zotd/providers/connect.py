@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from urllib.parse import urlsplit
 
+from zotd.core.budget import Rates
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
@@ -122,6 +123,11 @@ class Connection:
     def price(self, tokens: Tokens) -> Tokens:
         """As `core.ports.Model.price`."""
         return self._catalog.price(self._vendor.name, self._choice.model, tokens)
+
+    @property
+    def rates(self) -> Rates | None:
+        """As `core.ports.Model.rates`."""
+        return self._catalog.rates(self._vendor.name, self._choice.model)
 
     @property
     def context_window(self) -> int:

@@ -1,17 +1,21 @@
 """Asks the model: the guards first, then the request, then the guards about the reply."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from zotd import ids
-from zotd.core.ports import ModelRequest
+from zotd.core.pacing import Pacing
+from zotd.core.ports import ModelRequest, PartialText
+from zotd.core.records import Opening
 from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Opened, Part, Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.exthost.guards import Note, Verdict
 from zotd.sessions.hooks import Hooks
 from zotd.sessions.ledger import Ledger
 from zotd.sessions.plan import Plan
+from zotd.sessions.purse import Purse
 from zotd.sessions.toolbox import Toolbox
 from zotd.wire import events
 from zotd.wire.api import Partial, ToolUse
@@ -32,11 +36,16 @@ class Asked:
 class Asking:
     """The model requests of one run, one after another."""
 
-    def __init__(self, plan: Plan, ledger: Ledger, *, noted: Callable[[Sequence[Note]], None]) -> None:
-        """`noted` is told what guards did that a reader of the transcript should know."""
+    def __init__(
+        self, run: str, plan: Plan, ledger: Ledger, purse: Purse, *, noted: Callable[[Sequence[Note]], None]
+    ) -> None:
+        """The requests of the run with this id. `purse` pays. `noted` is told what guards did that a reader of the transcript should know."""
         self._plan = plan
         self._ledger = ledger
+        self._purse = purse
         self._noted = noted
+        self._run = run
+        self._pacing = Pacing()
         self._reply: Assembler | None = None
         self._system: str | None = None
         """The system prompt, once the guards have seen it."""
@@ -49,23 +58,28 @@ class Asking:
         `opened` is awaited when the provider has begun to answer. Safe to cancel: what has come so far stays.
 
         Raises:
-            ModelError: the request failed, or a guard did not want it sent.
+            ModelError: the request failed, a guard did not want it sent, or a budget is used up.
         """
         toolbox = self._plan.toolbox()
         if self._plan.hooks is not None:
             await self._admit(self._plan.hooks, step, number)
-        stream = (
-            self._opening() if step == 1 and self._plan.opening else self._plan.model.stream(self._request(toolbox))
-        )
+        if step == 1 and self._plan.opening is not None:
+            stream = self._opening(self._plan.opening)
+        else:
+            self._purse.admit()
+            stream = self._plan.model.stream(self._request(toolbox))
         reply = Assembler(self._ledger.label, partial(ids.new, "c"))
+        self._pacing.begin()
         async for parts in stream:
             if self._reply is None:
                 self._reply = reply
+                self._purse.answered(reply)
                 await opened()
             shown = reply.feed(parts)
             if self.holds_text:
                 shown = [event for event in shown if not isinstance(event, events.TextDelta)]
             self._ledger.live(shown)
+            self._keep(step, reply)
         return Asked(toolbox, await self._censored(reply))
 
     def take(self) -> Assembler | None:
@@ -84,6 +98,13 @@ class Asking:
         uses = [ToolUse(call.id, call.name, "".join(call.args)) for call in self._reply.open_calls()]
         return Partial("" if self.holds_text else self._reply.text(), uses)
 
+    def _keep(self, step: int, reply: Assembler) -> None:
+        """Have the text survive a crash, but for what guards have not let through yet."""
+        now = asyncio.get_running_loop().time()
+        if not self.holds_text and self._pacing.is_due(now) and (text := reply.text()):
+            kept = PartialText(self._run, step, self._pacing.take(text, now))
+            self._ledger.journal.keep_partial(self._ledger.row.id, kept)
+
     def _request(self, toolbox: Toolbox) -> ModelRequest:
         return ModelRequest(
             system=self._plan.system if self._system is None else self._system,
@@ -92,10 +113,8 @@ class Asking:
             reasoning=self._plan.settings.reasoning,
         )
 
-    async def _opening(self) -> AsyncIterator[Sequence[Part]]:
+    async def _opening(self, opening: Opening) -> AsyncIterator[Sequence[Part]]:
         """A call that a person has chosen, as if the model had made it; it costs nothing."""
-        opening = self._plan.opening
-        assert opening is not None
         yield [
             Opened(),
             CallStart(0, opening.name),

@@ -1,4 +1,7 @@
-"""Runs the tool calls of one step: asks the guards, says what must be recorded first, gives every call a result."""
+"""Runs the tool calls of one step: has them cleared, says what must be recorded first, gives every call a result.
+
+A run that goes on after a crash begins with the calls that were left without one (`take_over`).
+"""
 
 import asyncio
 import logging
@@ -9,11 +12,13 @@ from functools import partial
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
+from zotd.core.transcript import NOT_RUN, Transcript
 from zotd.core.turn import Call
 from zotd.exthost.guards import Verdict
 from zotd.ids import new as new_id
-from zotd.sessions.hooks import Hooks
+from zotd.sessions.clearance import Clearance
 from zotd.sessions.ledger import Shown
+from zotd.sessions.repeat import repeat
 from zotd.wire import events
 from zotd.wire.content import Image, Text, ToolCall, ToolContent
 
@@ -48,6 +53,10 @@ class Calls:
         """Of calls whose arguments a guard has changed."""
         self._operations: dict[str, str] = {}
         """The operation keys of calls that have one."""
+        self._started: dict[str, records.CallStarted] = {}
+        """Of calls that had started before a crash: how."""
+        self._dropped: frozenset[str] = frozenset()
+        """Calls that are not made, because the outcome of one before them is unknown."""
         self._cut: set[str] = set()
         self._tasks: dict[str, asyncio.Task[ToolOutcome]] = {}
         self._questions: dict[str, asyncio.Task[Verdict[dict[str, object]]]] = {}
@@ -62,24 +71,44 @@ class Calls:
         self._broken = broken
         self._args = {}
         self._operations = {}
+        self._started = {}
+        self._dropped = frozenset()
         return [Call(call.id, self._is_parallel(call)) for call in calls]
 
-    # --- guards -----------------------------------------------------------------------------------------------
+    def take_over(self, transcript: Transcript, tools: Mapping[str, Tool]) -> list[Call]:
+        """The same for the calls that a run before this one has left without a result.
 
-    def judge(self, ids: Sequence[str], hooks: Hooks, tasks: asyncio.TaskGroup) -> list[str]:
-        """Ask the guards about these calls side by side; returns those about which there is nothing to ask."""
-        hopeless = [key for key in ids if key in self._broken or self._calls[key].name not in self._tools]
+        Those that had started are repeated as their tools allow. When it is not known of one whether it happened, the
+        others that change something are not made: they were meant to follow it.
+        """
+        calls = transcript.open_calls
+        expected = self.expect(calls, frozenset(), tools)
+        self._started = dict(transcript.started)
+        if transcript.has_unknown:
+            self._drop_new()
+        return expected
+
+    # --- clearance --------------------------------------------------------------------------------------------
+
+    def judge(self, ids: Sequence[str], clearance: Clearance, tasks: asyncio.TaskGroup) -> list[str]:
+        """Have these calls cleared side by side; returns those about which there is nothing to ask."""
+        settled: list[str] = []
         for key in ids:
-            if key not in hopeless:
-                call = self._calls[key]
-                task = tasks.create_task(hooks.call(key, call.name, call.args), name=f"guards of {key}")
-                self._questions[key] = task
-                task.add_done_callback(partial(self._answered, key))
-        return hopeless
+            call = self._calls[key]
+            tool = self._tools.get(call.name)
+            if tool is None or key in self._broken or key in self._dropped:
+                settled.append(key)
+                continue
+            started = self._started.get(key)
+            asking = clearance.again(tool, started.args) if started else clearance.clear(key, tool, call.args)
+            task = tasks.create_task(asking, name=f"clearance of {key}")
+            self._questions[key] = task
+            task.add_done_callback(partial(self._answered, key))
+        return settled
 
     def decide(self, key: str, verdict: Verdict[dict[str, object]]) -> bool:
-        """Whether the call may start, with the guards' arguments; if not, it gets its outcome."""
-        if key in self._cut:  # between the guards' answer and now
+        """Whether the call may start, with the arguments as cleared; if not, it gets its outcome."""
+        if key in self._cut:  # between the answer and now
             self._ended(key, failure(NOT_STARTED))
         elif verdict.is_blocked:
             self._ended(key, failure(verdict.reason))
@@ -95,7 +124,8 @@ class Calls:
         found: list[records.CallStarted] = []
         for call in (self._calls[key] for key in ids):
             tool = self._tools.get(call.name)
-            if tool is not None and call.id not in self._broken and tool.replay is not Replay.SAFE:
+            is_new = call.id not in self._started and call.id not in self._dropped  # else it is on record, or not made
+            if tool is not None and is_new and call.id not in self._broken and tool.replay is not Replay.SAFE:
                 operation = operation_key(tool)
                 if operation is not None:
                     self._operations[call.id] = operation
@@ -137,6 +167,8 @@ class Calls:
 
     def result(self, run: str, key: str, outcome: ToolOutcome) -> tuple[records.CallResult, events.ToolResultEvent]:
         """The record of a call's outcome, and the event that shows it."""
+        if outcome.state == "unknown":
+            self._drop_new()
         call = self._calls[key]
         record = records.CallResult(
             time=rfc3339(),
@@ -145,6 +177,7 @@ class Calls:
             name=call.name,
             is_error=outcome.is_error,
             content=outcome.content,
+            unknown=outcome.state == "unknown",
         )
         tool = self._tools.get(call.name)
         shows = events.ToolResultEvent(
@@ -157,18 +190,31 @@ class Calls:
         )
         return record, shows
 
+    def _drop_new(self) -> None:
+        new = (call for call in self._calls.values() if call.id not in self._started)
+        self._dropped = frozenset(call.id for call in new if not self._is_safe(call))
+
     def _is_parallel(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
         return tool is None or tool.parallel
 
-    async def _run(self, call: ToolCall) -> ToolOutcome:
+    def _is_safe(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
-        if tool is None:
+        return tool is not None and tool.replay is Replay.SAFE
+
+    async def _run(self, call: ToolCall) -> ToolOutcome:
+        if call.id in self._dropped:
+            return failure(NOT_RUN)
+        tool = self._tools.get(call.name)
+        if tool is None and call.id not in self._started:
             names = ", ".join(sorted(self._tools)) or "none"
             return failure(f'unknown tool "{call.name}"; the tools here are: {names}')
         if call.id in self._broken:
             return failure(f"the arguments of {call.name} were not a JSON object; call it again with legal JSON")
         try:
+            if call.id in self._started:
+                return await repeat(tool, self._started[call.id], self._context(call.id))
+            assert tool is not None
             context = replace(self._context(call.id), operation_key=self._operations.get(call.id))
             return await tool.run(self._args.get(call.id, call.args), context)
         except Exception as error:  # a tool's fault must cost this call only

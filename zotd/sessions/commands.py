@@ -21,7 +21,10 @@ from zotd.wire import ext
 from zotd.wire.api import CommandResult, Started
 from zotd.wire.errors import Code, CommandError
 
-OF_CLIENTS = ("help", "new", "sessions", "model", "exit", "quit", "login", "logout", "settings", "rename", "fork")
+OF_CLIENTS = (
+    *("help", "new", "sessions", "model", "exit", "quit", "login", "logout", "settings", "rename", "fork"),
+    *("steer", "queue"),
+)
 """Commands that clients carry out themselves, and that no extension can have."""
 
 
@@ -165,6 +168,16 @@ async def _compact(_: Commands, session: Session, args: str, asker: Asker) -> No
     await session.compact(args, accepted=lambda started: asker.respond(CommandResult("prompt", run=started.run)))
 
 
+async def _continue(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    del args
+    await session.load()
+
+    def accepted(started: Started) -> None:
+        asker.respond(CommandResult("prompt", input=started.input, run=started.run, started=started.started))
+
+    await session.go_on(accepted=accepted)
+
+
 async def _reload(commands: Commands, session: Session, args: str, asker: Asker) -> None:
     asker.respond(CommandResult("display", text=_words(await commands.reload(session, args or None))))
 
@@ -178,6 +191,7 @@ async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
 BUILTIN: Mapping[str, Callable[[Commands, Session, str, Asker], Awaitable[None]]] = {
     "clear": _clear,
     "compact": _compact,
+    "continue": _continue,
     "reload-ext": _reload,
     "stop": _stop,
 }

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,11 +20,14 @@ from zotd.core.reply import Assembler
 from zotd.core.retry import TRIES, Failure, ModelError
 from zotd.exthost.guards import Note, Verdict
 from zotd.sessions.asking import Asked, Asking
+from zotd.sessions.attempts import Attempts
 from zotd.sessions.calls import NOT_STARTED, Calls, failure
 from zotd.sessions.hooks import noted
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.plan import Plan
-from zotd.sessions.summary import Summary, compaction_records, summarise
+from zotd.sessions.purse import Purse
+from zotd.sessions.queue import Queue
+from zotd.sessions.summary import Summary, compaction_record, summarise
 from zotd.wire import events
 from zotd.wire.api import RunInfo
 from zotd.wire.content import Block, Text, Tokens, ToolCall, visible
@@ -45,26 +48,33 @@ Report = Callable[[], Sequence[Action]]
 """What a task of the run found, told to the turn by the coroutine that owns it."""
 
 
+POINTS = ("input taken", "attempt on record", "opened", "replied", "calls on record", "call ended", "ended")
+"""Where a run calls its `Probe`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """What a run starts with."""
 
-    input: records.Input
-    new: bool
+    input: records.Input | None
+    """None: the run goes on where the last one was cut."""
+    new: bool = False
     """The input is not in the journal yet: it gets there with the first attempt, in one commit."""
     accepted: Callable[[], None] | None = None
-    """Called at that commit, before any event is shown."""
-    before: Callable[[], Sequence[events.Event]] = tuple
-    """Events that go before the user's message; asked for when that is written."""
+    """Called at the first commit, before any event is shown."""
 
 
 class Driver:
     """One run of one session."""
 
-    def __init__(self, run: str, ledger: Ledger, plan: Plan) -> None:
+    def __init__(self, run: str, ledger: Ledger, plan: Plan, *, queue: Queue, start: Start) -> None:
+        """`queue`: where inputs come from that join the run."""
         self.id = run
         self._ledger = ledger
         self._plan = plan
+        self._queue = queue
+        self._purse = Purse(plan, ledger, run)
+        self._attempts = Attempts(run, plan.settings, queue, start.input, purse=self._purse)
         self._turn = turn.Turn(
             max_steps=plan.settings.max_steps,
             context=ledger.row.context,
@@ -72,11 +82,11 @@ class Driver:
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
         self._calls = Calls(context=self._call_context, ended=self._call_ended, judged=self._call_judged)
-        self._asking = Asking(plan, ledger, noted=self._note)
+        self._asking = Asking(run, plan, ledger, self._purse, noted=self._note)
         self._started = rfc3339()
-        self._input: records.Input | None = None
-        self._accepted: Callable[[], None] | None = None
-        self._before: Callable[[], Sequence[events.Event]] = tuple
+        self._input = start.input
+        self._is_new = start.new
+        self._accepted = start.accepted
         self._notes = plan.notes
         self._pending: list[Shown] = []
         self._usage: Tokens | None = None
@@ -84,23 +94,22 @@ class Driver:
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
         self._state = "running"
-        self._tell(turn.Begin())  # now, so that an abort that comes before `run` is the second thing the turn hears
+        calls = () if start.input else self._calls.take_over(ledger.transcript, plan.toolbox().tools)
+        self._tell(turn.Begin(calls))  # now, so that an abort that comes before `run` is the second thing it hears
 
-    async def run(self, start: Start) -> str:
+    async def run(self) -> str:
         """Run until the end; returns how it ended: `end_turn`, `error` or `aborted`.
 
         When the journal cannot write, an ExceptionGroup with a StorageError comes out; nothing that was told is lost.
         """
-        self._input, self._accepted, self._before = start.input, start.accepted, start.before
-        if start.new:
-            self._pending.append(Shown(start.input))
-        async with asyncio.TaskGroup() as tasks:
-            while self._stop is None:
-                report = await self._reports.get()
-                for action in report():
-                    await self._carry_out(action, tasks)
-                await self._flush()
-        return self._stop
+        if self._input is None:
+            self._pending.append(self._attempts.resumed())
+        elif self._is_new:
+            self._pending.append(Shown(self._input))
+        self._reach("input taken")
+        with closing(self._purse):
+            async with asyncio.TaskGroup() as tasks:
+                return await self._heed_reports(tasks)
 
     def abort(self) -> None:
         """End the run now; harmless when it is ending already."""
@@ -112,20 +121,29 @@ class Driver:
 
     # --- carrying out -----------------------------------------------------------------------------------------
 
+    async def _heed_reports(self, tasks: asyncio.TaskGroup) -> str:
+        while self._stop is None:
+            report = await self._reports.get()
+            for action in report():
+                await self._carry_out(action, tasks)
+            await self._flush()
+        return self._stop
+
     async def _carry_out(self, action: Action, tasks: asyncio.TaskGroup) -> None:
         match action:
             case turn.Send():
-                self._pending.append(self._attempt(action))
+                self._pending.append(self._attempts.begin(action))
                 await self._flush(durable=True)
+                self._reach("attempt on record")
                 self._show_notes()
                 self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
             case turn.Wait(attempt, delay_s, number, reason):
                 self._ledger.live([events.Retry(number, TRIES, round(delay_s, 3), reason, session=self._ledger.label)])
                 self._request = tasks.create_task(self._wait(attempt, delay_s), name=f"retry of {self.id}")
             case turn.Compact(attempt):
-                if self._input is not None:  # a summary takes a while: the prompt is accepted and shown before it
-                    self._pending.append(self._attempt(turn.Send(attempt, self._turn.step, 0)))
-                    await self._flush(durable=True)
+                # A summary takes a while: the prompt is accepted and shown before it.
+                self._pending.append(self._attempts.summary(self._turn.step))
+                await self._flush(durable=True)
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
             case turn.Cancel():
                 self._cancel_request()
@@ -139,22 +157,24 @@ class Driver:
                 self._record_end(action)
                 self._state = self._ledger.rest
                 await self._flush(durable=True)
+                self._reach("ended")
                 self._stop = action.stop
 
     async def _start_calls(self, keys: Sequence[str], tasks: asyncio.TaskGroup, *, judged: bool) -> None:
-        """Start these calls, or ask the guards about them first."""
-        hooks = self._plan.hooks
-        if hooks is not None and not judged and hooks.concerns("tool_call"):
-            await self._flush()  # people see what the model wants while the guards think about it
-            keys = self._calls.judge(keys, hooks, tasks)
+        """Start these calls, or have them cleared first."""
+        clearance = self._plan.clearance
+        if not judged and clearance.is_needed:
+            await self._flush()  # people see what the model wants while guards, or they, think about it
+            keys = self._calls.judge(keys, clearance, tasks)
         if not keys:
             return
+        clearance.settled(keys)
         started = self._calls.started(self.id, keys)
         self._pending += [Shown(record) for record in started]
         await self._flush(durable=bool(started))
-        if hooks is not None:
-            for key, name in self._calls.named(keys):
-                hooks.allowed(key, name)
+        if not judged:
+            clearance.waved(self._calls.named(keys))
+        self._reach("calls on record")
         self._calls.start(keys, tasks)
 
     async def _flush(self, *, durable: bool = False) -> None:
@@ -178,48 +198,14 @@ class Driver:
         notes, self._notes = self._notes, ()
         self._ledger.live([events.Notice("warn", note, session=self._ledger.label) for note in notes])
 
+    def _reach(self, point: str) -> None:
+        if self._plan.probe is not None:
+            self._plan.probe(point)
+
     def _tell(self, event: turn.Input) -> None:
         self._reports.put_nowait(partial(self._turn.receive, event))
 
     # --- model requests ---------------------------------------------------------------------------------------
-
-    def _attempt(self, send: turn.Send) -> Shown:
-        """The record of a request, and the events that begin a step."""
-        started, shown = self._start_input()
-        if send.number == 1:
-            shown.append(events.TurnStart(send.step))
-        return Shown(self._attempt_record(send, started), shown)
-
-    def _start_input(self) -> tuple[str | None, list[events.Event]]:
-        """The input that the run is about, once, and the events that show it."""
-        first, self._input = self._input, None
-        if first is None:
-            return None, []
-        message = events.UserMessage(visible(first.content), first.time, input=first.id, run=self.id)
-        return first.id, [*self._before(), message]
-
-    async def _show_input(self, attempt: int) -> None:
-        """Put the input into the transcript before that is summarised: the run may end without a request."""
-        started, shown = self._start_input()
-        if started is not None:
-            record = self._attempt_record(turn.Send(attempt, self._turn.step, 0), started)
-            self._pending.append(Shown(record, shown))
-            await self._flush(durable=True)
-
-    def _attempt_record(
-        self, send: turn.Send, started: str | None = None, *, answered: bool = False
-    ) -> records.Attempt:
-        settings = self._plan.settings
-        return records.Attempt(
-            time=rfc3339(),
-            run=self.id,
-            step=send.step,
-            number=send.number,
-            provider=settings.provider,
-            model=settings.model,
-            input=started,
-            answered=answered,
-        )
 
     async def _stream(self, send: turn.Send) -> None:
         """Read the reply, and report the end of it."""
@@ -231,15 +217,15 @@ class Driver:
         except Exception:  # a fault of ours or of a vendor's library must end this run only
             log.exception("the model request of %s failed", self.id)
             sentence = f"the request to {provider} failed inside zot; the log says more"
-            self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.REFUSED, sentence)))
+            self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.CUT, sentence)))
         else:
             self._reports.put_nowait(partial(self._replied, send, asked))
 
     async def _opened(self, send: turn.Send) -> None:
         """`assistant_start` comes with the provider's 200 and needs a commit of its own; it is not worth a sync."""
         self._tell(turn.Opened(send.attempt))
-        record = self._attempt_record(send, answered=True)
-        await self._ledger.write([Shown(record, [events.AssistantStart()])], durable=False)
+        self._reach("opened")
+        await self._ledger.write([self._attempts.answered(send)], durable=False)
 
     def _note(self, notes: Sequence[Note]) -> None:
         """Have it recorded what guards did."""
@@ -267,11 +253,13 @@ class Driver:
         shown: list[events.Event] = [events.ToolCallEvent(call.id, call.name, call.args) for call in calls]
         self._record_reply(content, stop, [*shown, events.TurnEnd(stop)], asked.seen)
         expected = self._calls.expect(calls, reply.broken_calls(), asked.toolbox.tools)
-        return self._turn.receive(turn.Replied(send.attempt, expected, self._context or 0))
+        self._reach("replied")
+        steered = not calls and self._queue.has_steering
+        return self._turn.receive(turn.Replied(send.attempt, expected, self._context or 0, steered))
 
     def _failed(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
-            self._keep_partial("error")
+            self._keep_partial("error", error)
         return self._turn.receive(turn.Failed(attempt, error, random.random()))  # noqa: S311  (spreads retries)
 
     def _cancel_request(self) -> None:
@@ -279,12 +267,12 @@ class Driver:
             self._request.cancel()
         self._keep_partial("aborted")
 
-    def _keep_partial(self, stop: str) -> None:
+    def _keep_partial(self, stop: str, error: ModelError | None = None) -> None:
         """What came of a reply that was cut: its text stays; calls that nobody has seen complete do not."""
         reply = self._asking.take()
+        self._record_usage(reply, error)
         if reply is None:
             return
-        self._record_usage(reply)
         text = reply.text()
         # What the guards have not let through yet stays hidden: the transcript keeps it.
         self._record_reply([Text(text)] if text else [], stop, [], "" if self._asking.holds_text else None)
@@ -299,18 +287,23 @@ class Driver:
         hooks, messages = self._plan.hooks, self._ledger.transcript.messages
         try:
             with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
-                summary = await summarise(self._plan.model, messages)
+                summary = await summarise(self._purse, self._plan.model, messages)
         except ModelError as error:
-            sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
-            self._tell(turn.Compacted(attempt, sentence))
+            self._reports.put_nowait(partial(self._not_compacted, attempt, error))
         else:
             self._reports.put_nowait(partial(self._compacted, attempt, summary))
 
     def _compacted(self, attempt: int, summary: Summary) -> Sequence[Action]:
         if self._turn.awaited == attempt:
-            self._pending += compaction_records(self.id, self._plan.settings, summary)
-            self._usage = (self._usage or Tokens()) + (summary.tokens or Tokens())
+            self._record_usage(None)
+            self._pending.append(compaction_record(summary))
         return self._turn.receive(turn.Compacted(attempt))
+
+    def _not_compacted(self, attempt: int, error: ModelError) -> Sequence[Action]:
+        if self._turn.awaited == attempt:
+            self._record_usage(None, error)
+        sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
+        return self._turn.receive(turn.Compacted(attempt, sentence))
 
     # --- tool calls -------------------------------------------------------------------------------------------
 
@@ -331,28 +324,33 @@ class Driver:
         return [Launch([key])] if self._calls.decide(key, verdict) else ()
 
     def _finished(self, key: str, outcome: ToolOutcome) -> Sequence[Action]:
+        self._reach("call ended")
         self._record_result(key, outcome)
         return self._turn.receive(turn.Finished(key))
 
     # --- records ----------------------------------------------------------------------------------------------
 
     def _record_result(self, key: str, outcome: ToolOutcome) -> None:
+        self._plan.clearance.settled([key])
         record, event = self._calls.result(self.id, key, outcome)
         self._pending.append(Shown(record, [event]))
 
-    def _record_usage(self, reply: Assembler) -> None:
-        """One row for each attempt that was answered; without figures when the provider gave none."""
-        tokens = None if reply.tokens is None else self._plan.model.price(reply.tokens)
-        record = usage_row(self.id, self._turn.step, self._plan.settings, tokens)
+    def _record_usage(self, reply: Assembler | None, error: ModelError | None = None) -> None:
+        """One row for each attempt, whether it was answered (`reply`) or not; without figures when nobody knows any."""
+        row = self._purse.bill(self._turn.step, error)
+        if row is None:  # what is cancelled is the wait for the next attempt
+            return
         shown: list[events.Event] = []
+        tokens = row.tokens
         if tokens is not None:
             self._usage = (self._usage or Tokens()) + tokens
+        if reply is not None and tokens is not None:
             self._context = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
-            total = self._ledger.row.usage + self._usage
+            total = self._ledger.row.usage + (self._usage or Tokens())
             shown.append(
                 events.Usage(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.cost_usd, total)
             )
-        self._pending.append(Shown(record, shown))
+        self._pending.append(Shown(row, shown))
 
     def _record_reply(
         self, content: list[Block], stop: str, after: Sequence[events.Event], seen: str | None = None
@@ -382,10 +380,3 @@ class Driver:
 def _rewritten(content: list[Block], text: str) -> list[Block]:
     """The content with this text instead of its own."""
     return [*([Text(text)] if text else []), *(block for block in content if not isinstance(block, Text))]
-
-
-def usage_row(run: str, step: int, settings: records.Settings, tokens: Tokens | None) -> records.UsageRow:
-    """The record of what one model call took."""
-    return records.UsageRow(
-        time=rfc3339(), run=run, step=step, provider=settings.provider, model=settings.model, tokens=tokens
-    )

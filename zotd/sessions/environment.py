@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from zotd import logs
 
+TRUST = "ZOT_TRUST"
+"""`1`: this client trusts the code of its working directory."""
+
 WITHHELD_PREFIXES = ("ZOTCORE_",)
 
 WITHHELD = frozenset({"TELEGRAM_BOT_TOKEN"})
@@ -29,8 +32,8 @@ class Environment:
 
     @property
     def trusts_workspace(self) -> bool:
-        """`ZOT_TRUST=1`: this client trusts the code of its working directory."""
-        return self.variables.get("ZOT_TRUST") == "1"
+        """See `TRUST`."""
+        return self.variables.get(TRUST) == "1"
 
 
 def split(env: Mapping[str, str], key_variables: frozenset[str], api_key: str | None) -> Environment:

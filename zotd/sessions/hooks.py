@@ -49,10 +49,12 @@ class Hooks:
         """What is the user shown of this reply?"""
         return await self.guards.assistant_message(self.about, text)
 
-    def allowed(self, key: str, tool: str) -> None:
-        """Tell that a call may run; nobody is asked while `yolo` is the only mode."""
-        decided = {"decision": "approved", "source": "yolo", "stage": "pre_execution"}
-        self.emit(say("permission_decision", self.about, tool_id=key, tool_name=tool, **decided))
+    def decided(self, key: str, tool: str, *, decision: str, source: str, reason: str = "") -> None:
+        """Tell whether a call may run (`approved`, `denied`) and who says so: `yolo`, `policy`, `remembered`, `user`."""
+        about = {"tool_id": key, "tool_name": tool, "decision": decision, "source": source, "stage": "pre_execution"}
+        if reason:
+            about["reason"] = reason
+        self.emit(say("permission_decision", self.about, **about))
 
     @contextmanager
     def compaction(self, run: str, messages: int, tokens: int) -> Iterator[None]:

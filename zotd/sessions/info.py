@@ -1,7 +1,15 @@
-"""A session as lists and snapshots show it."""
+"""A session, and what its model sees, as clients are shown it."""
+
+from collections.abc import Sequence
 
 from zotd.core.ports import Row
 from zotd.wire.api import SessionInfo
+from zotd.wire.content import Message, visible
+
+
+def shown(messages: Sequence[Message]) -> list[Message]:
+    """Messages with images as byte counts."""
+    return [Message(message.role, visible(message.content), message.time) for message in messages]
 
 
 def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False) -> SessionInfo:

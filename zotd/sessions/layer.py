@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zotd.core.life import State
 from zotd.exthost.discovery import Discovered
@@ -78,7 +78,7 @@ class Layer:
         self._channels = channels
         self.host = Host(
             discover=discover,
-            surroundings=surroundings,
+            surroundings=replace(surroundings, sessions=self.views.keys()),
             listener=self,
             reserved_commands=house.reserved_commands,
             limits=house.limits,

@@ -13,8 +13,11 @@ from typing import Protocol
 import msgspec
 
 from zotd.core import records
+from zotd.core.budget import counted
+from zotd.core.fold import Fold
+from zotd.core.lineage import Rewind, records_left
 from zotd.core.ports import Entry, Journal, Row, StorageError
-from zotd.core.records import AnyRecord
+from zotd.core.records import AnyRecord, UsageRow
 from zotd.core.transcript import Transcript
 from zotd.wire import events
 from zotd.wire.base import ENCODER
@@ -23,7 +26,7 @@ from zotd.wire.content import Tokens
 MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResultEvent)
 """Events that are messages of the history people see."""
 
-DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged)
+DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, events.Forked)
 """Events that do not exist on stdio (`docs/protocol.md`)."""
 
 TITLE_CHARS = 60
@@ -56,7 +59,6 @@ class Ledger:
     def __init__(self, row: Row, journal: Journal, transcript: Transcript, *, addressed: bool) -> None:
         """`addressed`: events carry `session` and `seq`; on stdio they carry neither."""
         self.row = row
-        self.transcript = transcript
         self.journal = journal
         self.failure: StorageError | None = None
         """Why the journal could not write; what is in memory is ahead of the disk then, until `reset`."""
@@ -64,14 +66,16 @@ class Ledger:
         self._subscribers: dict[Subscriber, None] = {}
         self.observer: Callable[[Sequence[events.Event]], None] | None = None
         """Told of committed events, as they are before a carrier's changes; returns at once and never raises."""
+        self.failed: Callable[[], None] | None = None
+        """Told when the journal could not write for the first time since `reset`; returns at once and never raises."""
         self._shown_seq = row.seq
-        self._numbers: list[int] = []
-        """Of each message in the transcript: the number of the record that holds its content."""
-        self._oldest = row.base
-        """No record before it holds a message of the transcript. They do not stand in the order of the messages: an
-        input that waited through a run is older than the messages of that run."""
-        self._inputs: dict[str, int] = {}
+        self._state = Fold(transcript, row.base)
         self._loaded = row.records == 0
+
+    @property
+    def transcript(self) -> Transcript:
+        """What the records say, as far as they are loaded."""
+        return self._state.transcript
 
     @property
     def loaded(self) -> bool:
@@ -85,19 +89,17 @@ class Ledger:
 
     def load(self, stored: Sequence[AnyRecord]) -> None:
         """Fold the records from number `row.base` on, as the journal has them."""
-        for number, record in enumerate(stored, self.row.base):
-            self._fold(number, record)
+        numbered = list(enumerate(stored, self.row.base))
+        rewinds = [Rewind(n, one.to, n, one.to) for n, one in numbered if isinstance(one, records.RewindRow)]
+        self._state.replay(numbered, records_left(rewinds))
         self._loaded = True
 
     def reset(self, row: Row) -> None:
         """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow."""
         self.row = row
-        self.transcript = Transcript()
+        self._state = Fold(Transcript(), row.base)
         self.failure = None
         self._shown_seq = row.seq
-        self._numbers = []
-        self._oldest = row.base
-        self._inputs = {}
         self._loaded = row.records == 0
 
     @property
@@ -149,34 +151,31 @@ class Ledger:
         usage: Tokens | None = None,
         context: int | None = None,
         accepted: Callable[[], None] | None = None,
+        past: Fold | None = None,
         **changes: object,
     ) -> asyncio.Future[None]:
         """Record `items`; the result is done when they are committed and shown, and fails with StorageError.
 
         `usage` is added to the session's figures, `context` replaces the size of the last request, `changes` are
         other fields of the row. `accepted` is called when they are committed, before any event is shown: there the
-        response goes out that has to precede the events it causes.
+        response goes out that has to precede the events it causes. `past`: what the transcript goes back to first.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.failure is not None:
             done.set_exception(self.failure)
             return done
-        entries: list[Entry] = []
-        shown: list[events.Event] = []
-        for item in items:
-            entry, stamped = self._seal(item, len(entries), len(shown))
-            entries.append(entry)
-            shown.extend(stamped)
-            if self._loaded:
-                self._fold(entry.number, item.record)
+        if past is not None:
+            self._state.go_back(past)
+        entries, shown = self._record(items)
         self.row = msgspec.structs.replace(
             self.row,
             seq=self.row.seq + len(shown),
             records=self.row.records + len(entries),
             messages=len(self.transcript.messages) if self._loaded else self.row.messages,
             usage=self.row.usage + usage if usage else self.row.usage,
+            spent=sum((counted(item.record) for item in items if isinstance(item.record, UsageRow)), self.row.spent),
             context=self.row.context if context is None else context,
-            base=self._base() if self._loaded else self.row.base,
+            base=self._state.base if self._loaded else self.row.base,
             updated=items[-1].record.time if items else self.row.updated,
             **changes,
         )
@@ -185,7 +184,7 @@ class Ledger:
 
         def finish(error: StorageError | None) -> None:
             if error is not None:
-                self.failure = error
+                self._fail(error)
             else:
                 if accepted is not None:
                     accepted()
@@ -202,43 +201,29 @@ class Ledger:
         self.journal.commit(self.row, entries, durable=durable, done=finish)
         return done
 
-    def _fold(self, number: int, record: AnyRecord) -> None:
-        before = len(self.transcript.messages)
-        self.transcript.apply(record)
-        match record:
-            case records.Input(id=key):
-                self._inputs[key] = number
-            case records.Compaction(kept=kept):
-                self._numbers = [number, *(self._numbers[-kept:] if kept else [])]
-                self._oldest = min(self._numbers)
-            case records.Clear():
-                self._numbers = []
-                self._oldest = number + 1
-            case records.Attempt(input=str(key)) if len(self.transcript.messages) > before:
-                self._numbers.append(self._inputs.pop(key))
-                self._oldest = min(self._oldest, self._numbers[-1])
-            case _ if len(self.transcript.messages) > before:
-                self._numbers.append(number)
-            case _:
-                pass
+    def _fail(self, error: StorageError) -> None:
+        if self.failure is None:  # the commits behind a failed one fail because of it: theirs is not the reason
+            self.failure = error
+            if self.failed is not None:
+                self.failed()
 
-    def _base(self) -> int:
-        """The first record that a restart has to read: nothing before it is seen by the model or waits."""
-        return min([self._oldest, *(self._inputs[key] for key in self.transcript.waiting)])
+    def _record(self, items: Sequence[Shown]) -> tuple[list[Entry], list[events.Event]]:
+        """Number the items and fold them; their entries, and their events in order."""
+        entries: list[Entry] = []
+        shown: list[events.Event] = []
+        for item in items:
+            entry, stamped = self._seal(item, len(entries), len(shown))
+            entries.append(entry)
+            shown.extend(stamped)
+            if self._loaded:
+                self._state.apply(entry.number, item.record)
+        return entries, shown
 
     def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[Entry, list[events.Event]]:
         first = self.row.seq + events_before + 1
         shows = item.shows if self._addressed else [e for e in item.shows if not isinstance(e, DAEMON_EVENTS)]
         stamped = [self._stamp(event, first + index) for index, event in enumerate(shows)]
-        entry = Entry(
-            number=self.row.records + records_before + 1,
-            record=item.record,
-            first_seq=first if stamped else 0,
-            last_seq=first + len(stamped) - 1 if stamped else 0,
-            events=ENCODER.encode_lines(stamped) if stamped else b"",
-            messages=sum(isinstance(event, MESSAGE_EVENTS) for event in stamped),
-        )
-        return entry, stamped
+        return entry_of(self.row.records + records_before + 1, item.record, first, stamped), stamped
 
     def _stamp(self, event: events.Event, seq: int) -> events.Event:
         if not self._addressed:
@@ -250,6 +235,18 @@ class Ledger:
         if shown:
             for subscriber in list(self._subscribers):
                 subscriber.committed(shown, data, last)
+
+
+def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[events.Event]) -> Entry:
+    """The record with this number and its events, as they are sent; the first of them has `first_seq`."""
+    return Entry(
+        number=number,
+        record=record,
+        first_seq=first_seq if shown else 0,
+        last_seq=first_seq + len(shown) - 1 if shown else 0,
+        events=ENCODER.encode_lines(shown) if shown else b"",
+        messages=sum(isinstance(event, MESSAGE_EVENTS) for event in shown),
+    )
 
 
 def _plain(event: events.Event) -> events.Event:

@@ -4,17 +4,20 @@ A session is in memory while somebody follows it or something of it runs, and fo
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.ports import Journal, Row
+from zotd.core.permissions import MODES
+from zotd.core.ports import Journal, Row, StorageError
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
+from zotd.sessions.blocked import Blocked
 from zotd.sessions.commands import Commands
 from zotd.sessions.environment import Environment, split
 from zotd.sessions.hosting import Hosting
@@ -22,8 +25,10 @@ from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.models import Models
 from zotd.sessions.nested import NestedCalls
+from zotd.sessions.oversight import Oversight
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
+from zotd.sessions.spending import check_budget
 from zotd.sessions.toolbox import check as check_tools
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import Journal as StoredJournal
@@ -39,13 +44,12 @@ MIN_STAY_S = 60.0
 """Shortest time in memory after a command: while the command reads the journal (30 s at most), a second copy of the
 session would be loaded beside this one, and both would write."""
 
-MODES = ("yolo",)
-"""Approval modes that this version carries out."""
-
 LAST_USED = "last_used"
 """The setting under which the vendor and the model used last are kept."""
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Terms:
     max_steps: int | None = None
     addressed: bool = True
     """Events carry `session` and `seq`; False on stdio, where prompts are also answered when they start."""
+    oversight: Oversight = field(default_factory=Oversight)
 
 
 class Manager:
@@ -81,12 +86,20 @@ class Manager:
         """The extensions of all sessions."""
         self.commands = Commands(self.hosting, spawn)
         """Slash commands."""
+        self.oversight = terms.oversight
+        """What sessions share about approvals."""
+        self.default_mode = terms.mode
+        """The approval mode of new sessions."""
         hosting.tell = self._tell
-        self._journal = journal
+        self.journal = journal
+        """Where sessions are stored."""
         self._planner = planner
         self._spawn = spawn
         self._terms = terms
         self._sessions: dict[str, Session] = {}
+        self._blocked = (
+            Blocked(journal, current=self._sessions.get, spawn=spawn, changed=self._changed) if journal else None
+        )
         nested = NestedCalls(planner, session=self._sessions.get, spawn=spawn, limit_s=hosting.limits.tool_s)
         hosting.call_tool = nested.begin
         self._unloads: dict[str, asyncio.TimerHandle] = {}
@@ -111,33 +124,29 @@ class Manager:
             CommandError: there is none.
         """
         found = self._sessions.get(session_id)
-        if found is not None and found.ledger.failure is None:
-            self._stay(found)
-            return found
-        if found is not None:
-            await found.stopped()
-        row = await self._journal.row(session_id) if self._journal else None
-        found = self._sessions.get(session_id)  # somebody else may have loaded it meanwhile
-        if found is not None and row is not None:
-            await found.reload(row)
-            return found
-        if row is None or self._journal is None:
-            raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; session.list names them')
-        environment = split(self._terms.environment, self.models.catalog.key_variables(), None)
-        session = self._open(row, self._journal, environment, ephemeral=False)
-        if row.state != "idle":
-            with suppress(UnreadableSessionError):  # it says so itself: its state is `blocked`
-                await session.load()  # a crash cut something off, or inputs wait: say so before anybody looks
-        self._stay(session)
-        return session
+        if found is not None and found.ledger.failure is not None and self._blocked is not None:
+            await self._blocked.try_now(found)
+            found = self._sessions.get(session_id)  # it may have been let go meanwhile
+        row = await self.journal.row(session_id) if found is None and self.journal else None
+        found = found or self._sessions.get(session_id)  # somebody else may have loaded it meanwhile
+        if found is None:
+            if row is None or self.journal is None:
+                raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; session.list names them')
+            environment = split(self._terms.environment, self.models.catalog.key_variables(), None)
+            found = self._open(row, self.journal, environment, ephemeral=False)
+            self._watch(found)
+        if found.is_cut:
+            await _repair(found)  # a crash cut something off, or inputs wait: say so before anybody looks
+        self._stay(found)
+        return found
 
     async def page(
         self, *, cwd: str | None, state: str | None, before: str | None, limit: int
     ) -> tuple[list[SessionInfo], str | None]:
         """Sessions, newest first, and what to pass as `before` for the next page."""
-        if self._journal is None:
+        if self.journal is None:
             return [self.info(session) for session in self.loaded], None
-        rows, cursor = await self._journal.list(cwd=cwd, state=state, before=before, limit=limit)
+        rows, cursor = await self.journal.list(cwd=cwd, state=state, before=before, limit=limit)
         infos = [self._row_info(row) for row in rows]
         if before is None:
             infos = [self.info(s) for s in self.loaded if s.ephemeral and cwd in {None, s.ledger.row.cwd}] + infos
@@ -145,13 +154,13 @@ class Manager:
 
     def info(self, session: Session) -> SessionInfo:
         """A session in memory, as lists and snapshots show it."""
-        return session.info(session.ledger.followers)
+        return describe(session.ledger.row, session.state, session.ledger.followers, ephemeral=session.ephemeral)
 
     async def find(self, text: str) -> list[SessionInfo]:
         """Sessions with this id or name, or with an id that begins so."""
         if text in self._sessions:
             return [self.info(self._sessions[text])]
-        rows = await self._journal.find(text) if self._journal else []
+        rows = await self.journal.find(text) if self.journal else []
         return [self._row_info(row) for row in rows]
 
     # --- coming and going -----------------------------------------------------------------------------------------
@@ -163,19 +172,26 @@ class Manager:
         settings = self._settings(params, environment)
         now = rfc3339()
         row = Row(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
-        ephemeral = params.ephemeral or self._journal is None
-        journal = None if ephemeral else self._journal
-        session = self._open(row, journal or Memory(), environment, ephemeral=ephemeral)
+        ephemeral = params.ephemeral or self.journal is None
+        journal = None if ephemeral else self.journal
+        session = self._open(row, journal or Memory(keeps=self._terms.addressed), environment, ephemeral=ephemeral)
         record = records.Config(time=now, settings=settings, name=row.name)
         try:
             await session.ledger.write([Shown(record)], durable=True)
         except BaseException:
             self._forget(session)
             raise
+        self._watch(session)
         self.hosting.join(session)
         self._tell(_added(session))
         self._stay(session)
         await self._remember(settings)
+        return session
+
+    async def welcome(self, session_id: str) -> Session:
+        """A session that was put into the journal whole: everybody hears of it."""
+        session = await self.get(session_id)
+        self._tell(_added(session))
         return session
 
     def environment(self, env: Mapping[str, str] | None, api_key: str | None) -> Environment:
@@ -189,7 +205,7 @@ class Manager:
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()
-        if self._journal is None or self._is_needed(session):
+        if self.journal is None or self._sessions.get(session.id) is not session or self._is_needed(session):
             return
         if session.ephemeral:
             self._forget(session)
@@ -215,8 +231,8 @@ class Manager:
         """Remove the session and everything that it recorded."""
         await self.close(session)
         self._forget(session)
-        if self._journal is not None and not session.ephemeral:
-            await self._journal.delete(session.id)
+        if self.journal is not None and not session.ephemeral:
+            await self.journal.delete(session.id)
             self._tell(_removed(session))
 
     async def stop(self) -> None:
@@ -240,6 +256,7 @@ class Manager:
         mode = params.mode or self._terms.mode
         check_mode(mode)
         check_steps(params.max_steps)
+        check_budget(params.budget_usd, params.budget_tokens)
         settings = Settings(
             provider=provider,
             model=model,
@@ -254,6 +271,8 @@ class Manager:
             extensions=params.extensions,
             no_ext=params.no_ext,
             own_key=environment.api_key is not None,
+            budget_usd=params.budget_usd,
+            budget_tokens=params.budget_tokens,
         )
         self.models.check(settings, environment)
         check_tools(settings)
@@ -273,18 +292,26 @@ class Manager:
         self._sessions[row.id] = session
         return session
 
+    def _watch(self, session: Session) -> None:
+        """Have it brought back when the journal could not write; one that is not stored never fails so."""
+        if self._blocked is not None and not session.ephemeral:
+            session.ledger.failed = partial(self._blocked.add, session)
+
     async def _remember(self, settings: Settings) -> None:
         self.models.last_used = (settings.provider, settings.model)
         self._spawn(f"warm {settings.provider}", self.models.warm(settings.provider))
-        if self._journal is not None:
-            await self._journal.set_setting(LAST_USED, f"{settings.provider}/{settings.model}")
+        if self.journal is not None:
+            try:
+                await self.journal.settings.set(LAST_USED, f"{settings.provider}/{settings.model}")
+            except StorageError as error:  # the session has been made; the next one may begin with another model
+                log.warning("the model used last was not stored: %s", error)
 
     def _changed(self, session: Session) -> None:
         self._tell(_updated(session))
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
-        return bool(session.ledger.followers or session.holders or session.state == "running")
+        return bool(session.ledger.followers or session.holders or session.work.is_active)
 
     def _stay(self, session: Session) -> None:
         """Begin the time anew after which a stored session leaves memory: a command is about it."""
@@ -297,7 +324,9 @@ class Manager:
 
     def _forget(self, session: Session) -> None:
         self.hosting.leave(session)
-        self._unloads.pop(session.id, None)
+        timer = self._unloads.pop(session.id, None)
+        if timer is not None:
+            timer.cancel()  # it holds the session, for half an hour
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
 
@@ -305,13 +334,24 @@ class Manager:
         session = self._sessions.get(row.id)
         if session:
             return self.info(session)
-        is_damaged = self._journal is not None and self._journal.damage(row.id) is not None
-        state = "blocked" if is_damaged else row.state
-        return describe(row, state if state in {"held", "blocked"} else "idle", 0)
+        is_damaged = self.journal is not None and self.journal.damage(row.id) is not None
+        state = "held" if row.state == "running" else row.state  # a crash has cut it, and nobody has looked yet
+        return describe(row, "blocked" if is_damaged else state, 0)
 
     def _tell(self, event: events.Event) -> None:
         for listener in list(self._listeners):
             listener(event)
+
+
+async def _repair(session: Session) -> None:
+    """Load it, and record what became of what a crash cut off; one that cannot be repaired now is `blocked`."""
+    try:
+        await session.load()
+    except UnreadableSessionError:
+        pass  # it is read-only, and says so itself
+    except StorageError:
+        if session.ledger.failure is None:  # it could not even be read
+            raise
 
 
 def _added(session: Session) -> events.Event:
@@ -329,11 +369,9 @@ def _removed(session: Session) -> events.Event:
 
 
 def check_mode(mode: str) -> None:
-    """Raise CommandError for an approval mode that this version does not carry out."""
+    """Raise CommandError for an approval mode that does not exist."""
     if mode not in MODES:
-        raise CommandError(
-            Code.UNSUPPORTED, f'the mode "{mode}" is not in this version yet; there is {", ".join(MODES)}'
-        )
+        raise CommandError(Code.BAD_REQUEST, f'there is no mode "{mode}"; there are {", ".join(MODES)}')
 
 
 def check_steps(max_steps: int | None) -> None:

@@ -5,9 +5,10 @@ daemon's environment. Those from the environment and from `auth.json` go only to
 URL from the configuration: a URL that came with a request could be anybody's.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 
+from zotd.core.budget import FREE, Rates
 from zotd.core.ports import Model, ModelRequest, StorageError
 from zotd.core.records import Settings
 from zotd.core.reply import Part
@@ -194,7 +195,7 @@ class Unavailable:
     def __init__(self, error: ModelError) -> None:
         self._error = error
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Part]]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """Raise the ModelError that kept the model from being opened."""
         del request
         raise self._error
@@ -202,6 +203,11 @@ class Unavailable:
     def price(self, tokens: Tokens) -> Tokens:
         """Nothing was bought."""
         return tokens
+
+    @property
+    def rates(self) -> Rates | None:
+        """Nothing can be bought."""
+        return FREE
 
 
 def _first(variables: Mapping[str, str], names: Sequence[str]) -> str | None:

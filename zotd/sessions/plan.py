@@ -1,11 +1,13 @@
 """What a run works with, put together before it starts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zotd.core import records
-from zotd.core.ports import Model, ToolContext
+from zotd.core.ports import Model, Probe, ToolContext
+from zotd.sessions.clearance import Clearance
 from zotd.sessions.hooks import Hooks
+from zotd.sessions.spending import Spending
 from zotd.sessions.toolbox import Toolbox
 
 
@@ -22,9 +24,15 @@ class Plan:
     """Part of the context window from which on the transcript is summarised first."""
     tool_context: Callable[[str, Callable[[str], None]], ToolContext]
     """From a call's id and where its progress goes."""
+    clearance: Clearance
+    """Whether calls may run."""
     notes: Sequence[str] = ()
     """What could not be used and the user should know; shown when the run starts."""
     hooks: Hooks | None = None
     """None: no extension can be asked anything."""
+    spending: Spending = field(default_factory=Spending)
+    """The budgets that its requests are paid from; by default nothing is limited."""
     opening: records.Opening | None = None
     """The call that the first step makes instead of the model."""
+    probe: Probe | None = None
+    """Called at the points of the run, `sessions.driver.POINTS`."""

@@ -3,22 +3,29 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from zotd.clock import rfc3339
 from zotd.core import prompts, records
-from zotd.core.ports import ToolContext
+from zotd.core.permissions import Policy
+from zotd.core.ports import Probe, ToolContext
 from zotd.sessions import workspace
+from zotd.sessions.clearance import Bench, Clearance
 from zotd.sessions.environment import Environment
+from zotd.sessions.hooks import Hooks
 from zotd.sessions.hosting import Hosting
 from zotd.sessions.models import Models
+from zotd.sessions.oversight import Oversight
 from zotd.sessions.plan import Plan
+from zotd.sessions.rulebook import Ground
 from zotd.sessions.session import Session
+from zotd.sessions.spending import Spending
 from zotd.sessions.toolbox import Toolbox, choose, unknown
 from zotd.sessions.workspace import Places, Surroundings
 from zotd.tools.skill import find_skills
+from zotd.wire.content import Tokens
 
 READ_S = 5.0
 """Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
@@ -38,25 +45,34 @@ class Desk:
     """Part of the context window from which on a transcript is summarised first."""
     stream_guarded: bool = False
     """Text is shown while it arrives, also when a guard may rewrite it afterwards."""
+    oversight: Oversight = field(default_factory=Oversight)
+    """The rules of all sessions, and who is asked."""
+    probe: Probe | None = None
+    """Called at the points of each run, `sessions.driver.POINTS`."""
 
 
 class Planner:
     """`sessions.session.Planner` for real."""
 
-    def __init__(self, models: Models, hosting: Hosting, desk: Desk) -> None:
+    def __init__(self, models: Models, hosting: Hosting, spending: Spending, desk: Desk) -> None:
         self._models = models
         self._hosting = hosting
+        self._spending = spending
         self._desk = desk
 
-    def check(self, settings: records.Settings, environment: Environment) -> None:
-        """Raise CommandError when a run could not start for want of a key."""
+    def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
+        """Raise CommandError when a run could not start for want of a key, or of what a budget has left.
+
+        `spent`: by the session so far (`Row.spent`).
+        """
         self._models.check(settings, environment)
+        self._spending.check(settings, spent)
 
     async def plan(self, session: Session, first: records.Input | None) -> Plan:
         """What the session's next run works with."""
         row = session.ledger.row
         extensions = self._hosting.join(session)
-        if extensions is not None and not session.is_aborting:
+        if extensions is not None and not session.work.is_aborting:
             await extensions.ready_for_run()
         toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
         places = await self._places(session)
@@ -70,6 +86,9 @@ class Planner:
             context_files=surroundings.context_files,
             skills=skills if "skill" in tools.tools else (),
         )
+        hooks = extensions.hooks(streams=self._desk.stream_guarded) if extensions else None
+        ground = await self._ground(session)
+        notes = [*surroundings.notes, *([ground.note] if ground.note else [])]
         return Plan(
             model=await self._models.open(row.settings, session.environment),
             settings=row.settings,
@@ -77,14 +96,50 @@ class Planner:
             system=prompts.compose(parts),
             compact_at=self._desk.compact_at,
             tool_context=partial(self._context, session, tuple(places.skill_dirs())),
-            notes=[*surroundings.notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
-            hooks=extensions.hooks(streams=self._desk.stream_guarded) if extensions else None,
+            notes=[*notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
+            hooks=hooks,
+            clearance=self._clearance(session, hooks, ground, unattended=first.unattended if first else None),
+            spending=self._spending,
             opening=first.opening if first else None,
+            probe=self._desk.probe,
         )
+
+    async def clearance(self, session: Session, hooks: Hooks) -> Clearance:
+        """Whether calls may run that no model makes: whoever makes them waits, so nobody unseen is waited for."""
+        return self._clearance(session, hooks, await self._ground(session), unattended="deny")
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
         """As `Plan.tool_context`, for calls that no model makes."""
         return partial(self._context, session, tuple((await self._places(session)).skill_dirs()))
+
+    async def _ground(self, session: Session) -> Ground:
+        return await self._desk.oversight.rulebook.survey(
+            session.ledger.row.cwd,
+            home=session.environment.variables.get("HOME"),
+            is_trusted=await self._hosting.grants(session),
+        )
+
+    def _clearance(
+        self, session: Session, hooks: Hooks | None, ground: Ground, *, unattended: str | None
+    ) -> Clearance:
+        oversight = self._desk.oversight
+
+        def policy() -> Policy:
+            mode = session.ledger.row.settings.mode
+            return oversight.rulebook.policy(ground, mode=mode, granted=session.approvals.granted())
+
+        bench = Bench(
+            policy=policy,
+            approvals=session.approvals,
+            cwd=session.ledger.row.cwd,
+            home=session.environment.variables.get("HOME"),
+            run=lambda: session.ledger.transcript.run,
+            recorded=partial(_recorded, session),
+            way=oversight.unattended,
+            notify=oversight.notify,
+            ttl_s=oversight.ttl_s,
+        )
+        return Clearance(bench, hooks, unattended=unattended)
 
     async def _places(self, session: Session) -> Places:
         return Places(
@@ -110,6 +165,11 @@ class Planner:
             skill_dirs=skill_dirs,
             ledger=os.fspath(self._desk.home / "run" / "children"),
         )
+
+
+def _recorded(session: Session, call: str, digest: str) -> str | None:
+    rows = session.ledger.transcript.approvals.values()
+    return next((row.id for row in rows if row.call_id == call and row.args_digest == digest), None)
 
 
 def _missing(settings: records.Settings, toolbox: Toolbox) -> list[str]:

@@ -1,4 +1,4 @@
-"""What waits for its turn in a session: inputs and compactions, first one first."""
+"""What waits for its turn in a session: inputs, compactions and runs that go on, first one first."""
 
 import asyncio
 from collections import deque
@@ -21,17 +21,25 @@ SHOWN_CHARS = 2_000
 """Of a waiting input's text, in the queue that clients see; the input itself is not cut."""
 
 
+STEER = "steer"
+"""The mode of an input that joins the run in progress at its next step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How a client named its request, so that a repetition is known."""
+    """What a client says of its request beside the input."""
 
-    id: str
-    digest: str
+    id: str | None = None
+    """How it names it, so that a repetition is known; None: it does not."""
+    digest: str = ""
+    """Of the request, to tell a repetition from another one with the same name."""
+    unattended: str | None = None
+    """See `records.Input`."""
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Something that waits: an input, or (without one) a compaction."""
+    """Something that waits: an input, or (without one) a compaction, or a run that goes on."""
 
     accepted: Callable[[Started], None]
     """Tells the sender; called once, before any event that the job causes."""
@@ -39,6 +47,8 @@ class Job:
     stored: bool = False
     """The input is in the journal already, and its sender has been told."""
     instructions: str = ""
+    resumes: bool = False
+    """It goes on where the last run was cut."""
     run: str = field(default_factory=lambda: ids.new("r"))
     answered: asyncio.Future[None] | None = None
     """Done when the job has started; fails when it could not."""
@@ -77,6 +87,10 @@ class Queue:
             raise CommandError(Code.QUEUE_FULL, f"{MAX_WAITING} inputs wait already; withdraw one or wait")
         self._jobs.append(job)
 
+    def put_first(self, job: Job) -> None:
+        """Put it before everything that waits."""
+        self._jobs.appendleft(job)
+
     def restore(self, job: Job) -> None:
         """Put last what was accepted before a restart; there may be one more than fits: the one that was starting."""
         self._jobs.append(job)
@@ -84,10 +98,11 @@ class Queue:
     def put_back(self, job: Job) -> None:
         """Put first what was taken and could not start."""
         self._taken = None
+        job.run = ids.new("r")  # everybody has heard that the other one is over
         self._jobs.appendleft(job)
 
     def take(self, *, held: bool) -> Job | None:
-        """The first job, which waits no longer; while inputs are `held` the first compaction. None: there is none."""
+        """The first job, which waits no longer; while inputs are `held` the first that is none. None: there is none."""
         for job in self._jobs:
             if not held or job.input is None:
                 self._jobs.remove(job)
@@ -107,10 +122,24 @@ class Queue:
         place = max(0, position - 1)
         self._jobs.insert(self._jobs.index(others[place]) if place < len(others) else len(self._jobs), job)
 
-    def started(self) -> list[events.Event]:
-        """What was taken last has started, in the record that is written now; the event that shows the rest."""
+    def started(self, first: records.Input) -> list[events.Event]:
+        """This input starts, in the record that is written now; the event that shows the rest, if it had waited."""
+        if self._taken is None or self._taken.input is not first or not self._taken.stored:
+            return []
         self._taken = None
         return [events.QueueChanged(self.items(), held=False)]
+
+    @property
+    def has_steering(self) -> bool:
+        """Inputs wait that join the run at its next step."""
+        return any(_steers(job) for job in self._jobs)
+
+    def steering(self) -> list[records.Input]:
+        """Those inputs, which wait no longer: they belong into the record that is written now."""
+        found = [job for job in self._jobs if _steers(job)]
+        for job in found:
+            self._jobs.remove(job)
+        return [job.input for job in found if job.input is not None]
 
     def items(self) -> list[events.QueueItem]:
         """The stored inputs that have not started, as clients see them."""
@@ -128,6 +157,10 @@ class Queue:
             if job.input is not None and job.input.id == input_id:
                 return job
         raise CommandError(Code.NOT_FOUND, f"no input {input_id} waits; it has started, or was withdrawn")
+
+
+def _steers(job: Job) -> bool:
+    return job.stored and job.input is not None and job.input.mode == STEER
 
 
 def _item(record: records.Input) -> events.QueueItem:

@@ -1,53 +1,49 @@
 """One conversation: takes inputs one after the other, runs them, and tells everybody who follows.
 
     idle -> running -> idle            a run or a compaction, and the next one that waits
-    running -> held                    a run failed or was aborted while inputs waited: they wait for a person
-    held -> running                    the next prompt
+    running -> waiting -> running      a person is asked about a call
+    running -> held                    a run was cut by a crash, or one failed or was aborted while inputs waited
+    held -> running                    `/continue`, or the next prompt
 
 Whatever changes the session is decided in one synchronous step and awaited afterwards, so commands that arrive in
 an order take effect in it.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol
 
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.ports import Row, StorageError
-from zotd.sessions import inputs
-from zotd.sessions.calls import cut_results
-from zotd.sessions.compacting import Compacting
-from zotd.sessions.driver import Driver, Start
+from zotd.core.ports import Row
+from zotd.sessions import inputs, recovery
+from zotd.sessions.approvals import Approvals
 from zotd.sessions.environment import Environment
 from zotd.sessions.extensions import Extensions
-from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.plan import Plan
-from zotd.sessions.queue import Job, Queue, Request
+from zotd.sessions.queue import STEER, Job, Queue, Request
+from zotd.sessions.work import Work
 from zotd.wire import events
-from zotd.wire.api import PromptImage, RunInfo, SessionInfo, Started
-from zotd.wire.content import Message, Tokens, visible
+from zotd.wire.api import Approve, PromptImage, Started
+from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 
-log = logging.getLogger(__name__)
+DECIDED = "the decision is on record, but the run does not go on"
 
-BROKEN = "the run failed inside zot; the log says more"
-
-INTERRUPTED = "the daemon stopped in the middle of this run; what was under way may or may not have happened"
+NOTHING_TO_CONTINUE = "there is nothing to go on with: the last run ended by itself; send a prompt"
 
 
 class Planner(Protocol):
     """Prepares runs."""
 
-    def check(self, settings: records.Settings, environment: Environment) -> None:
+    def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when no run could start, such as for want of a key. Quick."""
         ...
 
     async def plan(self, session: "Session", first: records.Input | None) -> Plan:
-        """What the next run works with; `first` is its input, None for a compaction."""
+        """What the next run works with; `first` is its input, None for a compaction or a run that goes on."""
         ...
 
 
@@ -77,26 +73,23 @@ class Session:
         """Connections that keep an ephemeral session although they do not follow it: those that created it."""
         self.environment = environment
         self._planner = planner
-        self._spawn = spawn
-        self._changed = changed
         self._stored_queue = stored_queue
-        self.queue = Queue()
-        """What waits; change it through the session."""
+        self._changed = changed
+        self.approvals = Approvals(ledger, changed=lambda: changed(self))
+        """Questions to people about its calls."""
+        self.work = Work(
+            ledger,
+            plan=lambda first: planner.plan(self, first),
+            spawn=spawn,
+            changed=lambda: changed(self),
+            closing=self.approvals.cancel,
+            hurry=self._hurry,
+        )
+        """What it does; ask, and change it through the session."""
         self.extensions: Extensions | None = None
         """What it has of extensions, while somebody needs the session; see `sessions.hosting`."""
-        self._current: Driver | Compacting | None = None
-        self._working = False
-        self.is_aborting = False
-        """The run that is being prepared is to end at once."""
         self.is_quieted = False
         """Somebody has aborted and asked for nothing since: extensions may not submit anything."""
-        self._asked_on = False
-        """An input came after the last abort: what waits goes on with it."""
-        self._ending = False
-        """A run has failed, and what waits is being held: there is nothing to abort."""
-        self._stopping = False
-        self._stopped = asyncio.Event()
-        self._stopped.set()
         self._loading = asyncio.Lock()
 
     # --- what it is -------------------------------------------------------------------------------------------
@@ -108,27 +101,29 @@ class Session:
 
     @property
     def state(self) -> str:
-        """`running`, `held`, `blocked` or `idle`."""
-        if self.ledger.failure is not None or (self.ledger.damage is not None and not self._working):
+        """`running`, `waiting` (for a person's decision), `held`, `blocked` or `idle`."""
+        if self.ledger.failure is not None or (self.ledger.damage is not None and not self.work.is_active):
             return "blocked"
-        if self._working:
+        if self.approvals.pending():
+            return "waiting"
+        if self.work.is_active:
             return "running"
-        return "held" if self.ledger.transcript.held or self.ledger.row.state == "held" else "idle"
+        if not self.ledger.loaded:
+            return "held" if self.ledger.row.state == "running" else self.ledger.row.state
+        return "held" if self.ledger.transcript.held or self.ledger.transcript.interrupted else "idle"
 
-    def info(self, clients: int = 0) -> SessionInfo:
-        """As lists and snapshots show it."""
-        return describe(self.ledger.row, self.state, clients, ephemeral=self.ephemeral)
+    @property
+    def _outlasts(self) -> bool:
+        """A person is asked about a call of the model's, which is there again after a restart."""
+        return any(one.approval in self.ledger.transcript.approvals for one in self.approvals.pending())
 
-    def run_info(self) -> RunInfo | None:
-        """The run in progress."""
-        return self._current.info() if self._current else None
-
-    def messages(self, *, full: bool) -> list[Message]:
-        """The transcript as the model sees it; `full` with image data."""
-        found = self.ledger.transcript.messages
-        if full:
-            return list(found)
-        return [Message(message.role, visible(message.content), message.time) for message in found]
+    @property
+    def is_cut(self) -> bool:
+        """A crash may have cut something off, or inputs wait, and nobody has looked yet: `load` it."""
+        ledger = self.ledger
+        is_sound = ledger.failure is None and ledger.damage is None
+        is_looked_at = ledger.loaded and not self._loading.locked()  # else somebody may be about to repair it
+        return is_sound and not is_looked_at and ledger.row.state != "idle"
 
     # --- loading ----------------------------------------------------------------------------------------------
 
@@ -146,25 +141,34 @@ class Session:
         """Begin anew from what the journal holds, when it could not write; followers, environment and keys stay."""
         if self.ledger.failure is not None:
             self.ledger.reset(row)
-            self.queue = Queue()  # what waits is in the journal; it was put here before, when loading failed again
+            self.work.queue = Queue()  # what waits is in the journal; it was put here before, when loading failed again
             if row.state != "idle":
                 await self.load()
 
     async def _repair(self) -> None:
         transcript = self.ledger.transcript
-        now = rfc3339()
-        items = cut_results(transcript.repairs(now))
-        if transcript.run_open:
-            record = records.Interrupted(time=now, what="run", text=INTERRUPTED)
-            shown = [events.Interrupted("run", INTERRUPTED), events.Done(run=transcript.run)]
-            items.append(Shown(record, shown))
+        items = recovery.repairs(transcript, await self._partial())
         for item in transcript.waiting.values():
-            self.queue.restore(Job(_told_before, item, stored=True))
-        held = len(self.queue) > 0
-        if held and not transcript.held:
-            items.append(self.queue.record(held=True))
-        if items or self.ledger.row.state == "running":
-            await self.ledger.write(items, durable=False, state="held" if held else "idle")
+            self.work.queue.restore(Job(_told_before, item, stored=True))
+        self.approvals.restore(transcript)
+        waits = len(self.work.queue) > 0
+        if waits and not transcript.held:
+            items.append(self.work.queue.record(held=True))
+        is_cut = transcript.interrupted or (transcript.run_open and transcript.can_resume)
+        rest = self._rest(held=waits or is_cut)
+        if items or self.ledger.row.state != rest:
+            await self.ledger.write(items, durable=False, state=rest)
+
+    async def _partial(self) -> str:
+        """As much as is known of a reply that a crash has cut."""
+        found, sent = await self.ledger.journal.partial(self.id), self.ledger.transcript.in_flight
+        is_its = found is not None and sent is not None and (found.run, found.step) == (sent.run, sent.step)
+        return found.text if found is not None and is_its else ""
+
+    def _rest(self, *, held: bool) -> str:
+        if self.approvals.pending():
+            return "waiting"
+        return "held" if held else "idle"
 
     # --- inputs -----------------------------------------------------------------------------------------------
 
@@ -184,13 +188,17 @@ class Session:
         A `request` that is in the journal already, from before a restart, is only answered.
         """
         self._refuse_when_blocked()
-        if request is not None and (first := self.ledger.transcript.requests.get(request.id)) is not None:
+        if (
+            request is not None
+            and request.id is not None
+            and (first := self.ledger.transcript.requests.get(request.id)) is not None
+        ):
             self._answer_again(request, first, accepted)
             return
-        self._planner.check(self.ledger.row.settings, self.environment)
+        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         self.is_quieted = False
         content = inputs.content(message, images)
-        waits = self._working or len(self.queue) > 0
+        waits = self.work.is_active or len(self.work.queue) > 0
         if waits and when_busy == "reject":
             raise CommandError(Code.BUSY, "the session is busy; wait, or send the prompt with when_busy=queue")
         self.ledger.title(message)
@@ -199,9 +207,11 @@ class Session:
             id=ids.new("i"),
             content=content,
             sender=sender,
+            mode=STEER if when_busy == STEER else "queue",
             request_id=request.id if request else None,
-            digest=request.digest if request else None,
+            digest=request.digest if request and request.id else None,
             opening=opening,
+            unattended=request.unattended if request else None,
         )
         if self.extensions is not None:
             self.extensions.audience.prompted(message, queued=waits, images=len(images))
@@ -209,39 +219,78 @@ class Session:
         if waits and self._stored_queue:
             await self._enqueue(job, record)
         else:
-            await self._enter(job)
+            await self.work.enter(job)
+
+    async def go_on(self, *, accepted: Callable[[Started], None]) -> None:
+        """Go on with the run that was cut, failed or was aborted, and then with what waits; `accepted` as above."""
+        self._refuse_when_blocked()
+        if self.work.is_active:
+            raise CommandError(Code.BUSY, "the session is at work already")
+        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
+        transcript = self.ledger.transcript
+        if not transcript.can_resume and not self.work.queue.items():
+            raise CommandError(Code.CONFLICT, NOTHING_TO_CONTINUE)
+        self.is_quieted = False
+        self.work.asked_on = True
+        job = Job(accepted, resumes=True)
+        if not transcript.held:
+            await self.work.enter(job, first=True)
+            return
+        run = job.run if transcript.can_resume else None
+        if run is not None:
+            job.stored = True  # its sender is told now, with the order that lets everything go on
+            self.work.queue.put_first(job)
+        first = self.work.queue.items()[0].id if run is None else None
+        answer = Started(started=True, input=first, run=run)
+        order = self.work.queue.record(held=False)
+        told = self.ledger.write([order], durable=True, state="running", accepted=lambda: accepted(answer))
+        self.work.wake()
+        await told
 
     async def compact(self, instructions: str, *, accepted: Callable[[Started], None]) -> None:
         """Summarise the transcript when it is its turn; `accepted` is called when it starts."""
         self._refuse_when_blocked()
-        self._planner.check(self.ledger.row.settings, self.environment)
-        await self._enter(Job(accepted, instructions=instructions))
+        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
+        await self.work.enter(Job(accepted, instructions=instructions))
 
     def abort(self, *, for_good: bool = False) -> None:
         """Cancel what runs now; nothing happens when nothing does.
 
         `for_good`: and start nothing more, because the process ends. What is stored waits for the next one.
         """
-        self._stopping |= for_good
-        self._asked_on = False
         self.is_quieted = True
-        if self._current is not None:
-            self._current.abort()
-        elif self._working and not (self._ending and self.ledger.transcript.held):
-            self.is_aborting = True
-            if self.extensions is not None:
-                self.extensions.hurry()
+        if for_good and self._outlasts:
+            self.approvals.freeze()  # the question outlives this process; its run is cut as by a crash
+            self.work.is_stopping = True
+            return
+        if not for_good:
+            self.approvals.cancel()  # before the run ends, and also of one that a crash has cut
+        self.work.abort(for_good=for_good)
 
     async def change_queue(self, change: Callable[[Queue], None], *, accepted: Callable[[], None]) -> None:
         """Withdraw or move inputs that wait; `change` does it at once."""
-        change(self.queue)
-        held = self.ledger.transcript.held and bool(self.queue.items())
-        state = self.ledger.row.state if held or self._working else "idle"
-        await self.ledger.write([self.queue.record(held=held)], durable=True, accepted=accepted, state=state)
+        change(self.work.queue)
+        held = self.ledger.transcript.held and bool(self.work.queue.items())
+        rest = self._rest(held=held or self.ledger.transcript.interrupted)
+        state = self.ledger.row.state if self.work.is_active else rest
+        await self.ledger.write([self.work.queue.record(held=held)], durable=True, accepted=accepted, state=state)
+
+    async def decide(self, params: Approve, by: str, *, accepted: Callable[[], None]) -> None:
+        """Take a person's decision about a call. When it was the last one that a cut run waits for, that goes on."""
+        self._refuse_when_blocked()  # a call that starts while the process ends would be cut at once
+        await self.approvals.decide(params, by, accepted)
+        waits = bool(self.approvals.pending()) or self.work.is_active
+        if self.ledger.transcript.interrupted and not waits:
+            try:
+                await self.go_on(accepted=_told_before)
+            except CommandError as error:  # whoever has decided was answered: everybody is told instead
+                text = f"{DECIDED}: {error.sentence}; {recovery.GO_ON}"
+                self.ledger.live([events.Notice("error", text, session=self.ledger.label)])
 
     async def stopped(self) -> None:
-        """Wait until nothing runs."""
-        await self._stopped.wait()
+        """Wait until nothing runs but what waits for a person while the process ends."""
+        if not self.approvals.is_frozen:
+            await self.work.stopped()
 
     # --- settings ---------------------------------------------------------------------------------------------
 
@@ -251,7 +300,7 @@ class Session:
         """Settings and a name from the next run on; `changes` is the event that tells of them."""
         self._refuse_when_blocked()
         old = self.ledger.row.settings
-        if self._working and (old.provider, old.model) != (settings.provider, settings.model):
+        if self.work.is_active and (old.provider, old.model) != (settings.provider, settings.model):
             raise CommandError(Code.BUSY, "the session is busy; switch the model when the run is over, or abort it")
         record = records.Config(time=rfc3339(), settings=settings, name=name)
         future = self.ledger.write(
@@ -263,11 +312,12 @@ class Session:
     async def clear(self, *, accepted: Callable[[], None]) -> None:
         """Start the transcript anew; people still see the old one."""
         self._refuse_when_blocked()
-        if self._working:
+        if self.work.is_active:
             raise CommandError(Code.BUSY, "the session is busy; clear it when the run is over, or abort it")
-        await self.ledger.write(
-            [Shown(records.Clear(time=rfc3339()))], durable=True, context=0, usage=Tokens(), accepted=accepted
-        )
+        self.approvals.cancel()
+        cleared = Shown(records.Clear(time=rfc3339()))
+        state = self.ledger.rest  # a run that was cut is gone, too
+        await self.ledger.write([cleared], durable=True, context=0, usage=Tokens(), accepted=accepted, state=state)
         if self.extensions is not None:
             self.extensions.board.clear_notes()
 
@@ -275,110 +325,23 @@ class Session:
 
     async def _enqueue(self, job: Job, record: records.Input) -> None:
         """Store an input behind those that wait, and answer its sender."""
-        self.queue.add(job, held=self.ledger.transcript.held)
-        self._asked_on = True
+        self.work.queue.add(job, held=self.ledger.transcript.held)
+        self.work.asked_on = True
         job.stored = True
-        position = len(self.queue.items())
-        order = self.queue.record(held=False)
+        position = len(self.work.queue.items())
+        order = self.work.queue.record(held=False)
         future = self.ledger.write(
             [Shown(record), order],
             durable=True,
             accepted=lambda: job.accepted(Started(started=False, input=record.id, position=position)),
             state="running",
         )
-        self._wake()
+        self.work.wake()
         await future
 
-    async def _enter(self, job: Job) -> None:
-        """Take a job whose sender is answered when it starts."""
-        job.answered = asyncio.get_running_loop().create_future()
-        self.queue.add(job)
-        self._wake()
-        await job.answered
-
-    def _wake(self) -> None:
-        if not self._working:
-            self._working = True
-            self._stopped.clear()
-            self._changed(self)
-            self._spawn(f"session {self.id}", self._work())
-
-    async def _work(self) -> None:
-        """Run what waits until nothing does."""
-        try:
-            while not self._stopping and (job := self.queue.take(held=self.ledger.transcript.held)) is not None:
-                stop = await self._run(job)
-                goes_on = stop == "end_turn" or (stop == "aborted" and self._asked_on)
-                if not goes_on and self.queue.items():
-                    await self._hold()
-        except* StorageError as group:
-            error = self.ledger.failure or group
-            while (left := self.queue.take(held=False)) is not None:  # what was accepted is in the journal
-                left.fail(error)
-            text = f"nothing can be stored: {error}; the session waits until that is mended"
-            self.ledger.live([events.Notice("error", text, session=self.ledger.label)])
-        finally:
-            self._working = False
-            self._stopped.set()
-            self._changed(self)
-
-    async def _hold(self) -> None:
-        self._ending = True
-        try:
-            await self.ledger.write([self.queue.record(held=True)], durable=True, state="held")
-        finally:
-            self._ending = False
-
-    async def _run(self, job: Job) -> str:
-        try:
-            plan = await self._planner.plan(self, job.input)
-            if job.input is None:
-                return await self._run_compaction(job, plan)
-            return await self._run_input(job, job.input, plan)
-        except Exception as error:
-            told = job.told
-            job.fail(self.ledger.failure or error)
-            if self.ledger.failure is not None:
-                raise
-            if told:
-                log.exception("run %s of session %s failed", job.run, self.id)
-                await self._end_broken(job)
-            return "error"
-        except BaseException as error:
-            job.fail(error)
-            raise
-        finally:
-            self._current = None
-            self.is_aborting = False
-
-    async def _end_broken(self, job: Job) -> None:
-        """End a run that a fault of ours has cut, so that nobody waits for `done` and the history stays legal."""
-        transcript = self.ledger.transcript
-        if job.input is not None and job.input.id in transcript.waiting:
-            self.queue.put_back(job)
-        now = rfc3339()
-        note = records.Note(time=now, level="error", text=BROKEN)
-        items = [*cut_results(transcript.repairs(now)), Shown(note, [events.Error(BROKEN), events.Done(run=job.run)])]
-        await self.ledger.write(items, durable=False, state=self.ledger.rest)
-
-    async def _run_input(self, job: Job, first: records.Input, plan: Plan) -> str:
-        driver = Driver(job.run, self.ledger, plan)
-        self._take(driver)
-        if job.stored:
-            return await driver.run(Start(first, new=False, before=self.queue.started))
-        answer = Started(started=True, input=first.id, run=job.run)
-        return await driver.run(Start(first, new=True, accepted=lambda: job.answer(answer)))
-
-    async def _run_compaction(self, job: Job, plan: Plan) -> str:
-        compacting = Compacting(job.run, self.ledger, plan, instructions=job.instructions)
-        self._take(compacting)
-        job.answer(Started(started=True, run=job.run))
-        return await compacting.run()
-
-    def _take(self, current: Driver | Compacting) -> None:
-        self._current = current
-        if self.is_aborting:
-            current.abort()
+    def _hurry(self) -> None:
+        if self.extensions is not None:
+            self.extensions.hurry()
 
     def _answer_again(self, request: Request, first: records.Input, accepted: Callable[[Started], None]) -> None:
         if request.digest != first.digest:
@@ -386,7 +349,7 @@ class Session:
         accepted(Started(started=first.id not in self.ledger.transcript.waiting, input=first.id))
 
     def _refuse_when_blocked(self) -> None:
-        if self._stopping:
+        if self.work.is_stopping:
             raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"nothing can be stored: {self.ledger.failure}")

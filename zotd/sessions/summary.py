@@ -1,6 +1,7 @@
 """Asks the model for a summary of a transcript: what `compact` and the automatic compaction share."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from zotd.clock import rfc3339
@@ -9,8 +10,9 @@ from zotd.core.ports import Model, ModelRequest
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
 from zotd.sessions.ledger import Shown
+from zotd.sessions.purse import Purse
 from zotd.wire import events
-from zotd.wire.content import Message, Tokens
+from zotd.wire.content import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +21,13 @@ class Summary:
 
     text: str
     kept: int
-    tokens: Tokens | None
 
 
-async def summarise(model: Model, messages: Sequence[Message], instructions: str = "") -> Summary:
-    """Summarise all of `messages` but the tail that stays.
+async def summarise(purse: Purse, model: Model, messages: Sequence[Message], instructions: str = "") -> Summary:
+    """Summarise all of `messages` but the tail that stays. `purse` pays; what it took is to be billed there.
 
     Raises:
-        ModelError: the request failed, the summary is empty, or there is nothing to summarise.
+        ModelError: the request failed, a budget is used up, the summary is empty, or there is nothing to summarise.
     """
     kept = compaction.kept(messages)
     older = messages[: len(messages) - kept]
@@ -39,29 +40,22 @@ async def summarise(model: Model, messages: Sequence[Message], instructions: str
         max_output=compaction.MAX_OUTPUT,
     )
     assembler = Assembler(None, _no_calls)
-    async for parts in model.stream(request):
-        assembler.feed(parts)
+    purse.admit()
+    async with aclosing(model.stream(request)) as chunks:
+        async for parts in chunks:
+            purse.answered(assembler)
+            assembler.feed(parts)
     text = assembler.text().strip()
     if not text:
         raise ModelError(Failure.REFUSED, "the model returned an empty summary; the transcript stays as it is")
-    tokens = None if assembler.tokens is None else model.price(assembler.tokens)
-    return Summary(text, kept, tokens)
+    return Summary(text, kept)
 
 
 def _no_calls() -> str:
     return "ignored"  # no tools are offered; a call that comes all the same is not run
 
 
-def compaction_records(run: str, settings: records.Settings, summary: Summary) -> list[Shown]:
-    """A summary as records: what it took, and the record that moves what the model sees."""
-    row = records.UsageRow(
-        time=rfc3339(),
-        run=run,
-        step=0,
-        provider=settings.provider,
-        model=settings.model,
-        tokens=summary.tokens,
-        purpose="compaction",
-    )
+def compaction_record(summary: Summary) -> Shown:
+    """A summary as the record that moves what the model sees."""
     record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept)
-    return [Shown(row), Shown(record, [events.CompactDone(summary.text)])]
+    return Shown(record, [events.CompactDone(summary.text)])

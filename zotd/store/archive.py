@@ -5,8 +5,12 @@ import logging
 from functools import partial
 
 from zotd.core.ports import StorageError
-from zotd.store import search, usage
+from zotd.store import branches, search, usage
+from zotd.store.branches import Branches
 from zotd.store.database import Database
+from zotd.store.errors import is_damage
+from zotd.store.writer import Counts
+from zotd.wire.content import Tokens
 from zotd.wire.reports import SearchPage, UsageSum
 
 CATCH_UP_S = 5.0
@@ -21,6 +25,12 @@ class Archive:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._has_begun_anew = False
+
+    @property
+    def counts(self) -> Counts:
+        """What was written since the database was opened."""
+        return self._database.counts
 
     async def search(self, query: str, *, before: int | None = None, limit: int = 50) -> SearchPage:
         """Messages of all sessions with all the words of `query`, newest first, `limit` at a time.
@@ -32,7 +42,16 @@ class Archive:
             StorageError: the database cannot be read.
         """
         complete = await self._catch_up()
-        found = await self._database.read(partial(search.find, query=query, before=before, limit=limit + 1))
+        find = partial(search.find, query=query, before=before, limit=limit + 1)
+        try:
+            found = await self._database.read(find)
+        except StorageError as error:
+            if not is_damage(error.__cause__) or self._has_begun_anew:
+                raise
+            self._has_begun_anew = True  # once: if that does not help, it is not the index
+            await self._database.perform(search.begin_anew)
+            complete = await self._catch_up()
+            found = await self._database.read(find)
         cursor = str(found[limit - 1][0]) if len(found) > limit else None
         return SearchPage([hit for _, hit in found[:limit]], cursor, complete)
 
@@ -44,15 +63,40 @@ class Archive:
         """
         return await self._database.read(partial(usage.sums, since=since, by=by))
 
+    async def spent(self, since: str) -> Tokens:
+        """What budgets count since then; see `zotd.store.usage.spent`.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        return await self._database.read(partial(usage.spent, since=since))
+
+    async def branches(self, session: str, last: int) -> Branches:
+        """The parts of a session, whose last event is `last`, and its forks.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        return await self._database.read(partial(branches.branches, session=session, last=last))
+
     async def _catch_up(self) -> bool:
         """Bring the index up to what is committed; False when that takes too long, or the disk is full."""
         try:
             async with asyncio.timeout(CATCH_UP_S):
                 while await self._database.read(search.is_behind):
-                    await self._database.perform(search.advance)
+                    await self._advance()
         except TimeoutError:
             return False
         except StorageError:
             log.exception("the search index could not be brought up to date")
             return False
         return True
+
+    async def _advance(self) -> None:
+        index = self._database.index
+        met = index.met
+        try:
+            await self._database.perform(index.keep_up)
+        except StorageError:
+            if index.met == met:  # else the next try passes by what was damaged
+                raise

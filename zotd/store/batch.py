@@ -9,6 +9,7 @@ import msgspec
 
 from zotd.core.ports import Entry, Row, StorageError
 from zotd.core.records import kind_of
+from zotd.store import partials
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
 
@@ -54,9 +55,11 @@ class Batch:
         query = "SELECT records, seq FROM sessions WHERE id = ?"
         records, seq = connection.execute(query, (self.row.id,)).fetchone() or (0, 0)
         check_continues(self.row, self.entries, records=records, seq=seq)
-        (key,) = connection.execute(_SAVE_ROW, _values(self.row)).fetchone()
+        key = save_row(connection, self.row)
         rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
         connection.executemany(_SAVE_RECORD, rows)
+        if any(map(partials.is_replaced_by, self.entries)):
+            partials.remove(connection, key)
 
 
 def check_continues(row: Row, entries: Iterable[Entry], *, records: int, seq: int) -> None:
@@ -80,6 +83,12 @@ def check_continues(row: Row, entries: Iterable[Entry], *, records: int, seq: in
         seq += shown
     if (row.records, row.seq) != (records, seq):
         raise StorageError(f"session {row.id} was not saved: a commit before this one failed")
+
+
+def save_row(connection: sqlite3.Connection, row: Row) -> int:
+    """Replace the index row, or make it; the key that the session's records have."""
+    (key,) = connection.execute(_SAVE_ROW, _values(row)).fetchone()
+    return int(key)
 
 
 def row_of(session: str, stored: str) -> Row:

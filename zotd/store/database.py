@@ -6,6 +6,7 @@ after it. In the writer's pauses the search index follows (`zotd.store.search`).
 
 import asyncio
 import logging
+import secrets
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
-from zotd.core.ports import StorageError
-from zotd.store import search
+from zotd.core.ports import Probe, StorageError
+from zotd.store import staged
+from zotd.store.recovery import Recovery
 from zotd.store.schema import open_for_reading, open_for_writing
-from zotd.store.writer import Write, Writer
+from zotd.store.search import Index
+from zotd.store.writer import Counts, Write, Writer
 
 READ_S = 30.0
 """Longest wait for a read. Reading a session of 50,000 messages takes under a second; a disk that needs longer than
 this does not answer."""
+
+MAKER_BYTES = 8
+"""64 random bits: no two processes that ever open one database get the same."""
 
 T = TypeVar("T")
 
@@ -30,20 +36,27 @@ log = logging.getLogger(__name__)
 class Database:
     """The file, open. The caller holds the daemon's lock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, probe: Probe | None = None) -> None:
         """Use `Database.open`."""
         self._path = path
-        self._writer = Writer(partial(open_for_writing, path), spare=search.advance)
+        self.maker = secrets.token_hex(MAKER_BYTES)
+        """Tells sessions that are being put together here from those that another process has left half done."""
+        self.index = Index()
+        """Of the texts that can be searched."""
+        spare = partial(_use_pause, maker=self.maker, index=self.index)
+        self._writer = Writer(partial(open_for_writing, path), spare=spare, probe=probe)
         self._reader = ThreadPoolExecutor(1, "journal-reader")
         self._connection: sqlite3.Connection | None = None
+        self.recovery = Recovery(self._writer.submit)
+        """For those whose write has failed."""
 
     @classmethod
-    async def open(cls, path: Path) -> Self:
+    async def open(cls, path: Path, probe: Probe | None = None) -> Self:
         """The database in the file `path`, made when it is missing (0600; its directory exists); `close` it.
 
-        Raises StorageError when it cannot be made, opened or read; NewerSchemaError when a newer program made it.
+        `probe` is called at `writer.POINTS`. Raises StorageError when it cannot be made, opened or read; NewerSchemaError when a newer program made it.
         """
-        database = cls(path)
+        database = cls(path, probe)
         try:
             await database._writer.open()
             database._connection = await database._call(partial(open_for_reading, path))
@@ -51,6 +64,11 @@ class Database:
             await database.close()
             raise
         return database
+
+    @property
+    def counts(self) -> Counts:
+        """What was written since it was opened."""
+        return self._writer.counts
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """What `query` makes of the connection that reads, in the thread of that; StorageError when it cannot."""
@@ -62,12 +80,13 @@ class Database:
         """Have it written after all that was submitted before. Returns at once; never raises."""
         self._writer.submit(write)
 
-    async def perform(self, apply: Callable[[sqlite3.Connection], object]) -> None:
-        """The same for a write that is awaited, and not durable; raises the StorageError that it failed with."""
-        await self._writer.perform(apply)
+    async def perform(self, apply: Callable[[sqlite3.Connection], object], *, durable: bool = False) -> None:
+        """The same for a write that is awaited; raises the StorageError that it failed with."""
+        await self._writer.perform(apply, durable=durable)
 
     async def close(self) -> None:
         """Write what waits, then close the file; bounded by `writer.CLOSE_S` and `READ_S`. May be called twice."""
+        self.recovery.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
@@ -85,3 +104,8 @@ class Database:
             raise StorageError(f"the journal {self._path} could not be read within {READ_S:g} s") from error
         except sqlite3.Error as error:
             raise StorageError(f"the journal {self._path} could not be read: {error}") from error
+
+
+def _use_pause(connection: sqlite3.Connection, maker: str, index: Index) -> bool:
+    """A slice of what has to be done and for which nobody waits; True when there may be more."""
+    return staged.sweep(connection, maker) or index.keep_up(connection)

@@ -8,7 +8,12 @@
 What the other modules of this layer raise is in theirs.
 """
 
+import sqlite3
+
 from zotd.core.ports import StorageError
+
+_PRIMARY = 0xFF
+"""The part of a SQLite error code that tells its kind; the rest tells variants of it."""
 
 
 class UnreadableSessionError(StorageError):
@@ -31,3 +36,11 @@ class UnreadableRecordError(UnreadableSessionError):
 
 class NewerSchemaError(StorageError):
     """The database has a newer schema than this program knows; nothing in it was touched."""
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether SQLite says that what is stored is wrong: it will say so the next time as well."""
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a text in it is not UTF-8
+    return code & _PRIMARY == sqlite3.SQLITE_CORRUPT

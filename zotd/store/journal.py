@@ -7,14 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
-from zotd.core.ports import Entry, Row, StorageError
+from zotd.core.lineage import Span
+from zotd.core.ports import Entry, PartialText, Probe, Row, StorageError
 from zotd.core.records import AnyRecord
-from zotd.store import queries, search
+from zotd.store import branches, partials, queries, salvage, search
 from zotd.store.batch import Batch
 from zotd.store.database import Database
-from zotd.store.errors import UnreadableSessionError
+from zotd.store.errors import UnreadableSessionError, is_damage
+from zotd.store.history import StoredHistory
+from zotd.store.partials import Partials
 from zotd.store.queries import Page
 from zotd.store.schema import read_epoch
+from zotd.store.settings import StoredSettings
 from zotd.store.writer import Write
 
 T = TypeVar("T")
@@ -29,17 +33,24 @@ class Journal:
         """Use `Journal.open`."""
         self.database = database
         """What it is in; for others who ask it something."""
+        self.recovery = database.recovery
+        """Tells when it can be written again."""
+        self.settings = StoredSettings(database)
+        """What the daemon remembers for itself."""
         self._epoch = epoch
+        self.history = StoredHistory(self._read_of)
+        """The records one by one."""
+        self._partials = Partials(database.submit)
         self._damaged: dict[str, UnreadableSessionError] = {}
 
     @classmethod
-    async def open(cls, path: Path) -> Self:
+    async def open(cls, path: Path, probe: Probe | None = None) -> Self:
         """The journal in the file `path`, made when it is missing (0600; its directory exists); `close` it.
 
-        The caller holds the daemon's lock. Raises StorageError when it cannot be made, opened or read;
+        The caller holds the daemon's lock. `probe` is called at `writer.POINTS`. Raises StorageError when it cannot be made, opened or read;
         NewerSchemaError when a newer program made it.
         """
-        database = await Database.open(path)
+        database = await Database.open(path, probe)
         try:
             return cls(database, await database.read(read_epoch))
         except BaseException:
@@ -65,7 +76,17 @@ class Journal:
         were already on their way fail too. The session then reads its row again and goes on from there.
         """
         batch = Batch.of(row, entries)
-        self.database.submit(Write(batch.store, done, durable=durable, size_bytes=batch.size_bytes))
+        self._partials.pass_by(row.id)
+        ended = partial(self._committed, row.id, done)
+        self.database.submit(Write(batch.store, ended, durable=durable, size_bytes=batch.size_bytes))
+
+    def keep_partial(self, session: str, partial: PartialText) -> None:
+        """Keep what has come of a running step; see `core.ports.Journal.keep_partial`."""
+        self._partials.keep(session, partial)
+
+    async def partial(self, session: str) -> PartialText | None:
+        """What was kept of a step that a crash cut; raises UnreadableSessionError and StorageError as those below."""
+        return await self._read_of(session, partial(partials.find, session=session))
 
     async def records(self, session: str, start: int) -> list[AnyRecord]:
         """The records from number `start` on, oldest first.
@@ -80,9 +101,11 @@ class Journal:
         query = partial(queries.events_after, session=session, seq=seq, limit_bytes=limit_bytes)
         return await self._read_of(session, query)
 
-    async def messages_before(self, session: str, seq: int | None, limit: int) -> list[bytes]:
-        """The newest `limit` message events with a `seq` below (None: of all), oldest first, a JSON line each."""
-        query = partial(queries.messages_before, session=session, seq=seq, limit=limit)
+    async def messages_before(
+        self, session: str, seq: int | None, limit: int, left: Sequence[Span] = ()
+    ) -> list[bytes]:
+        """The newest `limit` message events with a `seq` below, none of them in `left`; see `core.ports.Journal`."""
+        query = partial(queries.messages_before, session=session, seq=seq, limit=limit, left=left)
         return await self._read_of(session, query)
 
     def damage(self, session: str) -> UnreadableSessionError | None:
@@ -91,24 +114,16 @@ class Journal:
 
     async def row(self, session: str) -> Row | None:
         """The session with exactly this id."""
-        return await self.database.read(partial(queries.row, session=session))
+        return await self._read_of(session, partial(queries.row, session=session))
 
     async def find(self, text: str) -> list[Row]:
         """The session with this id; else those with this name, or with an id that begins so, newest first."""
-        return await self.database.read(partial(queries.find, text=text))
+        return await self.database.read(partial(salvage.find, text=text))
 
     async def delete(self, session: str) -> None:
         """Remove the session and all that it recorded; nothing happens when there is none."""
         await self.database.perform(partial(_delete, session=session))
         self._damaged.pop(session, None)
-
-    async def setting(self, key: str) -> str | None:
-        """What `set_setting` stored under `key`."""
-        return await self.database.read(partial(queries.setting, key=key))
-
-    async def set_setting(self, key: str, value: str) -> None:
-        """Remember `value`; returns when it is committed, but a power failure may undo it."""
-        await self.database.perform(partial(_set, key=key, value=value))
 
     async def list(
         self, *, cwd: str | None = None, state: str | None = None, before: str | None = None, limit: int = 100
@@ -118,29 +133,36 @@ class Journal:
         `before` is the second result of the call for the page before. A session that is updated between two calls
         moves to the front, so that the pages after the first may lack it.
         """
-        return await self.database.read(partial(queries.page, cwd=cwd, state=state, before=before, limit=limit))
+        return await self.database.read(partial(salvage.page, cwd=cwd, state=state, before=before, limit=limit))
 
     async def close(self) -> None:
         """Write what waits, then close the file. May be called twice."""
         await self.database.close()
 
+    def _committed(self, session: str, done: Callable[[StorageError | None], None], error: StorageError | None) -> None:
+        """Tell how a commit ended; one that met a damaged page will meet it again, so its session is read-only."""
+        if error is not None and is_damage(error.__cause__):
+            self._note(session, UnreadableSessionError(session, str(error.__cause__), "the place of the next record"))
+        done(error)
+
     async def _read_of(self, session: str, query: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return await self.database.read(query)
         except UnreadableSessionError as error:
-            if session not in self._damaged:
-                log.error("%s", error)  # noqa: TRY400  (the sentence says it all)
-            self._damaged[session] = error
+            self._note(session, error)
             raise
+
+    def _note(self, session: str, damage: UnreadableSessionError) -> None:
+        if session not in self._damaged:
+            log.error("%s", damage)
+        self._damaged[session] = damage
 
 
 def _delete(connection: sqlite3.Connection, session: str) -> None:
     for (key,) in connection.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchall():
+        partials.remove(connection, key)
+        branches.pass_on(connection, key)
         search.forget(connection, key)
         connection.execute("DELETE FROM records WHERE session = ?", (key,))
         connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
         search.step_back(connection)
-
-
-def _set(connection: sqlite3.Connection, key: str, value: str) -> None:
-    connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, value))

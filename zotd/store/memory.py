@@ -1,31 +1,38 @@
 """The journal of sessions that are not stored: the same order, paging and replay, without a disk.
 
-Ephemeral sessions and `zot rpc` use it. It holds what its sessions recorded until `delete`, or as long as it lives.
+Ephemeral sessions use it; it holds what they recorded until `delete`, or as long as it lives. `zot rpc` uses it too, where
+nobody reads again what was recorded.
 """
 
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zotd.core.ports import Entry, Row, StorageError
-from zotd.core.records import AnyRecord
-from zotd.store import slices
+from zotd.core.lineage import Rewind, Span, holds
+from zotd.core.ports import Entry, PartialText, Row, StorageError, Stored
+from zotd.core.records import AnyRecord, RewindRow
+from zotd.store import partials, slices
 from zotd.store.batch import check_continues
 from zotd.store.schema import EPOCH_BYTES
+from zotd.wire.base import ENCODER
 
 
 @dataclass(slots=True)
 class _Kept:
     row: Row
     entries: list[Entry]
+    partial: PartialText | None = None
 
 
 class Memory:
     """`core.ports.Journal` in memory; `done` is called before `commit` returns."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps: bool = True) -> None:
+        """Without `keeps` there is nothing to read: for `zot rpc`, which would grow for as long as it lives."""
+        self._keeps = keeps
         self._epoch = secrets.token_hex(EPOCH_BYTES)
         self._sessions: dict[str, _Kept] = {}
+        self.history = _History(self._entries)
 
     @property
     def epoch(self) -> str:
@@ -50,7 +57,10 @@ class Memory:
         if kept is None:
             kept = self._sessions[row.id] = _Kept(row, [])
         kept.row = row
-        kept.entries.extend(entries)
+        if self._keeps:
+            kept.entries.extend(entries)
+        if any(map(partials.is_replaced_by, entries)):
+            kept.partial = None
         done(None)
 
     async def records(self, session: str, start: int) -> list[AnyRecord]:
@@ -62,10 +72,27 @@ class Memory:
         shown = ((e.first_seq, e.last_seq, e.events) for e in self._entries(session) if e.events)
         return slices.after(shown, seq, limit_bytes)
 
-    async def messages_before(self, session: str, seq: int | None, limit: int) -> list[bytes]:
-        """The newest `limit` message events with a `seq` below (None: of all), oldest first, a JSON line each."""
-        shown = ((e.first_seq, e.events) for e in reversed(self._entries(session)) if e.messages)
+    async def messages_before(
+        self, session: str, seq: int | None, limit: int, left: Sequence[Span] = ()
+    ) -> list[bytes]:
+        """The newest `limit` message events with a `seq` below, none of them in `left`; see `core.ports.Journal`."""
+        shown = (
+            (e.first_seq, e.events)
+            for e in reversed(self._entries(session))
+            if e.messages and not holds(left, e.first_seq)
+        )
         return slices.newest_messages(shown, seq, limit)
+
+    def keep_partial(self, session: str, partial: PartialText) -> None:
+        """Keep what has come of a running step; as on disk, only of a session that is there."""
+        kept = self._sessions.get(session)
+        if kept is not None:
+            kept.partial = partial
+
+    async def partial(self, session: str) -> PartialText | None:
+        """What was kept of the running step."""
+        kept = self._sessions.get(session)
+        return kept.partial if kept else None
 
     def damage(self, session: str) -> None:
         """None: memory does not get damaged."""
@@ -82,3 +109,29 @@ class Memory:
     def _entries(self, session: str) -> Sequence[Entry]:
         kept = self._sessions.get(session)
         return kept.entries if kept else ()
+
+
+class _History:
+    """`core.ports.History` of a journal in memory."""
+
+    def __init__(self, entries: Callable[[str], Sequence[Entry]]) -> None:
+        self._entries = entries
+
+    async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:
+        return list(slices.first(map(_stored, self._entries(session)[after:]), limit_bytes))
+
+    async def record_at(self, session: str, seq: int) -> int | None:
+        shown = (e.number for e in self._entries(session) if e.first_seq and e.first_seq <= seq <= e.last_seq)
+        return next(shown, None)
+
+    async def rewinds(self, session: str) -> list[Rewind]:
+        return [
+            Rewind(entry.number, entry.record.to, entry.first_seq, entry.record.seq)
+            for entry in self._entries(session)
+            if isinstance(entry.record, RewindRow)
+        ]
+
+
+def _stored(entry: Entry) -> Stored:
+    body = ENCODER.encode(entry.record)
+    return Stored(entry.number, entry.record, body, entry.first_seq, entry.events, entry.messages)

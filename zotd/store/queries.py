@@ -5,17 +5,18 @@ keeps would keep the cursor too, and all later reads of the connection in its ol
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import get_args
 
 import msgspec
 
+from zotd.core.lineage import Span
 from zotd.core.ports import Row
 from zotd.core.records import DECODER, VERSION, AnyRecord, Settings
 from zotd.store import slices
 from zotd.store.batch import row_of
-from zotd.store.errors import UnreadableRecordError, UnreadableSessionError
+from zotd.store.errors import UnreadableRecordError, UnreadableSessionError, is_damage
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRecord))
 """The kinds of record that this program knows."""
@@ -43,28 +44,27 @@ ORDER BY first_seq
 MESSAGES_BEFORE = """
 SELECT first_seq, events FROM records
 WHERE session = (SELECT key FROM sessions WHERE id = :session)
-    AND first_seq > 0 AND first_seq < :seq AND messages > 0
+    AND first_seq > 0 AND first_seq >= :low AND first_seq < :high AND messages > 0
 ORDER BY first_seq DESC
 """
+"""Without `first_seq > 0` SQLite could not know that the index, which has no others, has all of them."""
 
-_EXACT = "SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE id = ?"
+_EXACT = "SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE id = ? AND state <> 'staged'"
 
 _FIND = """
-SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE name = :text OR (id >= :text AND id < :text || char(0x10FFFF))
+SELECT id, name, cwd, updated, records, seq, row FROM sessions
+WHERE state <> 'staged' AND (name = :text OR (id >= :text AND id < :text || char(0x10FFFF)))
 ORDER BY updated DESC, id DESC
 """
 
 _LIST = """
 SELECT id, name, cwd, updated, records, seq, row FROM sessions
-WHERE (:cwd IS NULL OR cwd = :cwd) AND (:state IS NULL OR state = :state)
+WHERE state <> 'staged' AND (:cwd IS NULL OR cwd = :cwd) AND (:state IS NULL OR state = :state)
     AND (:updated IS NULL OR (updated, id) < (:updated, :id))
 ORDER BY updated DESC, id DESC LIMIT :limit
 """
 
-_PRIMARY = 0xFF
-"""The part of a SQLite error code that tells its kind; the rest tells variants of it."""
-
-_MAX_SEQ = 2**63 - 1
+MAX_SEQ = 2**63 - 1
 """Above every `seq`: the largest integer of SQLite."""
 
 
@@ -81,7 +81,7 @@ def records_from(connection: sqlite3.Connection, session: str, start: int) -> li
             for columns in stored:
                 found.append(record_of(session, start + len(found), columns))
         except sqlite3.DatabaseError as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 raise
             # The module steps one row ahead: on a damaged page this number may be that of the record before it.
             raise UnreadableRecordError(session, start + len(found), str(error)) from error
@@ -91,27 +91,27 @@ def records_from(connection: sqlite3.Connection, session: str, start: int) -> li
 def events_after(connection: sqlite3.Connection, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
     """See `core.ports.Journal.events_after`; raises UnreadableSessionError."""
     with (
-        _damage_told(session),
-        closing(connection.execute(EVENTS_AFTER, {"session": session, "seq": min(seq, _MAX_SEQ)})) as shown,
+        damage_told(session),
+        closing(connection.execute(EVENTS_AFTER, {"session": session, "seq": min(seq, MAX_SEQ)})) as shown,
     ):
         reached, lines = slices.after(shown, seq, limit_bytes)
         slices.check(lines)
         return reached, lines
 
 
-def messages_before(connection: sqlite3.Connection, session: str, seq: int | None, limit: int) -> list[bytes]:
+def messages_before(
+    connection: sqlite3.Connection, session: str, seq: int | None, *, limit: int, left: Sequence[Span] = ()
+) -> list[bytes]:
     """See `core.ports.Journal.messages_before`; raises UnreadableSessionError."""
-    below = _MAX_SEQ if seq is None else min(seq, _MAX_SEQ)
-    with (
-        _damage_told(session),
-        closing(connection.execute(MESSAGES_BEFORE, {"session": session, "seq": below})) as shown,
-    ):
+    below = MAX_SEQ if seq is None else min(seq, MAX_SEQ)
+    with damage_told(session), closing(_shown_before(connection, session, below, left)) as shown:
         return slices.newest_messages(shown, seq, limit)
 
 
 def row(connection: sqlite3.Connection, session: str) -> Row | None:
     """The session with exactly this id; raises UnreadableSessionError when its row is damaged."""
-    found = connection.execute("SELECT row FROM sessions WHERE id = ?", (session,)).fetchone()
+    with damage_told(session):
+        found = connection.execute("SELECT row FROM sessions WHERE id = ? AND state <> 'staged'", (session,)).fetchone()
     return row_of(session, *found) if found else None
 
 
@@ -134,12 +134,6 @@ def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, 
     return rows[:limit], f"{last.updated} {last.id}"
 
 
-def setting(connection: sqlite3.Connection, key: str) -> str | None:
-    """What was stored under `key`."""
-    found = connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
-    return str(found[0]) if found else None
-
-
 def _row(columns: tuple[str, str, str, str, int, int, str]) -> Row:
     """The row; of a damaged one what stands beside it, with the state `blocked`: a list must not fail for it."""
     session, name, cwd, updated, records, seq, stored = columns
@@ -150,22 +144,27 @@ def _row(columns: tuple[str, str, str, str, int, int, str]) -> Row:
         return Row(session, name, cwd, updated, updated, unknown, "blocked", seq=seq, records=records)
 
 
+def _shown_before(
+    connection: sqlite3.Connection, session: str, below: int, left: Sequence[Span]
+) -> Generator[tuple[int, bytes]]:
+    """Records with messages below that `seq`, newest first; a stretch that was left behind is not even looked at."""
+    for low, high in slices.between(left, below):
+        wanted = {"session": session, "low": low, "high": high}
+        with closing(connection.execute(MESSAGES_BEFORE, wanted)) as found:
+            yield from found
+
+
 @contextmanager
-def _damage_told(session: str) -> Iterator[None]:
+def damage_told(session: str) -> Iterator[None]:
     """Turn what a damaged page or a damaged event makes of a query into an error that names the session."""
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if not _is_damage(error):
+        if not is_damage(error):
             raise
         raise UnreadableSessionError(session, str(error)) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UnreadableSessionError(session, f"an event is damaged: {error}") from error
-
-
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a text in it is not UTF-8
-    return code & _PRIMARY == sqlite3.SQLITE_CORRUPT
 
 
 def record_of(session: str, expected: int, columns: tuple[int, str, int, bytes]) -> AnyRecord:

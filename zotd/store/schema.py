@@ -3,6 +3,10 @@
     sessions   one per session: `core.ports.Row` as JSON, and what is looked for of it; replaced with every commit
     records    what was committed, append-only: the record's body, and its events as they were sent
     texts      what can be searched: see `zotd.store.search`
+    partials   the text of running steps: see `zotd.store.partials`
+    forks      how much of a session is a copy of another one's: see `zotd.store.branches`
+    imports    which file a session was read from
+    staged     sessions that are being put together: see `zotd.store.staging`
     settings   what the daemon remembers for itself
     meta       `epoch`; `version`, the program that opened it for writing last; `searchable`, how far `texts` goes
 
@@ -13,7 +17,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from zotd.core.ports import StorageError
@@ -29,6 +33,10 @@ WAL_KEPT_BYTES = 64 * 1024 * 1024
 
 EPOCH_BYTES = 16
 """128 random bits: two databases never share an epoch."""
+
+_SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
+"""No file is opened for what does not fit into the cache (some thousand sessions, sorted: megabytes): a daemon without
+free descriptors, or with a full `$TMPDIR`, reads and writes as before."""
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -88,7 +96,39 @@ def _version_2(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2)
+_TABLE_3 = """
+CREATE TABLE partials (
+    session INTEGER PRIMARY KEY REFERENCES sessions (key),
+    run TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    text TEXT NOT NULL
+)
+"""
+
+
+def _version_3(connection: sqlite3.Connection) -> None:
+    connection.execute(_TABLE_3)
+
+
+_TABLES_4 = """
+CREATE TABLE forks (
+    session INTEGER PRIMARY KEY REFERENCES sessions (key),
+    origin INTEGER NOT NULL REFERENCES sessions (key),
+    shared INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX forks_origin ON forks (origin);
+CREATE TABLE imports (digest TEXT PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions (key)) WITHOUT ROWID;
+CREATE TABLE staged (session INTEGER PRIMARY KEY REFERENCES sessions (key), maker TEXT NOT NULL)
+"""
+
+
+def _version_4(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES_4.split(";"):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _version_4)
 """`MIGRATIONS[n]` brings schema n to n + 1. One that was released never changes, and `tests/store/older.py` builds a
 database of each."""
 
@@ -99,10 +139,15 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     The caller closes it, in the thread that opened it. The directory must exist.
 
     Raises:
-        StorageError: the file cannot be made or opened, or is no such database; NewerSchemaError when a newer
-            program made it.
+        StorageError: the file cannot be made or opened, is no such database, or has lost a part; it is as it was
+            then. NewerSchemaError when a newer program made it.
     """
     try:
+        refuse_torn(path)
+        if path.exists():
+            open_read_only(path).close()  # looks at it: whoever opens it for writing has changed it by closing it
+        else:
+            _make(path)
         _protect(path)
         connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         try:
@@ -123,6 +168,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """
     try:
         connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+        connection.execute(_SORT_IN_MEMORY)
         connection.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:
         raise StorageError(f"the journal {path} cannot be opened: {error}") from error
@@ -170,20 +216,60 @@ def read_epoch(connection: sqlite3.Connection) -> str:
     return str(epoch)
 
 
+def refuse_torn(path: Path) -> None:
+    """Raise StorageError when one of the database's files has lost what the others still speak of; changes nothing.
+
+    SQLite would go on without a word: with an empty database it removes the log, in a new one it finds the log of the
+    old, and without the log that a killed daemon has left, the newest commits have never been.
+    """
+    log, shared = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if not path.exists():
+        if log.exists() and log.stat().st_size > 0:
+            raise StorageError(
+                f"the journal {path} is missing, and its log {log} is there: put it back, or remove both"
+            )
+    elif path.stat().st_size == 0:
+        raise StorageError(f"the journal {path} is empty, which it never was: put a backup there (`zotctl restore`)")
+    elif shared.exists() and not log.exists():
+        raise StorageError(
+            f"the journal {path} was not closed, and {log} with its newest commits is missing: put it back, or go on "
+            f"without them (`zotctl restore {path}`)"
+        )
+
+
+def _make(path: Path) -> None:
+    """Make a new database, under another name at first: a start that is killed leaves none, and never half of one."""
+    draft = path.with_name(f".{path.name}.new")
+    for name in _files(draft):
+        name.unlink(missing_ok=True)  # of a start that was killed
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+        _prepare(connection, path)
+    draft.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)  # or a power failure could take the name back, and leave a log without its database
+    finally:
+        os.close(directory)
+
+
 def _protect(path: Path) -> None:
     # SQLite gives `-wal` and `-shm` the mode of the database, so the mode of that one decides. An existing file is
     # never opened here: closing any descriptor of it would drop this process's POSIX locks on the database.
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+    for name in _files(path):
         if name.exists():
             name.chmod(0o600)
+
+
+def _files(path: Path) -> tuple[Path, Path, Path]:
+    return path, Path(f"{path}-wal"), Path(f"{path}-shm")
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     _refuse_newer(connection, path)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
+    connection.execute(_SORT_IN_MEMORY)
     # Without these two, macOS's fsync leaves the data in the drive's cache. No effect elsewhere.
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")

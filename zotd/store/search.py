@@ -11,12 +11,14 @@ the key of the last record that is in it, and `advance` takes the next ones.
 import logging
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 
 import msgspec
 
 from zotd.store import slices
+from zotd.store.branches import OWN
+from zotd.store.errors import is_damage
 from zotd.wire.reports import Hit
 
 LINE_BITS = 16
@@ -51,20 +53,23 @@ _MAX_ROWID = 2**63 - 1
 
 _TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
 
-_FIND = """
+_FIND = f"""
 SELECT texts.rowid, sessions.id, sessions.name, sessions.cwd,
     records.first_seq + (texts.rowid & :places), records.time, texts.role, snippet(texts, 0, '', '', '…', :tokens)
 FROM texts
 CROSS JOIN records ON records.key = texts.rowid >> :bits
 CROSS JOIN sessions ON sessions.key = records.session
-WHERE texts MATCH :words AND texts.rowid < :before
+WHERE texts MATCH :words AND texts.rowid < :before AND sessions.state <> 'staged' AND {OWN}
 ORDER BY texts.rowid DESC LIMIT :limit
-"""
-"""CROSS JOIN keeps the order of the tables: the index gives its rows newest first, and stops at the limit."""
+"""  # noqa: S608  (the condition is ours)
+"""What a fork has of another session is found there. CROSS JOIN keeps the order of the tables: the index gives its rows newest first, and stops at the limit."""
 
 _MARK = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'searchable'"
 
-_NEXT = "SELECT key, messages FROM records WHERE key > ? ORDER BY key LIMIT ?"
+_NEXT = "SELECT key FROM records WHERE key > ? ORDER BY key LIMIT ?"
+"""Nothing but the key: what stands behind a large body lies at the end of a chain of pages, one of which may be damaged."""
+
+_SHOWN = "SELECT CASE WHEN messages > 0 THEN events ELSE x'' END FROM records WHERE key = ?"
 
 _LAST = "SELECT coalesce(max(key), 0) FROM records"
 
@@ -73,6 +78,23 @@ _INDEXED = "SELECT key, events FROM records WHERE messages > 0 AND key <= ? ORDE
 _ADD = "INSERT OR REPLACE INTO texts (rowid, text, role) VALUES (?, ?, ?)"
 
 log = logging.getLogger(__name__)
+
+
+class _DamagedIndexError(Exception):
+    """A statement met damage in the index."""
+
+    def __init__(self, reason: sqlite3.DatabaseError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class _DamagedRecordError(Exception):
+    """A statement met damage in a record."""
+
+    def __init__(self, key: int, reason: sqlite3.DatabaseError) -> None:
+        super().__init__(str(reason))
+        self.key = key
+        self.reason = reason
 
 
 class _Block(msgspec.Struct):
@@ -116,16 +138,50 @@ def is_behind(connection: sqlite3.Connection) -> bool:
     return _number(connection, _MARK) < _number(connection, _LAST)
 
 
-def advance(connection: sqlite3.Connection) -> bool:
+class Index:
+    """Keeps the index of one database up with its records; used by the thread that writes.
+
+    Once SQLite has met damage in a transaction, that one can no longer be committed. So what was met is remembered, and
+    the next one passes by it.
+    """
+
+    def __init__(self) -> None:
+        self.met = 0
+        """How many damaged things were met so far."""
+        self._unreadable: set[int] = set()
+        self._is_damaged = False
+
+    def keep_up(self, connection: sqlite3.Connection) -> bool:
+        """`advance`, without the records that cannot be read, and from the beginning when the index was damaged.
+
+        Raises sqlite3.DatabaseError at damage that was not met before; call it again in another transaction.
+        """
+        if self._is_damaged:
+            begin_anew(connection)
+            self._is_damaged = False
+        try:
+            return advance(connection, self._unreadable)
+        except _DamagedRecordError as error:
+            log.warning("record %s of the journal cannot be searched: %s", error.key, error.reason)
+            self._unreadable.add(error.key)
+            self.met += 1
+            raise error.reason from None
+        except _DamagedIndexError as error:
+            self._is_damaged = True
+            self.met += 1
+            raise error.reason from None
+
+
+def advance(connection: sqlite3.Connection, unreadable: Collection[int] = ()) -> bool:
     """Take the next records into the index, inside the caller's transaction; True when there may be more.
 
-    What cannot be read is left out: its session says so itself when it is opened.
+    Without those whose key is `unreadable`: their session says so itself when it is opened.
     """
     mark = _number(connection, _MARK)
     size_bytes = 0
     rows = connection.execute(_NEXT, (mark, SLICE_RECORDS)).fetchall()
-    for key, messages in rows:
-        if messages:
+    for (key,) in rows:
+        if key not in unreadable:
             size_bytes += _add(connection, key)
         mark = key
         if size_bytes >= SLICE_BYTES:
@@ -134,11 +190,32 @@ def advance(connection: sqlite3.Connection) -> bool:
     return bool(rows)
 
 
-def forget(connection: sqlite3.Connection, session: int) -> None:
-    """Remove the texts of the session with this key, before its records: 40 us for each message."""
-    keys = connection.execute("SELECT key FROM records WHERE session = ? AND messages > 0", (session,)).fetchall()
+def begin_anew(connection: sqlite3.Connection) -> None:
+    """Empty a damaged index, so that everything is taken into it again: it holds nothing that the records do not.
+
+    Raises sqlite3.DatabaseError when the damage is such that SQLite cannot even drop it.
+    """
+    log.error("the search index is damaged; it is made anew")
+    (made,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'texts'").fetchone()
+    connection.execute("DROP TABLE texts")
+    connection.execute(made)
+    _set_mark(connection, 0)
+
+
+def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None:
+    """Remove the texts of the session with this key, before its records: 40 us for each message.
+
+    Of the records with a number over `above`. A damaged index is emptied: it keeps nobody from deleting.
+    """
+    query = "SELECT key FROM records WHERE session = ? AND number > ? AND messages > 0"
+    keys = connection.execute(query, (session, above)).fetchall()
     spans = [(key * _PLACES, (key + 1) * _PLACES) for (key,) in keys]
-    connection.executemany("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", spans)
+    try:
+        connection.executemany("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", spans)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        begin_anew(connection)
 
 
 def step_back(connection: sqlite3.Connection) -> None:
@@ -158,11 +235,15 @@ def expected(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str]]:
 
 def _add(connection: sqlite3.Connection, key: int) -> int:
     try:
-        (events,) = connection.execute("SELECT events FROM records WHERE key = ?", (key,)).fetchone()
+        (events,) = connection.execute(_SHOWN, (key,)).fetchone()
     except sqlite3.DatabaseError as error:
-        log.warning("record %s of the journal cannot be searched: %s", key, error)
-        return 0
-    connection.executemany(_ADD, _rows(key, events))
+        raise _DamagedRecordError(key, error) from error
+    try:
+        connection.executemany(_ADD, _rows(key, events))
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        raise _DamagedIndexError(error) from error
     return len(events)
 
 

@@ -3,10 +3,12 @@
 The events of a record are dense: its line n (from 0) has the `seq` `first_seq + n`. So nothing is decoded to cut.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from zotd.core.lineage import Span
+from zotd.core.ports import Stored
 from zotd.wire import events
 from zotd.wire.events import tag_of
 
@@ -53,6 +55,33 @@ def after(shown: Iterable[tuple[int, int, bytes]], seq: int, limit_bytes: int) -
         size += len(part)
         seq = last
     return seq, b"".join(parts)
+
+
+def between(left: Sequence[Span], below: int) -> Iterator[Span]:
+    """What lies below `below` and in none of the stretches `left`, newest first, each without its upper bound."""
+    for first, last in reversed(left):
+        if last + 1 < below:
+            yield last + 1, below
+        below = min(below, first)
+    yield 1, below
+
+
+def first(found: Iterable[Stored], limit_bytes: int) -> Iterator[Stored]:
+    """The first of these records: at least one, and no more than fit; no more is taken than needed."""
+    size = 0
+    for stored in found:
+        size += len(stored.body) + len(stored.events)
+        if size > limit_bytes and size > len(stored.body) + len(stored.events):
+            return
+        yield stored
+
+
+def last_message(stored: Stored) -> int | None:
+    """The `seq` of the last message that the record shows."""
+    if not stored.messages:
+        return None
+    lines = stored.events.splitlines()
+    return max(stored.first_seq + place for place, line in enumerate(lines) if is_message(line))
 
 
 def newest_messages(shown: Iterable[tuple[int, bytes]], seq: int | None, limit: int) -> list[bytes]:

@@ -1,7 +1,8 @@
 """Sums over what model requests took: every `usage` record of the stored sessions, and the requests that a crash cut.
 
-A request that was in flight when the daemon died has no `usage` record; its session's `interrupted` record, written
-at the next look at it, stands for it when a request is what was cut (`docs/durability.md`).
+A request that was in flight when the daemon died has no `usage` record before the next look at its session. Older
+versions wrote none then either: the `interrupted` record stands for it when a request is what was cut
+(`docs/durability.md`).
 """
 
 import sqlite3
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from zotd.core import records
+from zotd.core import budget, records
 from zotd.core.records import DECODER, AnyRecord
+from zotd.store.branches import OWN
 from zotd.wire.content import Tokens
 from zotd.wire.reports import UsageSum
 
@@ -22,12 +24,16 @@ GROUPS = ("model", "session", "cwd")
 DAMAGED = "unreadable record"
 """The model of an attempt whose record is damaged: that it was made is known."""
 
-FOUND = """
+FOUND = f"""
 SELECT sessions.id, sessions.name, sessions.cwd, records.session, records.number, records.body
 FROM records JOIN sessions ON sessions.key = records.session
-WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ?
-"""
-"""The words of `kind IN` are those of the index `records_usage`, which SQLite therefore uses."""
+WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND sessions.state <> 'staged' AND {OWN}
+"""  # noqa: S608  (the condition is ours)
+"""The words of `kind IN` are those of the index `records_usage`, which SQLite therefore uses. What a fork has of another session
+is counted there."""
+
+_CUT = "SELECT key, records FROM sessions WHERE state IN ('running', 'waiting')"
+"""When nothing runs, as at the daemon's start: the sessions that a crash has cut."""
 
 _BEFORE = """
 SELECT body FROM records
@@ -37,12 +43,19 @@ ORDER BY number DESC LIMIT 1
 
 
 @dataclass(frozen=True, slots=True)
+class _Figures:
+    model: str
+    tokens: Tokens | None
+    counted: Tokens
+    """By budgets."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Attempt:
     session: str
     name: str
     cwd: str
-    model: str
-    tokens: Tokens | None
+    figures: _Figures
 
 
 def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
@@ -52,10 +65,23 @@ def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
     """
     found: dict[str, UsageSum] = {}
     for attempt in _attempts(connection, since):
-        key = {"model": attempt.model, "session": attempt.session, "cwd": attempt.cwd}[by]
+        key = {"model": attempt.figures.model, "session": attempt.session, "cwd": attempt.cwd}[by]
         row = found.get(key) or UsageSum(key, attempt.name if by == "session" else "")
-        found[key] = _with(row, attempt.tokens)
+        found[key] = _with(row, attempt.figures)
     return sorted(found.values(), key=lambda row: (-row.cost_usd, -row.attempts, row.key))
+
+
+def spent(connection: sqlite3.Connection, since: str) -> Tokens:
+    """What budgets count since then, with what was in flight at a crash; to be asked before anything runs.
+
+    `since`: as for `sums`. What deleted sessions took is not in it.
+    """
+    found = [attempt.figures.counted for attempt in _attempts(connection, since)]
+    for session, records_ in connection.execute(_CUT).fetchall():
+        cut = _cut_attempt(connection, session, records_ + 1)
+        if cut is not None and cut.time >= since:
+            found.append(_figures_of_cut(cut).counted)
+    return sum(found, Tokens())
 
 
 def _attempts(connection: sqlite3.Connection, since: str) -> Iterator[_Attempt]:
@@ -63,22 +89,30 @@ def _attempts(connection: sqlite3.Connection, since: str) -> Iterator[_Attempt]:
         for session, name, cwd, key, number, body in rows:
             figures = _figures(connection, key, number, body)
             if figures is not None:
-                yield _Attempt(session, name, cwd, *figures)
+                yield _Attempt(session, name, cwd, figures)
 
 
-def _figures(
-    connection: sqlite3.Connection, session: int, number: int, body: bytes
-) -> tuple[str, Tokens | None] | None:
-    """The model of the attempt that a record tells of, and what it took; None when it tells of none."""
+def _figures(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> _Figures | None:
+    """What is known of the attempt that a record tells of; None when it tells of none."""
     match _record(body):
-        case records.UsageRow(provider=provider, model=model, tokens=tokens):
-            return f"{provider}/{model}", tokens
+        case records.UsageRow() as row:
+            return _Figures(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
         case records.Interrupted():
-            before = connection.execute(_BEFORE, (session, number)).fetchone()
-            cut = _record(*before) if before else None
-            return (f"{cut.provider}/{cut.model}", None) if isinstance(cut, records.Attempt) else None
+            cut = _cut_attempt(connection, session, number)
+            return None if cut is None else _figures_of_cut(cut)
         case _:
-            return DAMAGED, None
+            return _Figures(DAMAGED, None, budget.UNKNOWN)
+
+
+def _cut_attempt(connection: sqlite3.Connection, session: int, number: int) -> records.Attempt | None:
+    """The attempt that was in flight when the record `number` was due; None when none was."""
+    before = connection.execute(_BEFORE, (session, number)).fetchone()
+    cut = _record(*before) if before else None
+    return cut if isinstance(cut, records.Attempt) and not cut.resumes else None
+
+
+def _figures_of_cut(cut: records.Attempt) -> _Figures:
+    return _Figures(f"{cut.provider}/{cut.model}", None, cut.estimate or budget.UNKNOWN)
 
 
 def _record(body: bytes) -> AnyRecord | None:
@@ -89,7 +123,10 @@ def _record(body: bytes) -> AnyRecord | None:
     return record
 
 
-def _with(row: UsageSum, tokens: Tokens | None) -> UsageSum:
+def _with(row: UsageSum, figures: _Figures) -> UsageSum:
+    tokens = figures.tokens
+    known = tokens.cost_usd if tokens else 0.0
+    row = msgspec.structs.replace(row, estimated_usd=row.estimated_usd + figures.counted.cost_usd - known)
     if tokens is None:
         return msgspec.structs.replace(row, attempts=row.attempts + 1, unknown=row.unknown + 1)
     return msgspec.structs.replace(

@@ -22,6 +22,9 @@ SELECT number, kind, v, body, first_seq, last_seq, events, messages FROM records
 WHERE session = ? ORDER BY number
 """
 
+_SESSIONS = "SELECT key, id, row FROM sessions WHERE state <> 'staged' ORDER BY key"
+"""Without those that are being put together, or taken apart."""
+
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
 """The tables that an FTS5 table is made of."""
 
@@ -81,7 +84,7 @@ def _look_at_pages(connection: sqlite3.Connection, report: Report) -> None:
 
 
 def _look_at_sessions(connection: sqlite3.Connection, report: Report) -> None:
-    for key, session, stored in connection.execute("SELECT key, id, row FROM sessions ORDER BY key").fetchall():
+    for key, session, stored in connection.execute(_SESSIONS).fetchall():
         report.sessions += 1
         try:
             row = row_of(session, stored)

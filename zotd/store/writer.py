@@ -15,12 +15,13 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from zotd.core.ports import StorageError
-from zotd.store.schema import transaction
+from zotd.core.ports import Probe, StorageError
+from zotd.store.schema import BUSY_S, transaction
 
 QUEUE_BYTES = 64 * 1024 * 1024
 """What may wait for the disk. Sessions wait for their commits, so that only a disk that has stopped gets here; a
@@ -33,6 +34,16 @@ service manager's patience is limited; nothing unwritten was acknowledged."""
 PAUSE_S = 1.0
 """How long nothing must have been written before spare work is done. Spare work is for when nobody waits: a run commits
 every few milliseconds while its tools run, and a commit that meets a slice waits for that."""
+
+POINTS = (BEFORE_BEGIN, BEFORE_COMMIT, COMMITTED, BEFORE_REPORT) = (
+    "before begin",
+    "before commit",
+    "committed",
+    "before report",
+)
+"""Where a probe is called: three times in the thread for each transaction, once on the event loop for each group."""
+
+_FAILED_SYNC = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 
 log = logging.getLogger(__name__)
 
@@ -64,14 +75,19 @@ class Writer:
     """Owns the thread and the connection that writes; made on the event loop that `done` is called on."""
 
     def __init__(
-        self, connect: Callable[[], sqlite3.Connection], spare: Callable[[sqlite3.Connection], bool] | None = None
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        spare: Callable[[sqlite3.Connection], bool] | None = None,
+        probe: Probe | None = None,
     ) -> None:
         """`connect` runs in the thread, and so does `spare`: a short slice of work, done when nothing waits.
 
         It is called after each pause inside a transaction, and as long as it returns True and still nothing waits.
+        `probe` is called at `POINTS`.
         """
         self._connect = connect
         self._spare = spare
+        self._probe = probe
         self._has_spare = spare is not None
         self._loop = asyncio.get_running_loop()
         self._opened = asyncio.Event()
@@ -85,6 +101,8 @@ class Writer:
         self.counts = Counts()
         self._syncs: bool | None = None
         """What `PRAGMA synchronous` was last set to; None: not yet."""
+        self._is_doubtful = False
+        """A sync has failed, and nobody knows what of the log is on the disk."""
 
     async def open(self) -> None:
         """Start the thread; raises what `connect` raises."""
@@ -104,8 +122,8 @@ class Writer:
         else:
             self._queue.put(write)
 
-    async def perform(self, apply: Callable[[sqlite3.Connection], object]) -> None:
-        """The same for a write that is awaited, and not durable; raises the StorageError that it failed with."""
+    async def perform(self, apply: Callable[[sqlite3.Connection], object], *, durable: bool = False) -> None:
+        """The same for a write that is awaited; raises the StorageError that it failed with."""
         written: asyncio.Future[None] = self._loop.create_future()
 
         def done(error: StorageError | None) -> None:
@@ -116,7 +134,7 @@ class Writer:
             else:
                 written.set_exception(error)
 
-        self.submit(Write(apply, done))
+        self.submit(Write(apply, done, durable=durable))
         await written
 
     async def close(self) -> None:
@@ -188,7 +206,7 @@ class Writer:
         assert self._spare is not None
         try:
             self._sync(connection, durable=False)
-            with transaction(connection):
+            with self._transaction(connection):
                 return self._spare(connection)
         except Exception:  # boundary: it is tried again after the next commit, and must not end the thread
             log.exception("spare work on the journal failed")
@@ -199,23 +217,54 @@ class Writer:
         try:
             return self._transact(connection, group)
         except Exception as error:  # noqa: BLE001  (boundary: a failed write ends neither its group nor the thread)
+            self._is_doubtful |= _is_failed_sync(error)
             if len(group) == 1:
                 return [_translate(error)]
         return [outcome for write in group for outcome in self._commit(connection, [write])]
 
     def _transact(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
         durable = any(write.durable for write in group)
+        if self._is_doubtful:
+            self._rewrite_log(connection)
         self._sync(connection, durable=durable)
-        with transaction(connection):
+        with self._transaction(connection):
             outcomes = [_apply(connection, write) for write in group]
         before = self.counts
         self.counts = Counts(before.writes + len(group), before.transactions + 1, before.synced + durable)
         return outcomes
 
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+        self._reach(BEFORE_BEGIN)
+        with transaction(connection):
+            yield
+            self._reach(BEFORE_COMMIT)
+        self._reach(COMMITTED)
+
     def _sync(self, connection: sqlite3.Connection, *, durable: bool) -> None:
         if durable is not self._syncs:  # a statement costs more than a small commit's own work
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._syncs = durable
+
+    def _rewrite_log(self, connection: sqlite3.Connection) -> None:
+        """Have all that is in the log written into the database itself, and begin a new log; raises when it cannot.
+
+        A system that could not sync may have forgotten what it had to write: the next sync succeeds, and says nothing
+        of that. The pages can still be read, so they are written once more, elsewhere.
+        """
+        self._sync(connection, durable=True)
+        connection.execute("PRAGMA busy_timeout = 0")  # the others' commits are not to wait for somebody who reads
+        try:
+            (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(BUSY_S * 1000)}")
+        if is_busy:
+            raise StorageError("the journal could not be synced, and cannot be mended while it is being read")
+        self._is_doubtful = False
+
+    def _reach(self, point: str) -> None:
+        if self._probe is not None:
+            self._probe(point)
 
     def _tell(self, call: Callable[[], None]) -> None:
         try:
@@ -226,6 +275,7 @@ class Writer:
     # --- on the event loop ---
 
     def _report(self, group: Sequence[Write], outcomes: Sequence[StorageError | None]) -> None:
+        self._reach(BEFORE_REPORT)
         for write, error in zip(group, outcomes, strict=True):
             self._held_bytes -= write.size_bytes
             try:
@@ -249,7 +299,13 @@ def _refuse(reason: str) -> Callable[[sqlite3.Connection], None]:
     return apply
 
 
+def _is_failed_sync(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", None) in _FAILED_SYNC
+
+
 def _translate(error: Exception) -> StorageError:
+    if isinstance(error, StorageError):
+        return error
     if isinstance(error, sqlite3.Error):
         failure = StorageError(f"the journal could not be written: {error}")
     else:

@@ -21,10 +21,10 @@ from typing import Self
 
 Frame = dict[str, object]
 
-ANSWER_TIMEOUT_S = 10.0
-"""For one frame. Long beside what extensions take, short beside the 20 s that a test may last."""
-END_TIMEOUT_S = 3.0
-"""From `shutdown` to the end of the process; the daemon waits 2 s."""
+ANSWER_TIMEOUT_S = 20.0
+"""For one frame. Long beside what extensions take, short beside the minute that a test may last."""
+END_TIMEOUT_S = 10.0
+"""From `shutdown` to the end of the process; the daemon waits 2 s, on machines that are less loaded than those of tests."""
 
 REGISTRATIONS = {
     "register_command",

@@ -31,7 +31,7 @@ from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import CLIENT_LIMIT, Lines, TooLong
 
-READY_S = 5.0
+READY_S = 20.0
 """How long a test waits for the thread."""
 
 EPOCH = "fake-epoch"

@@ -10,7 +10,7 @@ from itertools import count
 from zotd.core import compaction, records
 from zotd.core.records import AnyRecord
 from zotd.core.transcript import Transcript
-from zotd.wire.content import Block, Text, Thinking, ToolCall
+from zotd.wire.content import Block, Message, Text, Thinking, ToolCall, ToolResult
 
 TIME = "2026-11-21T20:11:18.919Z"
 
@@ -19,6 +19,28 @@ MAX_CALLS = 3
 
 Commit = list[AnyRecord]
 """Records that are stored together or not at all."""
+
+
+def assert_legal(messages: Sequence[Message]) -> None:
+    """Each call has exactly one result, which follows its message before anything else does."""
+    assert not messages or messages[0].role == "user"
+    seen: set[str] = set()
+    unanswered: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            [block] = message.content
+            assert isinstance(block, ToolResult)
+            unanswered.remove(block.call_id)
+            continue
+        assert not unanswered
+        calls = [block.id for block in message.content if isinstance(block, ToolCall)]
+        assert message.role == "assistant" or not calls
+        assert message.content
+        assert len(calls) == len(set(calls))
+        assert seen.isdisjoint(calls)
+        unanswered.update(calls)
+        seen.update(calls)
+    assert not unanswered
 
 
 @dataclass
@@ -36,16 +58,21 @@ class Scribe:
     def life(self) -> Iterator[Commit]:
         """What a session commits from its start, or restart, on."""
         while True:
-            if self.transcript.waiting:
-                yield from self._held() if self.transcript.held else self._run(next(iter(self.transcript.waiting)), [])
-            else:
+            if self.transcript.can_resume and self.choose(3) == 1:
+                yield from self._go_on()
+            elif not self.transcript.waiting:
                 yield from self._idle()
+            elif self.transcript.held:
+                yield from self._held()
+            else:
+                yield from self._run(next(iter(self.transcript.waiting)), [])
 
     def repair(self) -> Commit:
-        """What a restart writes first: a result for every cut call, a word about the cut run, the queue held."""
-        commit: Commit = [*self.transcript.repairs(TIME)]
+        """What a restart writes first: it closes what is not gone on with, says what was cut, holds the queue."""
+        commit: Commit = []
         if self.transcript.run_open:
-            commit.append(records.Interrupted(time=TIME, what="run", text="cut"))
+            cut = records.Interrupted(time=TIME, what="run", text="cut")
+            commit += [*self.transcript.unrepeatable(TIME), *self._unbilled(), cut]
         if self.transcript.waiting and not self.transcript.held:
             commit.append(self._order(held=True))
         return commit
@@ -60,7 +87,7 @@ class Scribe:
             case 3:
                 yield [records.Clear(time=TIME)]
             case 4:
-                yield [self._compaction()]
+                yield from self._compact()
             case _:
                 yield [self._config()]
 
@@ -69,7 +96,7 @@ class Scribe:
             case 0:
                 yield [self._order(held=False)]
             case 1:
-                yield self._enqueue()
+                yield self._enqueue(steers=False)
             case 2:
                 waiting = list(self.transcript.waiting)
                 waiting.pop(self.choose(len(waiting)))
@@ -77,39 +104,71 @@ class Scribe:
             case 3:
                 yield [records.QueueOrder(time=TIME, order=[*self.transcript.waiting][::-1], held=True)]
             case 4:
-                yield [self._compaction()]
+                yield from self._compact()
             case _:
                 yield [records.Clear(time=TIME)]
 
-    def _enqueue(self) -> Commit:
-        prompt = self._input()
+    def _compact(self) -> Iterator[Commit]:
+        """Somebody asks for it."""
+        yield from self._close()
+        run = self._new("r")
+        yield [self._attempt(run, 0, None, number=0)]
+        yield [self._usage(run, 0), self._compaction(), records.Note(time=TIME, level="info", text="compacted")]
+
+    def _close(self) -> Iterator[Commit]:
+        """Calls that a crash has left open get their results before anything but going on with them."""
+        if self.transcript.open_calls:
+            yield [*self.transcript.closings(TIME)]
+
+    def _enqueue(self, *, steers: bool) -> Commit:
+        prompt = self._input("steer" if steers else "queue")
         order = records.QueueOrder(time=TIME, order=[*self.transcript.waiting, prompt.id], held=False)
         return [prompt, order]
 
     # --- a run ------------------------------------------------------------------------------------------------
 
     def _run(self, prompt: str, commit: Commit) -> Iterator[Commit]:
-        """One run; now and then somebody enqueues a prompt in the middle."""
-        for step in self._steps(self._new("r"), prompt, commit):
+        yield from self._close()
+        yield from self._disturbed(self._steps(self._new("r"), prompt, commit))
+
+    def _go_on(self) -> Iterator[Commit]:
+        """A run that begins where the last one was cut, failed or was aborted."""
+        if self.transcript.held:
+            yield [self._order(held=False)]
+        yield from self._disturbed(self._resumed(self._new("r")))
+
+    def _disturbed(self, run: Iterator[Commit]) -> Iterator[Commit]:
+        """A run; now and then somebody sends a prompt in the middle."""
+        for step in run:
             yield step
             if self.choose(3) == 2:
-                yield self._enqueue()
+                yield self._enqueue(steers=self.choose(2) == 1)
 
-    def _steps(self, run: str, prompt: str, commit: Commit) -> Iterator[Commit]:
-        first: str | None = prompt
+    def _resumed(self, run: str) -> Iterator[Commit]:
+        yield [self._attempt(run, 0, None, number=0, resumes=True)]
+        cut = yield from self._results(run, [call.id for call in self.transcript.open_calls])
+        if not cut:
+            yield from self._steps(run, None, [])
+
+    def _steps(self, run: str, prompt: str | None, commit: Commit) -> Iterator[Commit]:
+        first = prompt
         for step in count(1):
-            yield [*commit, self._attempt(run, step, first)]
+            yield [*commit, self._attempt(run, step, first, steered=self._steering(first))]
             if self.choose(4) == 3:
-                yield [self._attempt(run, step, None, number=2)]
+                yield [self._usage(run, step), self._attempt(run, step, None, number=2)]
             first, commit = None, []
             yield [self._attempt(run, step, None, answered=True)]
             match self.choose(4):
                 case 0:
-                    yield [self._reply(run, step, [Text("well"), *self._words()], "end_turn")]
-                    return
+                    said: Commit = [self._reply(run, step, [Text("well"), *self._words()], "end_turn")]
+                    if not self._steering(None):
+                        yield said
+                        return
+                    commit = said  # in one commit with the attempt that they join with
+                    continue
                 case 1:
                     stop = ("error", "aborted")[self.choose(2)]
-                    yield [self._reply(run, step, self._words(), stop), *self._failed()]
+                    yield [self._usage(run, step), self._reply(run, step, self._words(), stop), *self._failed()]
                     return
                 case _:
                     cut = yield from self._calls(run, step)
@@ -122,12 +181,11 @@ class Scribe:
         """A reply with calls and their results; returns whether the run was aborted among them."""
         names = [self._new("c") for _ in range(1 + self.choose(MAX_CALLS))]
         calls = [ToolCall(name, "bash", {}) for name in names]
-        started: Commit = [
-            records.CallStarted(time=TIME, run=run, call_id=name, name="bash", args={}, replay="never")
-            for name in names
-            if self.choose(2)
-        ]
+        started: Commit = [record for name in names for record in self._started(run, name)]
         yield [self._reply(run, step, [*self._words(), *calls], "tool_use"), *started]
+        return (yield from self._results(run, names))
+
+    def _results(self, run: str, names: list[str]) -> Generator[Commit, None, bool]:
         while names:
             if self.choose(6) == 5:
                 yield [*(self._result(run, name) for name in names), *self._failed()]
@@ -148,9 +206,20 @@ class Scribe:
         said: tuple[list[Block], ...] = ([], [Text("so")], [Thinking("hm", "signed"), Text("so")])
         return said[self.choose(len(said))]
 
-    def _input(self) -> records.Input:
+    def _input(self, mode: str = "queue") -> records.Input:
         name = self._new("i")
-        return records.Input(time=TIME, id=name, content=[Text(f"do {name}")])
+        return records.Input(time=TIME, id=name, content=[Text(f"do {name}")], mode=mode)
+
+    def _steering(self, first: str | None) -> list[str]:
+        """The inputs that join the run whose own one is `first`."""
+        return [key for key, waits in self.transcript.waiting.items() if waits.mode == "steer" and key != first]
+
+    def _unbilled(self) -> Commit:
+        sent = self.transcript.in_flight
+        return [self._usage(sent.run, sent.step)] if sent else []
+
+    def _usage(self, run: str, step: int) -> records.UsageRow:
+        return records.UsageRow(time=TIME, run=run, step=step, provider="p", model="m", tokens=None)
 
     def _order(self, *, held: bool) -> records.QueueOrder:
         return records.QueueOrder(time=TIME, order=list(self.transcript.waiting), held=held)
@@ -163,11 +232,45 @@ class Scribe:
         return records.Config(time=TIME, settings=records.Settings(provider="p", model="m"), name="n")
 
     def _attempt(
-        self, run: str, step: int, prompt: str | None, *, number: int = 1, answered: bool = False
+        self,
+        run: str,
+        step: int,
+        prompt: str | None,
+        *,
+        number: int = 1,
+        answered: bool = False,
+        resumes: bool = False,
+        steered: Sequence[str] = (),
     ) -> records.Attempt:
         return records.Attempt(
-            time=TIME, run=run, step=step, number=number, provider="p", model="m", input=prompt, answered=answered
+            time=TIME,
+            run=run,
+            step=step,
+            number=number,
+            provider="p",
+            model="m",
+            input=prompt,
+            answered=answered,
+            resumes=resumes,
+            steered=list(steered),
         )
+
+    def _started(self, run: str, name: str) -> Commit:
+        """Nothing for a safe call; else what is on record before it runs: its class, or a call that it led to."""
+        how = self.choose(6)
+        if how in {0, 1}:
+            return []
+        nested = how == 2
+        record = records.CallStarted(
+            time=TIME,
+            run=run,
+            call_id=self._new("c") if nested else name,
+            name="bash",
+            args={},
+            replay=("never", "idempotent", "reconcile")[how % 3],
+            within=name if nested else None,
+        )
+        return [record]
 
     def _reply(self, run: str, step: int, content: Sequence[Block], stop: str) -> records.Reply:
         return records.Reply(time=TIME, run=run, step=step, content=list(content), stop=stop)

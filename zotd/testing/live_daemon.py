@@ -23,10 +23,10 @@ from zotd.app import Daemon, prepare
 
 ROOT = Path(zotd.__file__).parent.parent
 
-READY_S = 15.0
+READY_S = 40.0
 """Longest wait for a daemon's start; it takes 0.4 s."""
 
-STOP_S = 10.0
+STOP_S = 20.0
 """Longest wait for its end; it gives its runs 5 s."""
 
 COVERAGE = "COVERAGE_"

@@ -1,8 +1,9 @@
 """A `core.ports.Model` in memory, for tests of what is above it: it says what a script tells it, without a network."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
+from zotd.core.budget import FREE, Rates
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Opened, Part, Stopped, Text
 from zotd.core.retry import ModelError
@@ -20,13 +21,14 @@ def says(text: str) -> list[Step]:
 class ScriptModel:
     """Plays one list of steps for each request."""
 
-    def __init__(self, *replies: Sequence[Step], context_window: int = 0) -> None:
-        """`context_window`: in tokens, as `Model.context_window`."""
+    def __init__(self, *replies: Sequence[Step], context_window: int = 0, rates: Rates | None = FREE) -> None:
+        """`context_window`: in tokens, as `Model.context_window`; `rates` as there."""
         self.context_window = context_window
+        self.rates = rates
         self.requests: list[ModelRequest] = []
         self._replies = iter(replies)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Part]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """As `Model.stream`."""
         self.requests.append(request)
         for step in next(self._replies):
@@ -38,5 +40,5 @@ class ScriptModel:
                 yield step
 
     def price(self, tokens: Tokens) -> Tokens:
-        """Free."""
+        """As the script says: free, unless its figures have a price."""
         return tokens

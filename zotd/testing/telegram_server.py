@@ -24,7 +24,7 @@ USER = 7
 """The person who writes."""
 BOT = Json(id=7000000, is_bot=True, first_name="Scripted", username="scripted_bot")
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 """How long a test waits for the bot."""
 
 CLOSE_S = 1.0

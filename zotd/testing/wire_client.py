@@ -17,7 +17,7 @@ from typing import Self
 
 Json = dict[str, object]
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 """Longest wait for a frame: a loaded machine takes one second for what takes a millisecond."""
 
 LINE_BYTES = 32 * 1024 * 1024

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
-from zotd.process import Child, Ledger, spawn
+from zotd.process import Child, Ledger, descent, spawn
 from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, Builtin, ToolError, text_outcome
 
 PROGRESS_EVERY_S = 0.05
@@ -92,12 +92,15 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
     shell = shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
     try:
         ledger = Ledger(Path(context.ledger)) if context.ledger else None
-        return spawn([shell, "-c", command], cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger)
+        argv = [shell, "-c", command]
+        child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger)
     except OSError as error:
         where = f" in {context.cwd}" if error.filename == context.cwd else ""
         raise ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}") from error
     except ValueError as error:
         raise ToolError("the command or the environment holds a NUL; leave it out") from error
+    descent.belongs(child.pid, (context.session,))
+    return child
 
 
 def _shortened(command: str) -> str:

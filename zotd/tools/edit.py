@@ -9,7 +9,7 @@ import os
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ from zotd.tools.shared import (
     resolve,
     text_outcome,
 )
+from zotd.wire.base import convert
 
 FILE_BYTES = 64 * 1024 * 1024
 """Largest file; it is held in memory, up to three times."""
@@ -80,11 +81,19 @@ TOOL = Builtin(
 )
 
 
+def diff_of(path: Path, args: Mapping[str, object]) -> str:
+    """What a call with these arguments would change in the file `path`, as a unified diff; changes nothing. Blocks.
+
+    Raises:
+        ToolError, BadFrameError, OSError: the call would fail; says why.
+    """
+    wanted = convert(args, EditArgs)
+    data = _content(path, wanted)
+    return unified_diff(data, _changes(data, wanted), wanted.path)
+
+
 def _apply(path: Path, args: EditArgs) -> str:
-    with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size > FILE_BYTES:
-            raise ToolError(f"{args.path} has more than {FILE_BYTES:,} bytes; change it with a program in bash")
-        data = file.read()
+    data = _content(path, args)
     changes = _changes(data, args)
     pieces: list[bytes] = []
     position = 0
@@ -94,6 +103,13 @@ def _apply(path: Path, args: EditArgs) -> str:
     replace_file(path, b"".join([*pieces, data[position:]]))
     count = "1 replacement" if len(changes) == 1 else f"{len(changes)} replacements"
     return f"Edited {args.path}: {count}\n\n{unified_diff(data, changes, args.path)}"
+
+
+def _content(path: Path, args: EditArgs) -> bytes:
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > FILE_BYTES:
+            raise ToolError(f"{args.path} has more than {FILE_BYTES:,} bytes; change it with a program in bash")
+        return file.read()
 
 
 # --- finding ----------------------------------------------------------------------------------------------------

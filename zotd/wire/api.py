@@ -125,6 +125,8 @@ class Prompt(Mutation, frozen=True, kw_only=True):
     when_busy: str = "queue"
     """`queue`, `steer` or `reject`."""
     sender: str | None = None
+    unattended: str | None = None
+    """What becomes of a question to a person that nobody can answer: `park` or `deny`; absent: as configured."""
 
 
 class Started(Frozen, frozen=True):
@@ -268,6 +270,9 @@ class SessionCreate(Frozen, frozen=True, kw_only=True):
     tools: list[str] | None = None
     no_tools: bool = False
     max_steps: int | None = None
+    budget_usd: float | None = None
+    """What all its model requests together may cost; absent: as configured."""
+    budget_tokens: int | None = None
     mode: str | None = None
     extensions: list[str] = []
     no_ext: bool = False
@@ -290,6 +295,8 @@ class SessionConfigure(Mutation, frozen=True, kw_only=True):
     tools: list[str] | None = None
     no_tools: bool | None = None
     max_steps: int | None = None
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
     mode: str | None = None
     extensions: list[str] | None = None
     no_ext: bool | None = None
@@ -367,7 +374,7 @@ class Rewind(Mutation, frozen=True, kw_only=True):
 
 
 class Export(OfSession, frozen=True, kw_only=True):
-    """`format` is `jsonl` or `markdown`; `after` continues where a page ended."""
+    """`format` is `jsonl` or `markdown`; `after` continues where a page ended: it is what that one said as `next`."""
 
     format: str = "jsonl"
     after: int = 0
@@ -381,11 +388,19 @@ class Exported(Frozen, frozen=True):
 
 
 class Import(Frozen, frozen=True):
-    """A session file of the original."""
+    """A session file of the original, or an export in JSON lines: an absolute path."""
 
     path: str
-    cwd: str
+    cwd: str = ""
+    """Where the session is to work; empty: where the file says."""
     request_id: str | None = None
+
+
+class Imported(Created, frozen=True):
+    """The session that holds what is in the file."""
+
+    known: bool = False
+    """The file was imported before: it is the session of then, and nothing was done."""
 
 
 class History(OfSession, frozen=True, kw_only=True):
@@ -393,6 +408,8 @@ class History(OfSession, frozen=True, kw_only=True):
 
     before: int | None = None
     limit: int = 50
+    at: int | None = None
+    """As the conversation was at this message; without it, as it goes on now: what was rewound is left out."""
 
 
 class HistoryPage(Frozen, frozen=True):
@@ -521,9 +538,28 @@ class Approve(Mutation, frozen=True, kw_only=True):
     approval: str
     args_digest: str
     decision: str
+    """`allow` or `deny`."""
     scope: str = "once"
+    """Of an allow: `once`, `session` (the `rule` of the request holds for the rest of the session) or `always` (and is
+    written into `config.toml`)."""
     reason: str | None = None
+    """For the model, and for others who would have decided."""
     args: dict[str, object] | None = None
+    """Run it with these instead; guards see them again."""
+
+
+class ApprovalScope(Frozen, frozen=True, kw_only=True):
+    """Of one session, or without `session` of all."""
+
+    session: str | None = None
+
+
+class Approvals(Frozen, frozen=True):
+    """What waits for a decision, oldest first; each carries its `session`."""
+
+    approvals: list[ApprovalRequested]
+    truncated: bool = False
+    """More would have made the frame longer than 4 MiB; decide about these first."""
 
 
 class PanelKey(Mutation, frozen=True, kw_only=True):
@@ -642,7 +678,7 @@ COMMANDS: tuple[Command, ...] = (
         ("session.get", OfSession, SessionInfo, "one session"),
         ("session.history", History, HistoryPage, "older messages, a page at a time"),
         ("session.search", Search, reports.SearchPage, "words in all sessions, newest first"),
-        ("session.tree", OfSession, None, "forks and rewinds of a session"),
+        ("session.tree", OfSession, reports.Tree, "forks and rewinds of a session"),
         ("attach", Attach, Attached, "a snapshot, then what was missed, then live events"),
         ("detach", OfSession, None, "stops following; the session goes on"),
         ("presence", OfSession, PresenceList, "who is attached"),
@@ -651,13 +687,14 @@ COMMANDS: tuple[Command, ...] = (
         ("get_messages", GetMessages, Messages, "the transcript as the model sees it"),
         ("get_models", GetModels, Models, "models that can be used"),
         ("complete", Complete, Completions, "completes a file, command or model name"),
+        ("approval.list", ApprovalScope, Approvals, "calls that wait for a decision, of one session or of all"),
         ("queue.list", OfSession, QueueList, "inputs that wait"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "extensions and their states"),
         ("ext.logs", extensions.Logs, extensions.LogPage, "an extension's log"),
         ("channel.list", Nothing, ChannelList, "messaging channels, and who may write"),
         ("ext.doctor", extensions.Scope, extensions.Findings, "what is wrong with extensions"),
         ("daemon.status", Nothing, Status, "the daemon in figures"),
-        ("daemon.metrics", Nothing, None, "counters"),
+        ("daemon.metrics", Nothing, reports.Metrics, "what it holds, and what it has done, in numbers"),
         ("usage.report", UsageReport, reports.UsageSums, "tokens and money"),
     ),
     *_rows(
@@ -692,7 +729,7 @@ COMMANDS: tuple[Command, ...] = (
     *_rows(
         Role.ADMIN,
         ("session.delete", Mutation, None, "deletes a session and its records"),
-        ("session.import", Import, Created, "reads a session file of the original"),
+        ("session.import", Import, Imported, "reads a session file of the original, or an export"),
         ("ext.install", extensions.Install, extensions.InstalledExtension, "installs an extension"),
         ("ext.remove", extensions.Name, None, "removes an extension"),
         ("ext.enable", extensions.Name, None, "enables an extension"),

@@ -73,6 +73,11 @@ class Tokens(Frozen, frozen=True, omit_defaults=False):
     cache_write: int = 0
     cost_usd: float = 0.0
 
+    @property
+    def total(self) -> int:
+        """All tokens, read and written, cached or not."""
+        return self.input + self.output + self.cache_read + self.cache_write
+
     def __add__(self, other: "Tokens") -> "Tokens":
         return Tokens(
             self.input + other.input,

@@ -142,16 +142,22 @@ class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     args: dict[str, object]
     args_digest: str
     preview: str | None = None
+    """What it would do, for people: a diff, a command line, or the arguments."""
     expires: str | None = None
+    rule: str | None = None
+    """What `scope: session` would allow from then on and `always` would write into `config.toml`, as TOML; absent: it
+    can be allowed for once only."""
 
 
 class ApprovalResolved(Event, tag="approval_resolved", frozen=True):
-    """Somebody has decided."""
+    """Somebody has decided, or nobody needs to any more."""
 
     approval: str
     decision: str
+    """`allow`, `deny` or `cancelled`."""
     scope: str
     by: str
+    """Who has decided; empty: nobody, and `reason` says why it is over."""
     reason: str | None = None
 
 
@@ -181,6 +187,26 @@ class SessionChanged(Event, tag="session_changed", frozen=True):
     model: str | None = None
     reasoning: str | None = None
     mode: str | None = None
+
+
+class Rewound(Event, tag="rewound", frozen=True):
+    """The conversation goes on from an earlier message; what came after it is kept beside (`session.tree`)."""
+
+    to: int
+    """The `seq` of that message."""
+
+
+class Forked(Event, tag="forked", frozen=True):
+    """What stands above this was said in another session."""
+
+    origin: str
+    """Its id."""
+    at: int
+    """The `seq` of the last message that both have."""
+    file: str | None = None
+    """Where it was read from."""
+    text: str | None = None
+    """What of the file is not here."""
 
 
 class Interrupted(Event, tag="interrupted", frozen=True):
@@ -410,6 +436,8 @@ AnyEvent = (
     | ApprovalResolved
     | QueueChanged
     | SessionChanged
+    | Rewound
+    | Forked
     | Interrupted
     | Blocked
     | GuardNote

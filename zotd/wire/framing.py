@@ -35,6 +35,11 @@ class Lines:
         self._held = bytearray()  # a list of pieces would cost a drip-fed line twenty times its size
         self._skipping = False
 
+    @property
+    def held(self) -> int:
+        """Bytes of the line that has begun; 0 when none has, or when it is skipped."""
+        return len(self._held)
+
     def feed(self, data: bytes) -> list[bytes | TooLong]:
         """Every line that `data` completes, oldest first."""
         pieces = data.split(b"\n")

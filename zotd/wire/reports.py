@@ -1,4 +1,4 @@
-"""What `session.search` and `usage.report` answer."""
+"""What `session.search`, `usage.report` and `daemon.metrics` answer."""
 
 from zotd.wire.base import Frozen
 
@@ -43,9 +43,105 @@ class UsageSum(Frozen, frozen=True, omit_defaults=False):
     attempts: int = 0
     unknown: int = 0
     """Attempts without figures, which are in no other sum: the provider gave none, or a crash cut the request."""
+    estimated_usd: float = 0.0
+    """What budgets count besides `cost_usd`: for attempts of unknown cost, or of which not all is known."""
+
+
+class BudgetState(Frozen, frozen=True, omit_defaults=False):
+    """A budget, what is spent of it, and what is left; null: that is not limited."""
+
+    scope: str
+    """`day` or `session`."""
+    limit_usd: float | None
+    limit_tokens: int | None
+    spent_usd: float
+    """Estimates for attempts of unknown cost are in it, here and in `spent_tokens`."""
+    spent_tokens: int
+    reserved_usd: float
+    """Set aside for requests under way; what they do not take comes back."""
+    reserved_tokens: int
+    left_usd: float | None
+    left_tokens: int | None
+    session: str = ""
+    """Its id, when it is a session's."""
+    name: str = ""
+    """Of the session."""
 
 
 class UsageSums(Frozen, frozen=True):
-    """Most expensive first."""
+    """Most expensive first; and the budgets, whatever was asked for: that of the day, and those of sessions in memory."""
 
     rows: list[UsageSum]
+    budgets: list[BudgetState] = []
+
+
+class Metrics(Frozen, frozen=True, omit_defaults=False):
+    """What the daemon holds now, and what it has done since it started; null is what the system does not tell."""
+
+    v: int
+    uptime_s: float
+    sessions: int
+    """In memory; `session.list` has them all."""
+    running: int
+    """Sessions in which something runs."""
+    clients: int
+    """Connections."""
+    tasks: int
+    """Of the event loop."""
+    children: int | None
+    """Processes that it has started and that have not ended, or have not been reaped."""
+    descriptors: int | None
+    """Open files, sockets and pipes."""
+    rss_bytes: int | None
+    """Resident memory."""
+    connections: int
+    """That were made, since the start."""
+    evictions: int
+    """Of them, those that were cut because they did not read."""
+    commands: int
+    """That were run; those that could not be understood are not among them."""
+    events: int
+    """Committed events that were handed to clients, once for each of them."""
+    commits: int
+    """What was written to the journal."""
+    transactions: int
+    """Of the database; one holds all commits that wait together."""
+    synced: int
+    """Of them, those that waited for the disk."""
+
+
+class Branch(Frozen, frozen=True):
+    """A stretch of a session that was said without a rewind in between."""
+
+    first: int
+    """`seq` of its first event: the `rewound` that it begins with, or 1."""
+    last: int
+    messages: int
+    text: str
+    """How its first message begins."""
+    at: int | None = None
+    """`seq` of the message that it goes on from; absent: it is where the session began."""
+    time: str | None = None
+    """Of its first message."""
+
+
+class Fork(Frozen, frozen=True):
+    """Another session with the same beginning."""
+
+    session: str
+    name: str
+    at: int
+    """`seq` of the last message that both have; the same in both."""
+
+
+class Tree(Frozen, frozen=True):
+    """How a session branches. The last of `branches` is where it goes on; the way up from there is what counts."""
+
+    session: str
+    name: str
+    branches: list[Branch]
+    """Oldest first."""
+    forks: list[Fork]
+    """Sessions that were made of this one."""
+    origin: Fork | None = None
+    """The session that this one was made of, while that is there."""

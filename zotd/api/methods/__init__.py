@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from zotd.api.dispatch import Handler
-from zotd.api.methods import channels, daemon, extensions, history, panels, sessions, trust, turns, usage
+from zotd.api.methods import approvals, channels, daemon, extensions, history, panels, sessions, trust, turns, usage
 
 # Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
 # a table; a test compares the two.
@@ -15,6 +15,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "ping": daemon.ping,
         "subscribe": daemon.subscribe,
         "daemon.status": daemon.status,
+        "daemon.metrics": daemon.metrics,
         "daemon.shutdown": daemon.shutdown,
         "prompt": turns.prompt,
         "abort": turns.abort,
@@ -38,6 +39,9 @@ HANDLERS: Mapping[str, Handler] = cast(
         "trust.list": trust.listing,
         "trust.grant": trust.grant,
         "trust.revoke": trust.revoke,
+        "approval.list": approvals.listing,
+        "approve": approvals.approve,
+        "set_mode": approvals.set_mode,
         "clear": turns.clear,
         "get_state": turns.get_state,
         "get_messages": turns.get_messages,
@@ -54,7 +58,11 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.search": history.search,
         "session.rename": sessions.rename,
         "session.configure": sessions.configure,
-        "session.export": sessions.export,
+        "session.export": history.export,
+        "session.fork": history.fork,
+        "session.import": history.import_file,
+        "session.rewind": history.rewind,
+        "session.tree": history.tree,
         "session.close": sessions.close,
         "session.delete": sessions.delete,
         "attach": sessions.attach,

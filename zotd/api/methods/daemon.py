@@ -7,7 +7,7 @@ from zotd.api.connection import TOPICS
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of
 from zotd.sessions.queue import MAX_WAITING
-from zotd.wire import api
+from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import CLIENT_LIMIT, SERVER_LIMIT
 from zotd.wire.version import PROTOCOL, VERSION
@@ -25,11 +25,13 @@ async def hello(call: Call, params: api.Hello) -> api.HelloResult:
         settings = call.manager.loaded[0].ledger.row.settings
         return api.HelloResult(PROTOCOL, VERSION, provider=settings.provider, model=settings.model)
     connection = connection_of(call)
-    connection.client = params.client
-    if params.role is not None:
-        connection.role = _role(params.role)
-        if connection.role is api.Role.ADMIN:
-            log.info("connection %s (%s, %s) is admin", connection.id, connection.peer, connection.sender)
+    role = connection.role if params.role is None else _role(params.role)
+    if connection.confinement is not None:
+        connection.confinement.check(role, f"the role {params.role}")
+    connection.client, connection.role = params.client, role
+    connection.can_decide = params.can_approve and role >= api.Role.APPROVE
+    if params.role is not None and role is api.Role.ADMIN:
+        log.info("connection %s (%s, %s) is admin", connection.id, connection.peer, connection.sender)
     return api.HelloResult(
         PROTOCOL,
         VERSION,
@@ -52,6 +54,12 @@ async def status(call: Call, params: api.Nothing) -> api.Status:
     """The daemon in figures."""
     del params
     return connection_of(call).house.status()
+
+
+async def metrics(call: Call, params: api.Nothing) -> reports.Metrics:
+    """The daemon in more figures."""
+    del params
+    return await connection_of(call).house.metrics()
 
 
 async def subscribe(call: Call, params: api.Subscribe) -> None:

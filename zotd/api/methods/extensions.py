@@ -5,9 +5,11 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -17,13 +19,14 @@ from zotd.api.methods.shared import connection_of, session_of
 from zotd.clock import rfc3339
 from zotd.exthost import install as installing
 from zotd.exthost import removal
-from zotd.exthost.extension import Extension
 from zotd.exthost.installed import InstallError
 from zotd.sessions import roster
 from zotd.sessions.layer import Layer, looked
 from zotd.wire import events, extensions
 from zotd.wire.base import encode
 from zotd.wire.errors import Code, CommandError
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +79,8 @@ async def logs(call: Call, params: extensions.Logs) -> extensions.LogPage:
     if params.follow:
         connection = connection_of(call)
         for extension in running:
-            _follow(connection, extension)
+            tail: Callable[[bytes], None] = _Tail(connection, extension.name)
+            _watch(connection, extension.log.listeners, tail)
     return extensions.LogPage(str(path), text or "")
 
 
@@ -88,9 +92,8 @@ async def tap(call: Call, params: extensions.Tap) -> None:
     connection = connection_of(call)
     call.respond()
     for extension in found:
-        wire = _Wire(connection, extension.name)
-        extension.taps[wire.passed] = None
-        connection.at_end(partial(extension.taps.pop, wire.passed, None))
+        wire: Callable[[str, bytes], None] = _Wire(connection, extension.name)
+        _watch(connection, extension.taps, wire)
 
 
 async def install(call: Call, params: extensions.Install) -> extensions.InstalledExtension:
@@ -154,6 +157,8 @@ async def _catch_up(layers: Iterable[Layer]) -> None:
 async def _layers(call: Call, scope: extensions.Scope) -> list[Layer]:
     """The hosts that are meant."""
     hosting = call.manager.hosting
+    if scope.cwd is not None and "\0" in scope.cwd:
+        raise CommandError(Code.BAD_REQUEST, "a directory's name has no NUL in it")
     if scope.session is not None:
         session = await session_of(call, scope.session)
         hosting.join(session)
@@ -188,33 +193,45 @@ def _tail(path: Path, lines: int) -> str | None:
     return "".join(kept[-lines:] if lines else [])
 
 
-def _follow(connection: Connection, extension: Extension) -> None:
-    def wrote(data: bytes) -> None:
-        connection.write(encode(events.ExtLog(extension.name, data.decode(errors="replace"))) + b"\n")
+def _watch(connection: Connection, watchers: dict[T, None], watcher: T) -> None:
+    """Add a watcher for as long as the connection lives; one is enough, however often it is asked for."""
+    if watcher not in watchers:
+        watchers[watcher] = None
+        connection.at_end(partial(watchers.pop, watcher, None))
 
-    extension.log.listeners[wrote] = None
-    connection.at_end(partial(extension.log.listeners.pop, wrote, None))
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """Shows what one extension writes to its log to one connection; equal to another one that does the same."""
+
+    connection: Connection
+    extension: str
+
+    def __call__(self, data: bytes) -> None:
+        """It has written this."""
+        self.connection.write(encode(events.ExtLog(self.extension, data.decode(errors="replace"))) + b"\n")
 
 
+@dataclass(frozen=True, slots=True)
 class _Wire:
-    """Shows one extension's frames to one connection."""
+    """Shows one extension's frames to one connection; equal to another one that does the same."""
 
-    def __init__(self, connection: Connection, extension: str) -> None:
-        self._connection = connection
-        self._extension = extension
-        self._asked: OrderedDict[str, float] = OrderedDict()
+    connection: Connection
+    extension: str
+    asked: OrderedDict[str, float] = field(default_factory=OrderedDict, compare=False)
+    """Ids of frames that may be answered, and when they passed."""
 
-    def passed(self, direction: str, line: bytes) -> None:
+    def __call__(self, direction: str, line: bytes) -> None:
         """A line has come or gone."""
         event = events.ExtFrame(
-            self._extension,
+            self.extension,
             direction,
             line[:TAP_BYTES].decode(errors="replace"),
             time=rfc3339(),
             latency_s=self._latency(direction, line),
             cut=max(0, len(line) - TAP_BYTES),
         )
-        self._connection.write(encode(event) + b"\n")
+        self.connection.write(encode(event) + b"\n")
 
     def _latency(self, direction: str, line: bytes) -> float | None:
         """How long the answer took that this line is; None when it is none."""
@@ -225,12 +242,12 @@ class _Wire:
         if not key:
             return None
         now = time.monotonic()
-        if key in self._asked:
-            return round(now - self._asked.pop(key), 6)
+        if key in self.asked:
+            return round(now - self.asked.pop(key), 6)
         del direction
-        self._asked[key] = now
-        if len(self._asked) > QUESTIONS:
-            self._asked.popitem(last=False)
+        self.asked[key] = now
+        if len(self.asked) > QUESTIONS:
+            self.asked.popitem(last=False)
         return None
 
 

@@ -1,7 +1,10 @@
-"""Commands about what was said in all sessions."""
+"""Commands about what was said: in all sessions, and to go on from there."""
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import connection_of, wait_for_room
+from zotd.api.methods.shared import checked_name, connection_of, session_of, wait_for_room
+from zotd.sessions import exporting, forking, importing, rewinding
+from zotd.sessions.importing import Source
+from zotd.store.journal import Journal
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 
@@ -10,6 +13,10 @@ QUERY_CHARS = 1_000
 
 MAX_HITS = 100
 """In one answer."""
+
+
+CURSOR_DIGITS = 18
+"""Of a place in the index: what SQLite can count to."""
 
 
 async def search(call: Call, params: api.Search) -> reports.SearchPage:
@@ -23,9 +30,58 @@ async def search(call: Call, params: api.Search) -> reports.SearchPage:
     return page
 
 
+async def export(call: Call, params: api.Export) -> api.Exported:
+    """The session's records and events as JSON lines, or what people read of them as Markdown; a page."""
+    session = await session_of(call, params.session)
+    text, after = await exporting.page(session.ledger.journal, session.ledger.row, params.format, params.after)
+    await wait_for_room(call)
+    return api.Exported(text, after)
+
+
+async def rewind(call: Call, params: api.Rewind) -> None:
+    """Go back to a message."""
+    session = await session_of(call, params.session)
+    await rewinding.rewind(session, params.seq, accepted=call.respond)
+
+
+async def fork(call: Call, params: api.Fork) -> api.Created:
+    """A session that begins as this one did, up to a message."""
+    name = None if params.name is None else checked_name(params.name)
+    origin = await session_of(call, params.session)
+    journal = origin.ledger.journal
+    if not isinstance(journal, Journal):
+        raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored, so that it cannot be forked")
+    session = await call.manager.welcome(await forking.fork(journal, origin.ledger.row, params.seq, name))
+    session.environment = origin.environment
+    return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
+
+
+async def tree(call: Call, params: api.OfSession) -> reports.Tree:
+    """How a session branches."""
+    session = await session_of(call, params.session)
+    if session.ephemeral:
+        raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored, so that it has no tree")
+    found = await connection_of(call).house.archive.branches(session.id, session.ledger.shown_seq)
+    bounds = call.door.confinement
+    forks = [fork for fork in found.forks if bounds is None or bounds.sees(fork.session)]
+    origin = found.origin if found.origin and (bounds is None or bounds.sees(found.origin.session)) else None
+    return reports.Tree(session.id, session.ledger.row.name, found.branches, forks, origin)
+
+
+async def import_file(call: Call, params: api.Import) -> api.Imported:
+    """A session from a file."""
+    journal = call.manager.journal
+    if journal is None:
+        raise CommandError(Code.UNSUPPORTED, "nothing is stored here, so that nothing can be imported")
+    source = Source(params.path, params.cwd, call.manager.default_mode)
+    session_id, known = await importing.import_file(journal, source)
+    session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))
+    return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)
+
+
 def _place(cursor: str | None) -> int | None:
     if cursor is None:
         return None
-    if not (cursor.isascii() and cursor.isdigit()):
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= CURSOR_DIGITS):
         raise CommandError(Code.BAD_REQUEST, "the cursor is none that session.search has given")
     return int(cursor)

@@ -1,4 +1,6 @@
-"""Commands about sessions: create, find, follow, name, export, close."""
+"""Commands about sessions: create, find, follow, name, close."""
+
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,11 +14,13 @@ from zotd.api.methods.shared import (
     switched,
     wait_for_room,
 )
-from zotd.core import markdown
+from zotd.core import permissions
+from zotd.core.lineage import Span, events_left
 from zotd.core.records import Settings
 from zotd.sessions.environment import Environment
 from zotd.sessions.manager import check_mode, check_steps
 from zotd.sessions.session import Session
+from zotd.sessions.spending import check_budget
 from zotd.sessions.toolbox import check as check_tools
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire import api, events
@@ -28,11 +32,6 @@ from zotd.wire.framing import SERVER_LIMIT
 MAX_PAGE = 500
 """Sessions or messages in one answer."""
 
-EXPORTS = ("jsonl", "markdown")
-
-EXPORT_BYTES = 1024 * 1024
-"""Of an export, in one answer."""
-
 ENVELOPE_BYTES = 1024
 """Of a frame, besides what the answer holds."""
 
@@ -41,6 +40,9 @@ async def create(call: Call, params: api.SessionCreate) -> api.Created:
     """A new session."""
     if params.reasoning is not None:
         check_reasoning(params.reasoning)
+    if params.mode is not None:
+        check_mode(params.mode)
+        _check_may_set(call, params.mode, call.manager.default_mode)
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     session = await call.manager.create(params)
@@ -54,7 +56,8 @@ async def listing(call: Call, params: api.SessionList) -> api.Sessions:
     limit = max(1, min(params.limit, MAX_PAGE))
     infos, cursor = await call.manager.page(cwd=params.cwd, state=params.state, before=params.cursor, limit=limit)
     await wait_for_room(call)
-    return api.Sessions(infos, cursor)
+    bounds = call.door.confinement
+    return api.Sessions([info for info in infos if bounds is None or bounds.sees(info.id)], cursor)
 
 
 async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
@@ -69,10 +72,15 @@ async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
 
 
 async def history(call: Call, params: api.History) -> api.HistoryPage:
-    """Messages that people saw, a page before `before`."""
+    """Messages of the conversation as it goes on, or as it was at the message `at`, a page before `before`."""
     session = await session_of(call, params.session)
     before = None if params.before is None else max(params.before, 0)
-    messages, has_more = await _page(session, before, params.limit)
+    left = session.ledger.row.abandoned
+    if params.at is not None:
+        before = params.at + 1 if before is None else min(before, params.at + 1)
+        rewinds = await session.ledger.journal.history.rewinds(session.id) if left else []
+        left = events_left(rewind for rewind in rewinds if rewind.seq <= params.at)
+    messages, has_more = await _page(session, before, params.limit, left)
     await wait_for_room(call)
     return api.HistoryPage(messages, has_more)
 
@@ -135,23 +143,6 @@ async def configure(call: Call, params: api.SessionConfigure) -> None:
     session.environment = environment
 
 
-async def export(call: Call, params: api.Export) -> api.Exported:
-    """The session's events as JSON lines, or what people read of them as Markdown; a page."""
-    if params.format not in EXPORTS:
-        known = " and ".join(EXPORTS)
-        raise CommandError(Code.BAD_REQUEST, f'there is no format "{params.format}"; there are {known}')
-    session = await session_of(call, params.session)
-    shown, after = session.ledger.shown_seq, max(params.after, 0)
-    if after >= shown:
-        return api.Exported("")
-    last, data = await session.ledger.journal.events_after(session.id, after, EXPORT_BYTES)
-    text = data.decode()
-    if params.format == "markdown":
-        text = markdown.render(events.DECODER.decode(line) for line in data.splitlines())
-    await wait_for_room(call)
-    return api.Exported(text, last if last < shown else None)
-
-
 async def close(call: Call, params: api.Mutation) -> None:
     """Let a session go; its transcript stays, unless it is ephemeral."""
     session = await session_of(call, params.session)
@@ -165,6 +156,14 @@ async def delete(call: Call, params: api.Mutation) -> None:
     await call.manager.delete(session)
 
 
+def _check_may_set(call: Call, mode: str, before: str) -> None:
+    """Raise CommandError when the mode allows more than `before`, for a client that may not decide about calls."""
+    is_decider = call.door.role >= api.Role.APPROVE or call.door.confinement is not None  # those have their own bounds
+    if not is_decider and permissions.narrowest(mode, before) != mode:
+        sentence = f"the mode {mode} allows more than {before}, which needs the role approve; ask for it in hello"
+        raise CommandError(Code.FORBIDDEN, sentence)
+
+
 def _settings(
     call: Call, session: Session, params: api.SessionConfigure, environment: Environment
 ) -> tuple[Settings, Environment]:
@@ -173,7 +172,9 @@ def _settings(
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
+        _check_may_set(call, params.mode, session.ledger.row.settings.mode)
     check_steps(params.max_steps)
+    check_budget(params.budget_usd, params.budget_tokens)
     settings = session.ledger.row.settings
     models = call.manager.models
     if params.provider is not None or params.model is not None:
@@ -217,12 +218,12 @@ def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
         seq=seq,
         epoch=session.ledger.journal.epoch,
         usage=session.ledger.row.usage,
-        queue=session.queue.items(),
-        approvals=[],
+        queue=session.work.queue.items(),
+        approvals=session.approvals.pending(),
         panels=board.panels if board else [],
         status=board.segments if board else [],
         notes=board.notes if board else [],
-        run=session.run_info(),
+        run=session.work.run_info(),
         messages=[],
         has_more=False,
         held=session.state == "held",
@@ -238,10 +239,12 @@ def _why_not(session: Session, after: api.Cursor | None, seq: int) -> str | None
     return "future" if after.seq > seq else None
 
 
-async def _page(session: Session, before: int | None, limit: int) -> tuple[list[Message], bool]:
+async def _page(
+    session: Session, before: int | None, limit: int, left: Sequence[Span]
+) -> tuple[list[Message], bool]:
     """Messages below `before`, as many as are wanted and fit into a frame; and whether there are older ones."""
     wanted = max(1, min(limit, MAX_PAGE))
-    lines = await session.ledger.journal.messages_before(session.id, before, wanted + 1)
+    lines = await session.ledger.journal.messages_before(session.id, before, wanted + 1, left)
     has_more = len(lines) > wanted
     lines = lines[-wanted:]
     room = SERVER_LIMIT // 2
@@ -254,7 +257,7 @@ async def _page(session: Session, before: int | None, limit: int) -> tuple[list[
 async def _newest(session: Session, before: int, limit: int) -> tuple[list[Message], bool]:
     """A page for a snapshot: an empty one when it cannot be read, which is no reason not to attach."""
     try:
-        return await _page(session, before, limit)
+        return await _page(session, before, limit, session.ledger.row.abandoned)
     except UnreadableSessionError:
         return [], True
 

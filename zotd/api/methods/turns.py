@@ -1,5 +1,7 @@
 """Commands about what a session does: prompts, abort, compaction, its queue, its model."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from zotd.api.dispatch import Call
@@ -7,6 +9,7 @@ from zotd.api.methods.shared import check_reasoning, connection_of, loaded, sess
 from zotd.api.repeats import digest
 from zotd.core.records import Settings
 from zotd.sessions.commands import Asker
+from zotd.sessions.info import shown
 from zotd.sessions.queue import Request
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -15,15 +18,18 @@ from zotd.wire.content import Message
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
 
-WHEN_BUSY = ("queue", "reject")
-"""What may happen to a prompt that comes while a run is active, in this version."""
+WHEN_BUSY = ("queue", "steer", "reject")
+"""What may happen to a prompt that comes while a run is active."""
+
+UNATTENDED = ("park", "deny")
+"""What may happen to a question to a person that nobody can answer."""
 
 
 async def prompt(call: Call, params: api.Prompt) -> None:
     """Give the session an input; the answer precedes every event that it causes."""
-    if params.when_busy not in WHEN_BUSY:
-        ways = " or ".join(WHEN_BUSY)
-        raise CommandError(Code.UNSUPPORTED, f'when_busy "{params.when_busy}" is not in this version; use {ways}')
+    _check_word("when_busy", params.when_busy, WHEN_BUSY)
+    if params.unattended is not None:
+        _check_word("unattended", params.unattended, UNATTENDED)
     session = await loaded(call, params.session)
 
     def accepted(started: api.Started) -> None:
@@ -35,7 +41,7 @@ async def prompt(call: Call, params: api.Prompt) -> None:
         sender=params.sender or call.door.sender,
         when_busy=params.when_busy,
         accepted=accepted,
-        request=Request(params.request_id, digest(params)) if params.request_id else None,
+        request=Request(params.request_id, digest(params), "deny" if call.door.stdio else params.unattended),
     )
 
 
@@ -96,7 +102,8 @@ async def get_messages(call: Call, params: api.GetMessages) -> api.Messages:
     """The transcript as the model sees it, as much of its end as fits into a frame."""
     session = await loaded(call, params.session)
     await wait_for_room(call)
-    messages = session.messages(full=params.full)
+    found = session.ledger.transcript.messages
+    messages = list(found) if params.full else shown(found)
     kept: list[Message] = []
     room = SERVER_LIMIT - 1024  # for the frame around them
     for message in reversed(messages):
@@ -146,7 +153,7 @@ async def get_models(call: Call, params: api.GetModels) -> api.Models:
 async def queue_list(call: Call, params: api.OfSession) -> api.QueueList:
     """The inputs that wait."""
     session = await loaded(call, params.session)
-    return api.QueueList(session.queue.items(), session.state == "held")
+    return api.QueueList(session.work.queue.items(), session.state == "held")
 
 
 async def queue_withdraw(call: Call, params: api.QueueWithdraw) -> None:
@@ -159,6 +166,11 @@ async def queue_move(call: Call, params: api.QueueMove) -> None:
     """Move an input that waits."""
     session = await loaded(call, params.session)
     await session.change_queue(lambda queue: queue.move(params.input, params.position), accepted=call.respond)
+
+
+def _check_word(field: str, word: str, known: Sequence[str]) -> None:
+    if word not in known:
+        raise CommandError(Code.BAD_REQUEST, f'{field} cannot be "{word[:80]}"; use {" or ".join(known)}')
 
 
 async def _configure(call: Call, session: Session, settings: Settings, answer: Frozen | None = None) -> None:

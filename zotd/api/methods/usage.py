@@ -16,13 +16,15 @@ _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 async def report(call: Call, params: api.UsageReport) -> reports.UsageSums:
-    """Tokens and money since a time, by model, session or directory."""
+    """Tokens and money since a time, by model, session or directory; and the budgets."""
     if params.by not in GROUPS:
         raise CommandError(Code.BAD_REQUEST, f'usage is known by {", ".join(GROUPS)}, not by "{params.by}"')
     since = "" if params.since is None else _in_utc(params.since)
-    rows = await connection_of(call).house.archive.usage(since=since, by=params.by)
+    house = connection_of(call).house
+    rows = await house.archive.usage(since=since, by=params.by)
     await wait_for_room(call)
-    return reports.UsageSums(rows)
+    budgets = house.spending.states(session.ledger.row for session in call.manager.loaded)
+    return reports.UsageSums(rows, budgets)
 
 
 def _in_utc(time: str) -> str:

@@ -69,8 +69,10 @@ class Conversation:
         except anthropic.APIStatusError as error:
             raise answered(self._target, error.status_code, error.response.headers, error.response.content) from error
         except anthropic.APITimeoutError as error:
-            raise silent(self._target) from error
+            was_sent = not isinstance(error.__cause__, httpx2.ConnectTimeout)
+            raise silent(self._target, was_sent=was_sent) from error
         except anthropic.APIConnectionError as error:
-            raise unreachable(self._target, error) from error
+            was_sent = not isinstance(error.__cause__, httpx2.ConnectError)
+            raise unreachable(self._target, error, was_sent=was_sent) from error
         except anthropic.AnthropicError as error:
             raise ModelError(Failure.REFUSED, f"Anthropic's SDK refused the request: {error}") from error

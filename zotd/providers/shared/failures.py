@@ -64,17 +64,17 @@ def cut(target: Target, reason: str) -> ModelError:
     return ModelError(Failure.CUT, f"{target.vendor.title} broke its reply off: {reason}; send the prompt again")
 
 
-def unreachable(target: Target, error: BaseException) -> ModelError:
+def unreachable(target: Target, error: BaseException, *, was_sent: bool) -> ModelError:
     """The failure of a request that got no answer."""
     reason = str(error.__cause__ or error).rstrip(".") or type(error).__name__
     sentence = f"cannot reach {target.vendor.title} at {target.base_url}: {reason}; check the network and --base-url"
-    return ModelError(Failure.CONNECTION, sentence)
+    return ModelError(Failure.CONNECTION if was_sent else Failure.UNREACHABLE, sentence)
 
 
-def silent(target: Target) -> ModelError:
+def silent(target: Target, *, was_sent: bool) -> ModelError:
     """The failure of a request that was not answered in time."""
     sentence = f"{target.vendor.title} at {target.base_url} did not answer within {SILENCE_S:.0f} s; try again later"
-    return ModelError(Failure.CONNECTION, sentence)
+    return ModelError(Failure.CONNECTION if was_sent else Failure.UNREACHABLE, sentence)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -20,10 +20,14 @@ def resolve(path: str, context: ToolContext) -> Path:
     """
     if not path or "\0" in path:
         raise ToolError("the path is empty or holds a NUL; give the path of a file or directory")
-    home = context.env.get("HOME")
+    return locate(path, cwd=context.cwd, home=context.env.get("HOME"))
+
+
+def locate(path: str, *, cwd: str, home: str | None) -> Path:
+    """The same without a look at `path`; rules about paths go by this, too."""
     if home and (path == "~" or path.startswith("~/")):
         path = home + path[1:]
-    return Path(context.cwd, path)
+    return Path(cwd, path)
 
 
 def shown_path(path: Path, context: ToolContext) -> str:

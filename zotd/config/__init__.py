@@ -17,134 +17,43 @@ from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo
 
-YEAR_S = 365 * 24 * 3600
-"""Longest duration: more is a slip of the pen."""
+from zotd.config.sections import (
+    PROVIDER,
+    Approval,
+    Budget,
+    Channels,
+    Command,
+    Config,
+    Provider,
+    Rule,
+    Rules,
+    Telegram,
+)
 
-PROVIDER = "{provider}"
-"""Stands for the vendor's name in `api_key_command`."""
-
-# The titles complete the sentence "KEY must be ...".
-Count = Annotated[int, Meta(ge=1, title="a whole number, at least 1")]
-Part = Annotated[float, Meta(gt=0, le=1, title="a number above 0, at most 1")]
-Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds, from 0 to a year")]
-Url = Annotated[str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without a user name")]
-Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of texts, the program first")]
-Flag = Annotated[bool, Meta(title="true or false")]
-Directory = Annotated[str, Meta(pattern=r"^/", title="an absolute path")]
-Level = Literal["debug", "info", "warning", "error"]
-
-
-class Limits(Struct, frozen=True, kw_only=True):
-    """`[limits]`."""
-
-    idle_exit_s: Seconds = 1800.0
-    """A daemon that a client has started ends when for so long nobody was attached and nothing ran or waited.
-    0: it does not end by itself."""
-
-    session_unload_s: Seconds = 1800.0
-    """A session leaves memory when for so long nobody followed it and nothing of it ran; it comes back when asked for.
-    """
-
-
-class Ext(Struct, frozen=True, kw_only=True):
-    """`[ext]`."""
-
-    tool_timeout_s: Seconds = 60.0
-    """How long a tool of an extension may take, unless it says that it is interactive."""
-
-    command_timeout_s: Seconds = 30.0
-    """How long a slash command of an extension may take."""
-
-    intercept_timeout_s: Seconds = 5.0
-    """How long a guard may think about one question."""
-
-    python: str | None = None
-    """The interpreter of `tools/*.py`: a path, from the working directory (`.venv/bin/python`), or a word for PATH;
-    without it, or where it is not there, the daemon's own."""
-
-
-class Guard(Struct, frozen=True, kw_only=True):
-    """`[guard]`."""
-
-    stream: Flag = False
-    """Text is shown while it arrives although a guard may rewrite or hide it afterwards."""
-
-
-class Local(Struct, frozen=True, kw_only=True):
-    """`[local]`."""
-
-    model: str | None = None
-    """A GGUF file for the provider `local`; without it, the model of the package that it needs."""
-
-
-class Telegram(Struct, frozen=True, kw_only=True):
-    """`[channels.telegram]`."""
-
-    enabled: Flag = False
-    """Talk to the Telegram bot whose token is in `auth.json` (`"telegram": {"api_key": ...}`) or in the daemon's
-    `TELEGRAM_BOT_TOKEN`."""
-
-    base_url: Url = "https://api.telegram.org"
-    """Where its Bot API is; another one for a Bot API server of one's own."""
-
-
-class Channels(Struct, frozen=True, kw_only=True):
-    """`[channels]`."""
-
-    cwd: Directory | None = None
-    """Where the sessions of messaging channels work; without it `channels` in `$ZOT_HOME`, which is made."""
-
-    telegram: Telegram = Telegram()
-
-
-class Provider(Struct, frozen=True, kw_only=True):
-    """`[providers.<name>]`."""
-
-    base_url: Url | None = None
-    """Where requests for this vendor go, with keys from the environment and `auth.json`; without it, its own host."""
-
-
-class Config(Struct, frozen=True, kw_only=True):
-    """The daemon's configuration."""
-
-    provider: str | None = None
-    """Vendor of new sessions; without it, the one used last, else the first that has a key."""
-
-    model: str | None = None
-    """Model of new sessions; without it, the one used last, else the vendor's default."""
-
-    reasoning: str = "off"
-    """How much new sessions let the model think: `off`, `low`, `medium`, `high`, and what else the model knows."""
-
-    max_steps: Count | None = None
-    """Model calls that a run of a new session may take; without it, no limit."""
-
-    compact_at: Part = 0.85
-    """The transcript is summarised when it fills this part of the model's context window."""
-
-    api_key_command: Command | None = None
-    """Prints the key of the vendor whose name stands where it says `{provider}`, or nothing; no shell is involved."""
-
-    log_level: Level = "info"
-    """What the daemon's log holds."""
-
-    limits: Limits = Limits()
-    ext: Ext = Ext()
-    guard: Guard = Guard()
-    local: Local = Local()
-    channels: Channels = Channels()
-    providers: dict[str, Provider] = {}
-
-    def __post_init__(self) -> None:
-        if self.api_key_command and not any(PROVIDER in word for word in self.api_key_command):
-            # Without it, one vendor's key would be sent to all of them.
-            raise ValueError(f"api_key_command must contain {PROVIDER} where the vendor's name belongs")
+__all__ = [
+    "PROVIDER",
+    "Approval",
+    "Budget",
+    "Channels",
+    "Config",
+    "ConfigError",
+    "Key",
+    "Loaded",
+    "Provider",
+    "Rule",
+    "Source",
+    "Telegram",
+    "docs",
+    "keys",
+    "load",
+    "parse",
+]
 
 
 class ConfigError(Exception):
@@ -181,8 +90,8 @@ class Key:
 
     @property
     def variable(self) -> str | None:
-        """The environment variable that sets it; None for keys of `[providers.<name>]`."""
-        return None if _ANY in self.name else "ZOT_" + self.name.replace(".", "_").upper()
+        """The environment variable that sets it; None for keys of `[providers.<name>]`, and for rules."""
+        return None if _ANY in self.name or self.kind == Rules else "ZOT_" + self.name.replace(".", "_").upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +133,22 @@ def load(path: Path, env: Mapping[str, str], flags: Mapping[str, object] | None 
     Raises ConfigError when the file cannot be read, is not TOML or holds a secret, or when a value is not what its
     key expects.
     """
+    return _loaded(_read(path), path, env, flags or {})
+
+
+def parse(text: str, path: Path) -> Loaded:
+    """The configuration that stands in `text`, and nowhere else; `path` is where that is from.
+
+    Raises ConfigError as `load` does.
+    """
+    return _loaded(_parsed(text, path), path, {}, {})
+
+
+def _loaded(tree: Mapping[str, object], path: Path, env: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
     values = {name: key.default for name, key in keys().items() if _ANY not in name}
     sources = dict.fromkeys(values, Source.DEFAULT)
     warnings: list[str] = []
-    for name, value in _leaves(_read(path), "", path):
+    for name, value in _leaves(tree, "", path):
         key = keys().get(_pattern(name))
         if key is None:
             warnings.append(_unknown(name, path))
@@ -236,19 +157,26 @@ def load(path: Path, env: Mapping[str, str], flags: Mapping[str, object] | None 
     for name, key in keys().items():
         if key.variable and env.get(key.variable):
             values[name], sources[name] = _from_text(env[key.variable], key), Source.ENVIRONMENT
-        if flags and flags.get(name) is not None:
+        if flags.get(name) is not None:
             values[name], sources[name] = _convert(flags[name], key, f"the flag for {name}"), Source.FLAG
     return Loaded(_assemble(values), values, sources, warnings)
 
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parsed(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def _parsed(text: str, path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
@@ -282,8 +210,17 @@ def _convert(value: object, key: Key, place: str) -> object:
     try:
         converted: object = msgspec.convert(value, key.kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{place} must be {key.expected}") from error
+        raise ConfigError(f"{place} must be {key.expected}{_which(error) if key.kind == Rules else ''}") from error
     return converted
+
+
+def _which(error: msgspec.ValidationError) -> str:
+    """Which entry of a list of tables is wrong, and how."""
+    found = re.fullmatch(r"(.*) - at `\$\[(\d+)\](?:\.(\w+))?`", str(error))
+    if found is None:
+        return ""
+    what, index, field = found.groups()
+    return f"; in number {int(index) + 1}{f', {field}' if field else ''}: {what.lower()}"
 
 
 def _from_text(text: str, key: Key) -> object:

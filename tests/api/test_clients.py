@@ -1,0 +1,197 @@
+"""Connections that behave badly, and many at once: each costs what it costs, and nothing is left of it."""
+
+import asyncio
+import gc
+from types import SimpleNamespace
+
+import pytest
+
+from zotd.api.connection import HALF_LINE_BEATS, MAX_IN_FLIGHT, Connection
+from zotd.api.house import Tally
+from zotd.sessions.session import Session
+from zotd.testing.model_server import ModelServer
+from zotd.testing.script import text
+from zotd.wire.api import COMMANDS, Role
+
+CROWD = 100
+
+STORIES = 24
+"""Sessions that one client reads again at once; each holds more than is read at a time."""
+
+
+async def test_the_daemon_tells_what_it_holds_and_has_done(connect, session):
+    client, other = await connect(), await connect()
+    before = await client.ask("daemon.metrics")
+    await other.ask("attach", session=session)
+    await client.ask("session.rename", session=session, name="walrus")
+    assert (await other.until("session_changed"))[-1]["name"] == "walrus"
+    other.cut()
+    after = await client.ask("daemon.metrics")
+    assert (before["clients"], before["sessions"], before["running"]) == (3, 1, 0)
+    assert after["events"] == before["events"] + 1
+    assert after["commits"] == before["commits"] + 1
+    assert after["commands"] == before["commands"] + 3
+    assert after["connections"] == before["connections"]
+    assert after["evictions"] == 0
+    assert min(after["tasks"], after["descriptors"], after["rss_bytes"], after["uptime_s"]) > 0
+
+
+@pytest.mark.parametrize("leaves_first", [True, False])
+async def test_nothing_of_a_deleted_session_stays_in_memory(connect, session, leaves_first):
+    admin, follower = await connect(role="admin"), await connect()
+    await follower.ask("attach", session=session)
+    if leaves_first:
+        await follower.ask("detach", session=session)
+    await admin.ask("session.delete", session=session)
+    await follower.ask("detach", session=session)
+    gc.collect()
+    assert [one for one in gc.get_objects() if isinstance(one, Session) and one.id == session] == []
+
+
+# --- presence ---------------------------------------------------------------------------------------------------
+
+
+async def lists_until(client, count):
+    """Every list of those who are there, up to the first with so many."""
+    found = [(await client.until("presence"))[-1]["clients"]]
+    while len(found[-1]) != count:
+        found.append((await client.until("presence"))[-1]["clients"])
+    return found
+
+
+async def test_a_crowd_that_comes_at_once_is_told_of_in_a_few_lists(connect, session):
+    first = await connect(client={"name": "first"})
+    await first.ask("attach", session=session)
+    others = [await connect() for _ in range(CROWD)]
+    asked = [(other, other.send("attach", session=session)) for other in others]
+    for other, request in asked:
+        await other.answer_to(request)
+    lists = await lists_until(first, CROWD + 1)
+    assert len(lists) < CROWD / 2
+    assert lists[-1][0]["name"] == "first"
+    for other in others:
+        other.cut()
+    await lists_until(first, 1)
+
+
+# --- many things on one connection --------------------------------------------------------------------------------
+
+
+async def test_a_client_that_reads_is_not_cut_however_many_sessions_it_reads_again_at_once(connect, place):
+    client = await connect()
+    async with ModelServer(lambda _: text("I see")) as model:
+        options = {"cwd": str(place.cwd), "provider": "openai", "base_url": model.openai_url, "no_ext": True}
+        cursors = {}
+        for _ in range(STORIES):
+            made = await client.ask("session.create", **options, secrets={"api_key": "sk-x"})
+            key = made["session"]["id"]
+            await client.ask("attach", session=key)
+            for _ in range(3):
+                await client.ask("prompt", session=key, message="x" * 120_000)
+                await client.until("done")
+            cursors[key] = {"epoch": made["epoch"], "seq": 0}
+    late = await connect()
+    for key, cursor in cursors.items():
+        late.send("attach", session=key, after=cursor)
+    complete = 0
+    while complete < STORIES:
+        complete += (await late.event())["type"] == "replay_complete"
+    for key in cursors:
+        seqs = [frame["seq"] for frame in late.seen if frame.get("session") == key and "seq" in frame]
+        assert seqs[:-1] == list(range(1, seqs[-1] + 1))
+
+
+async def test_no_more_commands_of_a_client_run_at_once_than_may_and_all_are_answered(client):
+    requests = {client.send("daemon.metrics") for _ in range(MAX_IN_FLIGHT * 3)}
+    found = [await client.frame() for _ in requests]
+    assert {answer["id"] for answer in found} == requests
+    assert max(answer["data"]["tasks"] for answer in found) < MAX_IN_FLIGHT * 2
+
+
+# --- lines that do not end ----------------------------------------------------------------------------------------
+
+
+class Wire(asyncio.Transport):
+    """A transport without anything behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_closed = False
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
+    def write(self, data):
+        pass
+
+    def resume_reading(self):
+        pass
+
+    def close(self):
+        self.is_closed = True
+
+    abort = close
+
+    def is_closing(self):
+        return self.is_closed
+
+
+class Ignored:
+    """Takes every line for nothing."""
+
+    def take(self, *_):
+        return None
+
+
+@pytest.fixture
+def wire():
+    return Wire()
+
+
+@pytest.fixture
+def connection(wire):
+    house = SimpleNamespace(tally=Tally(), manager=SimpleNamespace(listen=lambda _: lambda: None))
+    return Connection(wire, house=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # what it uses
+
+
+async def test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection(connection, wire):
+    connection.received(b'{"type":"ping","x":"')
+    for _ in range(HALF_LINE_BEATS):
+        connection.heartbeat()
+    assert not wire.is_closed
+    connection.heartbeat()
+    assert wire.is_closed
+
+
+async def test_a_client_that_ends_its_lines_may_take_its_time(connection, wire):
+    for _ in range(HALF_LINE_BEATS * 2):
+        connection.received(b'"}\n{"type":"ping","x":"')
+        connection.heartbeat()
+    connection.received(b'"}\n')
+    for _ in range(HALF_LINE_BEATS * 2):
+        connection.heartbeat()
+    assert not wire.is_closed
+
+
+# --- sending again ------------------------------------------------------------------------------------------------
+
+CHANGE_NOTHING = {"daemon.reload", "ext.tap", "session.export", "token.list", "trust.list"}
+"""Commands above the role `read` that read only, or whose second time changes nothing."""
+
+
+def test_whatever_changes_something_can_be_sent_again_under_the_same_id():
+    without = {
+        row.name for row in COMMANDS if "request_id" not in row.params.__struct_fields__ and row.role > Role.READ
+    }
+    assert without == CHANGE_NOTHING
+
+
+async def test_what_was_answered_on_a_connection_that_is_gone_is_answered_again_on_the_next(connect, place):
+    fields = {"cwd": str(place.cwd), "provider": "ollama", "model": "none", "request_id": "made once"}
+    first = await connect()
+    made = await first.ask("session.create", **fields)
+    first.cut()
+    second = await connect()
+    assert await second.ask("session.create", **fields) == made
+    assert len((await second.ask("session.list"))["sessions"]) == 1
+    assert await second.refused("session.create", **fields | {"model": "other"}) == "duplicate_key"

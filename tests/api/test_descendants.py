@@ -1,0 +1,287 @@
+"""What a program may do that descends from the daemon: real processes, which this one, the daemon, has started."""
+
+import asyncio
+import logging
+import os
+import socket
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+
+import pytest
+
+from zotd.api.methods import HANDLERS
+from zotd.process import descent, orphans_adopted, spawn
+from zotd.testing.live_daemon import serving
+from zotd.testing.wire_client import LINE_BYTES, WireClient
+from zotd.wire import api
+
+CONNECT = """
+import os, socket, sys
+path, parent, how = sys.argv[1:]
+pair = socket.socket(fileno=0)
+if how == "orphan":
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    while os.getppid() != int(parent):
+        os.sched_yield()
+daemon = socket.socket(socket.AF_UNIX)
+daemon.connect(path)
+socket.send_fds(pair, [b"."], [daemon.fileno()])
+pair.recv(1)
+"""
+"""Connects, and hands the connection over, which changes nothing: the kernel remembers who has connected."""
+
+ABOUT_NONE = {"hello", "ping", "subscribe", "session.list", "get_models", "daemon.status", "daemon.metrics"}
+
+READS = {"session.get", "session.history", "attach", "detach", "presence", "get_state", "get_messages", "queue.list"}
+
+VALUES = {
+    "args": "", "code": "x", "cwd": "/", "height": 1, "input": "i_1", "key": "up", "message": "go", "model": "x", "name": "nobody",
+    "panel_id": "p", "position": 1, "query": "x", "reasoning": "low", "seq": 1, "topics": [], "width": 1,
+}  # fmt: skip
+"""Something for each field that a command needs."""
+
+
+def fields(command):
+    return api.BY_NAME[command].params.__struct_fields__
+
+
+def connecting(place, how=""):
+    return [sys.executable, "-c", CONNECT, place.socket, str(os.getpid()), how]
+
+
+def client_on(fd):
+    return asyncio.open_unix_connection(sock=socket.socket(fileno=fd), limit=LINE_BYTES)
+
+
+class Family:
+    """Starts programs that connect."""
+
+    def __init__(self, stack, place):
+        self._stack = stack
+        self._place = place
+
+    async def descendant(self, *owners, how=""):
+        """A connection of a program that was started for these sessions."""
+        ours, theirs = socket.socketpair()
+        child = spawn(connecting(self._place, how), cwd="/", env={}, on_output=print, stdin=theirs.fileno())
+        descent.belongs(child.pid, owners)
+        await self._stack.enter_async_context(child)
+        return await self._connection(ours, theirs)
+
+    async def stranger(self):
+        """A connection of a program that has stayed in our session, as a shell's do in the shell's."""
+        ours, theirs = socket.socketpair()
+        program = await asyncio.create_subprocess_exec(*connecting(self._place), stdin=theirs.fileno())
+        self._stack.push_async_callback(program.wait)
+        return await self._connection(ours, theirs)
+
+    async def _connection(self, ours, theirs):
+        theirs.close()
+        self._stack.callback(ours.close)
+        _, (fd,), _, _ = await asyncio.to_thread(socket.recv_fds, ours, 1, 1)
+        client = WireClient(*await client_on(fd))
+        self._stack.callback(client.cut)
+        return client
+
+
+@pytest.fixture
+async def family(place):
+    async with AsyncExitStack() as stack:
+        yield Family(stack, place)
+
+
+@pytest.fixture
+async def nesting(tmp_path):
+    """The same with a daemon that lets programs open sessions; and a client of a person, there."""
+    async with AsyncExitStack() as stack:
+        where = await stack.enter_async_context(serving(tmp_path, {"ZOT_NESTED": "submit"}))
+        person = await stack.enter_async_context(WireClient.connect(where.socket))
+        yield Family(stack, where), person, where
+
+
+async def made(client, place, **fields):
+    """A new session's id; its provider needs no key, and nobody prompts it."""
+    found = await client.ask("session.create", cwd=str(place.cwd), provider="ollama", model="none", **fields)
+    return found["session"]["id"]
+
+
+async def sentence(client, command, **fields):
+    """Why it is forbidden."""
+    answer = await client.answer(command, **fields)
+    assert (answer["success"], answer.get("code")) == (False, "forbidden"), answer
+    return answer["error"]
+
+
+# --- deciding -----------------------------------------------------------------------------------------------------
+
+
+async def test_it_cannot_approve_and_is_told_the_rule(family, session, caplog):
+    program = await family.descendant(session)
+    with caplog.at_level(logging.WARNING):
+        said = await sentence(program, "approve", session=session, approval="a_1", args_digest="", decision="allow")
+    assert "rule: descendants never decide" in said
+    assert "approve was refused: uid:" in caplog.text
+
+
+@pytest.mark.parametrize("role", ["approve", "admin"])
+async def test_it_gets_no_role_that_decides_and_keeps_the_one_it_has(family, session, role):
+    program = await family.descendant(session)
+    assert "rule: descendants never decide" in await sentence(program, "hello", role=role)
+    assert (await program.ask("hello"))["role"] == "submit"
+    assert (await program.ask("hello", role="read"))["role"] == "read"
+
+
+async def test_a_program_that_was_not_started_for_anybody_of_ours_is_a_person(family, session):
+    person = await family.stranger()
+    assert (await person.ask("hello"))["role"] == "approve"
+    assert (await person.ask("hello", role="admin"))["role"] == "admin"
+    assert (await person.ask("session.list"))["sessions"]
+
+
+# --- seeing -------------------------------------------------------------------------------------------------------
+
+
+async def test_everything_that_the_rule_does_not_name_is_forbidden(family, session):
+    """A new command is, until somebody has thought about it."""
+    program = await family.descendant(session)
+    found = {}
+    for row in api.COMMANDS:
+        if row.name in HANDLERS and row.name != "attach":  # whose events would come between
+            values = {"session": session, **VALUES}
+            known = {key: value for key, value in values.items() if key in fields(row.name)}
+            found[row.name] = (await program.answer(row.name, **known)).get("code")
+    allowed = {name for name, code in found.items() if code != "forbidden"}
+    reads = {name for name in found if "session" in fields(name) and api.BY_NAME[name].role is api.Role.READ}
+    assert allowed == (ABOUT_NONE & found.keys()) | reads | {"ext.reload", "ext.tap"}
+
+
+async def test_of_sessions_it_sees_its_own(family, client, session, place):
+    other = await made(client, place)
+    program = await family.descendant(session)
+    assert [one["id"] for one in (await program.ask("session.list"))["sessions"]] == [session]
+    assert (await program.ask("session.get", session=session))["id"] == session
+    for command in READS:
+        said = await sentence(program, command, session=other)
+        assert f"was started for {session} and sees no other session (rule: " in said
+    assert {one["id"] for one in (await client.ask("session.list"))["sessions"]} == {session, other}
+
+
+async def test_it_follows_its_own_session_and_does_not_change_it(family, session):
+    program = await family.descendant(session)
+    assert (await program.ask("attach", session=session))["session"]["id"] == session
+    await program.until("replay_complete")
+    for command, fields in {"prompt": {"message": "go"}, "abort": {}, "session.configure": {"mode": "yolo"}}.items():
+        assert "only read their own session" in await sentence(program, command, session=session, **fields)
+
+
+async def test_of_topics_it_hears_what_is_about_its_own_session(family, client, session, place):
+    program = await family.descendant(session)
+    await program.ask("subscribe", topics=["sessions", "extensions", "trust"])
+    other = await made(client, place)
+    await client.ask("session.rename", session=other, name="secret")
+    await client.ask("session.rename", session=session, name="own")
+    heard = await program.event()
+    assert (heard["session"], heard["name"]) == (session, "own")
+
+
+async def test_extensions_are_those_of_its_session_or_of_its_directory(family, session, place):
+    program = await family.descendant(session)
+    for command in ("ext.list", "ext.doctor", "ext.reload"):
+        assert await program.ask(command, session=session) == await program.ask(command, cwd=str(place.cwd))
+        assert "see their own session" in await sentence(program, command)
+        assert "see their own session" in await sentence(program, command, cwd="/")
+
+
+async def test_an_orphan_sees_no_session(family, session):
+    with orphans_adopted():
+        program = await family.descendant(session, how="orphan")
+        assert (await program.ask("session.list"))["sessions"] == []
+        assert "belongs to no session, and sees none" in await sentence(program, "get_state", session=session)
+        assert "never decide" in await sentence(program, "hello", role="admin")
+
+
+async def test_who_has_left_before_it_could_be_looked_at_sees_no_session(place, session):
+    """The loop stands still meanwhile, so that the connection waits to be accepted."""
+    ours, theirs = socket.socketpair()
+    with ours, subprocess.Popen(connecting(place), stdin=theirs.fileno()) as program:  # noqa: ASYNC220  (it has to block)
+        theirs.close()
+        _, (fd,), _, _ = socket.recv_fds(ours, 1, 1)
+        ours.send(b".")
+        program.wait()
+    client = WireClient(*await client_on(fd))
+    assert (await client.ask("session.list"))["sessions"] == []
+    client.cut()
+
+
+# --- nested sessions ----------------------------------------------------------------------------------------------
+
+
+async def test_it_opens_no_session_and_is_told_what_would_let_it(family, session, place):
+    program = await family.descendant(session)
+    said = await sentence(program, "session.create", cwd=str(place.cwd), ephemeral=True)
+    assert "(rule: descendants only read their own)" in said
+    assert 'nested = "submit"' in said
+
+
+async def test_where_that_is_allowed_it_opens_an_ephemeral_one_and_drives_only_that(nesting):
+    family, person, place = nesting
+    own = await made(person, place)
+    program, beside = await family.descendant(own), await family.descendant(own)
+    assert "ephemeral sessions only" in await sentence(program, "session.create", cwd=str(place.cwd))
+    nested = await made(program, place, ephemeral=True)
+    await program.ask("session.rename", session=nested, name="helper")
+    assert {one["id"] for one in (await program.ask("session.list"))["sessions"]} == {own, nested}
+    assert "only read their own" in await sentence(program, "session.rename", session=own, name="x")
+    assert "sees no other" in await sentence(beside, "session.rename", session=nested, name="x")
+    assert "never decide" in await sentence(program, "approve", session=nested)
+    assert "keep nothing" in await sentence(program, "session.fork", session=nested)
+
+
+async def test_a_nested_session_opens_no_other(nesting):
+    family, person, place = nesting
+    program = await family.descendant(await made(person, place))
+    below = await family.descendant(await made(program, place, ephemeral=True))
+    assert "(rule: one level deep)" in await sentence(below, "session.create", cwd=str(place.cwd), ephemeral=True)
+
+
+async def test_a_nested_session_permits_no_more_than_the_one_it_works_for(nesting):
+    family, person, place = nesting
+    own = await made(person, place, mode="ask")
+    program = await family.descendant(own)
+    options = {"cwd": str(place.cwd), "provider": "ollama", "model": "none", "ephemeral": True}
+    assert "rule: descendants never decide" in await sentence(program, "session.create", mode="yolo", **options)
+    nested = (await program.ask("session.create", **options))["session"]
+    assert nested["mode"] == "ask"
+    assert "never decide" in await sentence(program, "session.configure", session=nested["id"], mode="yolo")
+    assert (await program.ask("session.configure", session=nested["id"], mode="read-only"))["mode"] == "read-only"
+    await person.ask("session.close", session=own)
+    assert "never decide" in await sentence(program, "session.configure", session=nested["id"], mode="ask")
+
+
+async def test_a_nested_session_does_not_say_what_is_trusted(nesting):
+    family, person, place = nesting
+    mine = place.cwd / ".zot" / "extensions" / "mine"
+    mine.mkdir(parents=True)
+    (mine / "extension.json").write_text('{"name": "mine", "exec": "cat"}')
+    program = await family.descendant(await made(person, place))
+    trusting = {"PATH": place.env["PATH"], "ZOT_TRUST": "1"}
+    nested = await made(program, place, ephemeral=True, env=trusting)
+    await program.ask("attach", session=nested, env=trusting)
+    await program.ask("session.configure", session=nested, env=trusting)
+    (found,) = (await person.ask("ext.list", session=nested))["extensions"]
+    assert (found["name"], found["state"]) == ("mine", "untrusted")
+
+
+async def test_an_ephemeral_session_of_a_person_opens_one(nesting):
+    family, person, place = nesting
+    program = await family.descendant(await made(person, place, ephemeral=True))
+    assert await made(program, place, ephemeral=True)
+
+
+async def test_who_belongs_to_no_session_opens_none(nesting):
+    family, _, place = nesting
+    program = await family.descendant()
+    assert "sees none" in await sentence(program, "session.create", cwd=str(place.cwd), ephemeral=True)

@@ -1,0 +1,213 @@
+"""Who knocks is taken in: also when the daemon has no descriptor for it yet, or somebody has removed the socket."""
+
+import asyncio
+import errno
+import os
+import socket
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+
+from zotd.api.door import Door
+from zotd.api.unix import RunningError, Socket, SocketError
+from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.wire_client import WireClient
+
+
+@pytest.fixture
+async def daemon(tmp_path):
+    with DaemonProcess(tmp_path) as process:
+        yield process
+
+
+@pytest.fixture
+async def connect(daemon):
+    """`await connect()`: another client."""
+    async with AsyncExitStack() as stack:
+
+        async def connect():
+            return await stack.enter_async_context(WireClient.connect(daemon.place.socket))
+
+        yield connect
+
+
+class Shortage:
+    """A daemon that may open no further file."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.process = psutil.Process(daemon.pid)
+        self.before = self.process.rlimit(psutil.RLIMIT_NOFILE)
+        held = {int(entry.name) for entry in Path(f"/proc/{daemon.pid}/fd").iterdir()}
+        lowest_free = min(set(range(len(held) + 1)) - held)
+        self.process.rlimit(psutil.RLIMIT_NOFILE, (lowest_free, self.before[1]))
+
+    async def seen(self, client):
+        """Wait until the daemon has noticed."""
+        while "no connection can be accepted" not in self.daemon.log:
+            await client.ask("ping")
+
+    def end(self):
+        self.process.rlimit(psutil.RLIMIT_NOFILE, self.before)
+
+
+async def test_without_descriptors_those_inside_are_served_and_those_who_come_wait_until_there_are_some(
+    daemon, connect
+):
+    inside = await connect()
+    await inside.ask("ping")
+    shortage = Shortage(daemon)
+    outside = [await connect() for _ in range(5)]
+    asked = [client.send("daemon.status") for client in outside]
+    await shortage.seen(inside)
+    assert (await inside.ask("daemon.status"))["clients"] == 1
+    shortage.end()
+    for client, request in zip(outside, asked, strict=True):
+        assert (await client.answer_to(request))["data"]["pid"] == daemon.pid
+    assert daemon.log.count("no connection can be accepted") == 1
+    assert "Traceback" not in daemon.log + daemon.stderr
+
+
+async def test_a_client_that_leaves_makes_room_for_one_that_waits(daemon, connect):
+    leaving, staying = await connect(), await connect()
+    for client in (leaving, staying):
+        await client.ask("ping")
+    shortage = Shortage(daemon)
+    waiting = await connect()
+    await shortage.seen(staying)
+    leaving.cut()
+    assert await waiting.ask("ping") == {"pong": True}
+    shortage.end()
+
+
+# --- a socket that was removed ---
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = Socket(tmp_path / "zotd.sock")
+    yield made
+    made.close()
+
+
+def knock(path):
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(str(path))
+    return client
+
+
+def test_a_socket_that_is_there_is_left_alone(place):
+    assert place.restore() is None
+
+
+@pytest.mark.parametrize("names", [["zotd.sock"], ["zotd.sock.lock"], ["zotd.sock", "zotd.sock.lock"]])
+def test_a_socket_that_was_removed_is_made_again_under_the_daemons_lock(place, tmp_path, names):
+    for name in names:
+        (tmp_path / name).unlink()
+    old = place.restore()
+    assert (old is None) == ("zotd.sock" not in names)
+    if old is not None:
+        old.close()
+        knock(tmp_path / "zotd.sock").close()
+        assert (tmp_path / "zotd.sock").stat().st_mode & 0o777 == 0o600
+        with pytest.raises(RunningError, match=f"pid {os.getpid()}"):
+            Socket(tmp_path / "zotd.sock")
+    assert place.restore() is None
+
+
+def test_the_place_of_another_daemon_is_not_taken(place, tmp_path):
+    for name in ("zotd.sock", "zotd.sock.lock"):
+        (tmp_path / name).unlink()
+    other = Socket(tmp_path / "zotd.sock")
+    before = (tmp_path / "zotd.sock").stat()
+    with pytest.raises(RunningError):
+        place.restore()
+    assert (tmp_path / "zotd.sock").stat() == before
+    other.close()
+
+
+def test_a_file_in_its_place_is_not_touched(place, tmp_path):
+    (tmp_path / "zotd.sock").unlink()
+    (tmp_path / "zotd.sock").write_text("mine")
+    with pytest.raises(SocketError, match="is no socket"):
+        place.restore()
+    assert (tmp_path / "zotd.sock").read_text() == "mine"
+
+
+def test_a_directory_that_is_gone_is_told_in_one_sentence(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    place = Socket(folder / "zotd.sock")
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    with pytest.raises(SocketError, match="was removed, and cannot be made again"):
+        place.restore()
+    place.close()
+
+
+async def test_a_door_that_moves_takes_in_who_comes_to_either_place(place, tmp_path):
+    entered: asyncio.Queue[socket.socket] = asyncio.Queue()
+    door = Door(place.listener, entered.put_nowait)
+    clients = [knock(tmp_path / "zotd.sock")]
+    (tmp_path / "zotd.sock").unlink()
+    old = place.restore()
+    door.move(place.listener)
+    old.close()
+    clients.append(knock(tmp_path / "zotd.sock"))
+    for client in clients:
+        client.send(b"x")
+        peer = await entered.get()
+        assert peer.recv(1) == b"x"
+        peer.close()
+        client.close()
+    door.close()
+
+
+class Scarce(socket.socket):
+    """A listener of a process that may open no further file, until it is told that it may."""
+
+    may_open = False
+    tries = 0
+
+    def accept(self):
+        self.tries += 1
+        if not self.may_open:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().accept()
+
+
+@pytest.fixture
+def scarce(tmp_path):
+    with Scarce(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+        listener.bind(str(tmp_path / "scarce.sock"))
+        listener.listen()
+        listener.setblocking(False)
+        client.connect(str(tmp_path / "scarce.sock"))
+        yield listener
+
+
+@pytest.mark.looptime
+async def test_a_shortage_is_told_once_and_costs_one_try_a_second(scarce, caplog):
+    entered: asyncio.Queue[socket.socket] = asyncio.Queue()
+    door = Door(scarce, entered.put_nowait)
+    await asyncio.sleep(10.5)
+    assert scarce.tries == 11
+    assert caplog.text.count("no connection can be accepted") == 1
+    scarce.may_open = True
+    (await entered.get()).close()
+    door.close()
+
+
+@pytest.mark.looptime
+async def test_whoever_waits_comes_in_as_soon_as_somebody_has_left(scarce, looptime):
+    entered: asyncio.Queue[socket.socket] = asyncio.Queue()
+    door = Door(scarce, entered.put_nowait)
+    await asyncio.sleep(0.25)
+    scarce.may_open = True
+    door.freed()
+    (await entered.get()).close()
+    assert looptime == 0.25
+    door.close()

@@ -1,0 +1,94 @@
+"""What waits for a client that does not read: bounded, merged, exact."""
+
+import asyncio
+import json
+
+import pytest
+
+from zotd.api import outbox
+from zotd.api.outbox import LiveBatch, Outbox
+from zotd.wire import events
+
+
+class Full(asyncio.WriteTransport):
+    """A transport whose peer reads nothing: whatever is written pauses the writer."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = []
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
+    def is_closing(self):
+        return False
+
+    def write(self, data):
+        self.written.append(bytes(data))
+
+
+@pytest.fixture
+def stalled():
+    """`stalled(cut)`: an outbox that is told that nothing is read."""
+    made = []
+
+    def stalled(cut):
+        box = Outbox(Full(), cut=cut)
+        box.pause()
+        made.append(box)
+        return box
+
+    yield stalled
+    for box in made:
+        box.close()
+
+
+def deltas(*texts):
+    return [events.TextDelta(text, session="s_1") for text in texts]
+
+
+def lines(data):
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def test_pieces_of_one_item_become_one_and_others_stay_apart():
+    batch = LiveBatch()
+    batch.add(deltas("On", "ce "))
+    batch.add([events.ToolUseArgs("c_1", '{"a"', session="s_1"), events.ToolUseArgs("c_1", ":1}", session="s_1")])
+    batch.add([events.ToolUseArgs("c_2", "{}", session="s_1"), *deltas("upon"), *deltas("\r\n", "\u2028é")])
+    told = [(frame["type"], frame["delta"]) for frame in lines(batch.encode())]
+    assert told == [
+        ("text_delta", "Once "),
+        ("tool_use_args", '{"a":1}'),
+        ("tool_use_args", "{}"),
+        ("text_delta", "upon\r\n\u2028é"),
+    ]
+
+
+@pytest.mark.parametrize("piece", ["x", "é", "漢", "\0", "\x1b[2J", '"'])
+def test_the_size_is_that_of_the_bytes_whatever_is_in_them(piece):
+    batch = LiveBatch()
+    for _ in range(100):
+        batch.add(deltas(piece))
+    assert batch.size == len(batch.encode())
+
+
+async def test_no_merged_frame_is_longer_than_a_frame_may_be(stalled):
+    reasons: list[str] = []
+    box = stalled(reasons.append)
+    while not reasons:
+        shown = deltas("\0" * 10_000)
+        box.write_live(shown, b"")
+    box.resume()
+    box.flush()
+    assert reasons[0] == "more than 2 MiB waited"
+    assert sum(map(len, box._transport.written)) < 2 * outbox.MAX_BYTES
+
+
+async def test_what_a_replay_holds_for_a_client_counts_as_waiting(stalled):
+    reasons: list[str] = []
+    box = stalled(reasons.append)
+    box.check(outbox.MAX_BYTES)
+    assert reasons == []
+    box.check(outbox.MAX_BYTES + 1)
+    assert reasons == ["more than 2 MiB waited"]

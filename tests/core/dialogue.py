@@ -1,0 +1,34 @@
+"""A run's machine, told what happens and asked what follows."""
+
+from zotd.core.retry import Failure, ModelError
+from zotd.core.turn import Call, End, Failed, Replied, Turn
+
+
+def turn(*, max_steps=None, context=0, compact_from=None):
+    return Turn(max_steps=max_steps, context=context, compact_from=compact_from)
+
+
+def failed(attempt, failure=Failure.SERVER, *, retry_after_s=None):
+    return Failed(attempt, ModelError(failure, f"it failed: {failure}", retry_after_s=retry_after_s), 0.5)
+
+
+def alone(*ids):
+    return [Call(key, parallel=False) for key in ids]
+
+
+def beside(*ids):
+    return [Call(key, parallel=True) for key in ids]
+
+
+def replied(attempt, calls=(), context=0, *, steered=False):
+    return Replied(attempt, calls, context, steered)
+
+
+def dialogue(machine, *lines):
+    """Pairs of what happens and what follows; the first one that differs is the failure."""
+    for number, (event, actions) in enumerate(lines):
+        assert machine.receive(event) == actions, f"line {number}: {event}"
+
+
+DONE = End("end_turn", open_step=False)
+ABORTED = End("aborted", open_step=True)

@@ -1,0 +1,68 @@
+"""Who decides about a question, by example; `test_approvals_in_any_order` says it for all orders."""
+
+import pytest
+
+from zotd.core.approvals import KEPT, Lost, Questions, Resolution, Stale, Unknown, Won
+
+ANN = Resolution("allow", "ann")
+BEN = Resolution("deny", "ben", reason="no")
+
+
+@pytest.fixture
+def questions():
+    questions = Questions()
+    questions.request("a_1", "d1")
+    return questions
+
+
+def test_the_first_decision_wins_and_the_next_learns_of_it(questions):
+    assert questions.decide("a_1", "d1", ANN) == Won()
+    assert questions.decide("a_1", "d1", BEN) == Lost(ANN)
+    assert questions.decide("a_1", "other", BEN) == Lost(ANN)
+    assert questions.pending == []
+
+
+def test_a_decision_about_other_arguments_changes_nothing(questions):
+    assert questions.decide("a_1", "d2", ANN) == Stale()
+    assert questions.pending == ["a_1"]
+
+
+def test_nobody_knows_a_question_that_was_never_asked(questions):
+    assert questions.decide("a_2", "d1", ANN) == Unknown()
+
+
+def test_what_is_over_cannot_be_decided_and_says_why(questions):
+    over = Resolution("cancelled", "", reason="the call was aborted")
+    assert questions.end("a_1", over)
+    assert not questions.end("a_1", over)
+    assert questions.decide("a_1", "d1", ANN) == Lost(over)
+    assert over.sentence == "it is over: the call was aborted"
+    assert (ANN.sentence, BEN.sentence) == ("ann has allowed it already", "ben has denied it already")
+
+
+def test_a_question_is_overdue_from_its_deadline_on(questions):
+    questions.request("a_2", "d", expires=10.0)
+    assert questions.overdue(9.9) == []
+    assert questions.overdue(10.0) == ["a_2"]
+    assert questions.overdue(1e12) == ["a_2"]
+
+
+def test_an_id_that_comes_again_changes_nothing(questions):
+    questions.request("a_1", "d2")
+    assert questions.decide("a_1", "d1", ANN) == Won()
+    questions.request("a_1", "d1")
+    assert questions.pending == []
+
+
+def test_the_newest_resolutions_are_remembered():
+    questions = Questions()
+    for number in range(KEPT + 1):
+        questions.request(f"a_{number}", "d")
+        questions.decide(f"a_{number}", "d", ANN)
+    assert questions.decide("a_0", "d", BEN) == Unknown()
+    assert questions.decide("a_1", "d", BEN) == Lost(ANN)
+
+
+def test_a_resolution_from_before_a_restart_is_known(questions):
+    questions.resolved("a_0", BEN)
+    assert questions.decide("a_0", "d", ANN) == Lost(BEN)

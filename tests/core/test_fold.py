@@ -1,0 +1,67 @@
+"""A fold knows in which record each message stands, so that a restart reads enough and no more."""
+
+from zotd.core import records
+from zotd.core.fold import Fold, outlined
+from zotd.core.transcript import Transcript
+from zotd.wire.content import Image, Text, Thinking, ToolCall
+
+TIME = "2026-11-21T20:11:18.919Z"
+
+
+def attempt(key=None, **fields):
+    return records.Attempt(time=TIME, run="r", step=1, number=1, provider="p", model="m", input=key, **fields)
+
+
+def said(key):
+    return records.Input(time=TIME, id=key, content=[Text(key)])
+
+
+def reply(*content, stop="end_turn"):
+    return records.Reply(time=TIME, run="r", step=1, content=list(content), stop=stop)
+
+
+def folded(*found):
+    fold = Fold(Transcript())
+    fold.replay(enumerate(found, 1), [])
+    return fold
+
+
+def compacted(kept):
+    return records.Compaction(time=TIME, summary="short", kept=kept)
+
+
+def test_a_reply_that_was_dropped_has_no_record_any_more():
+    went_on = [said("i"), attempt("i"), reply(Text("ha"), stop="aborted"), attempt(resumes=True), reply(Text("half"))]
+    fold = folded(*went_on, compacted(kept=2))
+    assert [message.content for message in fold.transcript.messages[1:]] == [[Text("i")], [Text("half")]]
+    assert fold.base == 1
+
+
+def test_inputs_that_join_a_run_stand_in_their_own_records():
+    fold = folded(said("i"), attempt("i"), said("j"), said("k"), attempt(steered=["j", "k"]), compacted(kept=1))
+    assert fold.transcript.messages[-1].content == [Text("k")]
+    assert fold.base == 4
+
+
+def test_a_fork_takes_nothing_along_that_waits():
+    fold = folded(said("i"), attempt("i"), said("j"), compacted(kept=0), records.ForkRow(time=TIME, session="s", at=1))
+    assert (fold.transcript.waiting, fold.transcript.requests, fold.transcript.run_open) == ({}, {}, False)
+    assert fold.base == 4
+
+
+def test_an_outline_counts_the_same_and_says_nothing():
+    call = ToolCall("c", "look", {"path": "x" * 1000})
+    whole = [
+        records.Input(time=TIME, id="i", content=[Text("x" * 1000), Image("image/png", 3, "x" * 1000)]),
+        attempt("i"),
+        reply(Thinking("x" * 1000), Text("x" * 1000), call, stop="tool_use"),
+        records.CallResult(time=TIME, run="r", call_id="c", name="look", is_error=False, content=[Text("x" * 1000)]),
+        reply(Text("x" * 1000)),
+        reply(),
+        compacted(kept=1),
+    ]
+    for end in range(len(whole) + 1):
+        one, other = folded(*whole[:end]), folded(*map(outlined, whole[:end]))
+        assert [message.role for message in one.transcript.messages] == [m.role for m in other.transcript.messages]
+        assert (one.base, one.is_legal) == (other.base, other.is_legal)
+        assert "xx" not in str(other.transcript.messages)

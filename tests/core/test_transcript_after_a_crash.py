@@ -1,0 +1,169 @@
+"""The fold of a journal that a crash has cut: what has to be closed, and what can be gone on with."""
+
+import pytest
+
+from tests.core.folding import attempt, call, cut, fold, prompt, reply, result, resumed, seen, started, usage
+from zotd.core import records
+from zotd.core.transcript import INTERRUPTED, NOT_RUN
+from zotd.testing.histories import TIME, assert_legal
+from zotd.wire.content import Text
+
+
+def calling(*keys):
+    """Records up to a reply with these calls."""
+    return prompt("i"), attempt(key="i"), reply(*map(call, keys), stop="tool_use")
+
+
+def texts(results):
+    return [(one.call_id, one.content[0].text) for one in results]
+
+
+def test_every_call_that_is_not_gone_on_with_gets_a_result_not_just_the_first():
+    transcript = fold(*calling("a", "b", "c"), started("b"), result("a"))
+    found = transcript.closings(TIME)
+    assert [(item.call_id, item.is_error, item.run, item.name) for item in found] == [
+        ("b", True, "r", "bash"),
+        ("c", True, "r", "bash"),
+    ]
+    assert texts(found) == [("b", INTERRUPTED), ("c", NOT_RUN)]
+    assert [item.unknown for item in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("replay", "is_repeated"), [("never", False), ("idempotent", True), ("reconcile", True), ("of a newer zot", False)]
+)
+def test_a_call_that_has_started_is_repeated_when_its_tool_said_before_that_it_may_be(replay, is_repeated):
+    transcript = fold(*calling("a"), started("a", replay=replay))
+    assert texts(transcript.unrepeatable(TIME)) == ([] if is_repeated else [("a", INTERRUPTED)])
+    assert texts(transcript.closings(TIME)) == [("a", INTERRUPTED)]
+
+
+def test_calls_that_left_no_trace_of_a_start_may_start_again():
+    assert fold(*calling("a", "b")).unrepeatable(TIME) == []
+
+
+@pytest.mark.parametrize("own", [[], [started("a", replay="idempotent")]], ids=["safe", "idempotent"])
+def test_a_call_is_not_repeated_when_something_unsafe_was_started_within_it(own):
+    transcript = fold(*calling("a", "b"), *own, started("n", within="a"), started("m", within="of a command"))
+    assert texts(transcript.unrepeatable(TIME)) == [("a", INTERRUPTED)]
+    assert texts(transcript.closings(TIME)) == [("a", INTERRUPTED), ("b", NOT_RUN)]
+
+
+def test_what_is_repeated_is_what_had_started_with_its_arguments_and_its_key():
+    first = records.CallStarted(
+        time=TIME, run="r", call_id="a", name="bash", args={"n": 2}, replay="idempotent", operation_key="o"
+    )
+    transcript = fold(*calling("a", "b"), first)
+    assert [one.id for one in transcript.open_calls] == ["a", "b"]
+    assert transcript.started == {"a": first}
+    transcript.apply(result("a"))
+    assert (transcript.started, [one.id for one in transcript.open_calls]) == ({}, ["b"])
+
+
+def test_closed_twice_is_closed_once():
+    transcript = fold(*calling("a"))
+    for closing in transcript.closings(TIME):
+        transcript.apply(closing)
+    assert transcript.closings(TIME) == []
+    assert_legal(transcript.messages)
+
+
+def test_that_an_outcome_is_unknown_is_known_until_the_model_has_answered_to_it():
+    transcript = fold(*calling("a"), result("a"))
+    assert not transcript.has_unknown
+    transcript = fold(*calling("a", "b"), result("a", unknown=True), result("b"))
+    assert transcript.has_unknown
+    for item in (attempt(2), reply(Text("I see"))):
+        transcript.apply(item)
+    assert not transcript.has_unknown
+
+
+def test_a_request_is_in_flight_until_its_figures_its_reply_or_the_end_of_its_run_is_on_record():
+    sent = attempt(2)
+    assert fold(prompt("i"), attempt(key="i"), reply(), sent, attempt(2, answered=True)).in_flight == sent
+    note = records.Note(time=TIME, level="error", text="no")
+    for end in (usage(), reply(Text("hi")), note, cut()):
+        assert fold(prompt("i"), sent, end).in_flight is None
+    assert fold(prompt("i"), resumed()).in_flight is None
+
+
+UNFINISHED = {
+    "the prompt": [prompt("i"), attempt(key="i")],
+    "a call": calling("a"),
+    "a result": [*calling("a"), result("a")],
+    "a reply that was cut": [prompt("i"), attempt(key="i"), reply(Text("I wi"), stop="error")],
+    "a reply that never came": [prompt("i"), attempt(key="i"), reply(stop="aborted")],
+}
+
+
+@pytest.mark.parametrize("last", UNFINISHED)
+def test_what_the_model_has_not_answered_to_can_be_gone_on_with(last):
+    transcript = fold(*UNFINISHED[last], cut())
+    assert transcript.can_resume
+    assert transcript.interrupted
+    transcript.apply(resumed())
+    assert transcript.run_open
+    assert not transcript.interrupted
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [],
+        [prompt("i"), attempt(key="i"), reply(Text("done"))],
+        [*calling("a"), records.Clear(time=TIME)],
+    ],
+    ids=["nothing", "a reply", "cleared"],
+)
+def test_where_the_model_was_done_there_is_nothing_to_go_on_with(history):
+    transcript = fold(*history, cut())
+    assert not transcript.can_resume
+    assert not transcript.interrupted
+
+
+def test_a_run_that_goes_on_does_not_show_the_model_the_reply_that_was_cut():
+    half = reply(Text("I wi"), stop="aborted")
+    assert seen(fold(prompt("i"), attempt(key="i"), half, resumed())) == ["user: do it"]
+    assert seen(fold(prompt("i"), attempt(key="i"), reply(stop="aborted"), resumed())) == ["user: do it"]
+    whole = fold(*calling("a"), result("a"), attempt(2), reply(Text("done")), resumed())
+    assert seen(whole)[-1] == "assistant: done"
+
+
+def test_what_a_person_says_next_follows_the_reply_that_was_cut():
+    half = reply(Text("I wi"), stop="aborted")
+    transcript = fold(prompt("i"), attempt(key="i"), half, prompt("j", "no"), attempt(key="j"), resumed())
+    assert seen(transcript) == ["user: do it", "assistant: I wi", "user: no"]
+
+
+def test_a_run_is_open_from_its_first_attempt_to_its_last_record():
+    transcript = fold(prompt("i"))
+    assert not transcript.run_open
+    for item in (attempt(key="i"), attempt(answered=True), reply(call("a"), stop="tool_use"), result("a"), attempt(2)):
+        transcript.apply(item)
+        assert transcript.run_open
+        assert transcript.run == "r"
+    transcript.apply(reply(Text("done")))
+    assert not transcript.run_open
+
+
+def test_a_failed_or_aborted_run_is_open_until_its_note():
+    for stop in ("error", "aborted"):
+        transcript = fold(prompt("i"), attempt(key="i"), reply(Text("so"), stop=stop))
+        assert transcript.run_open
+        transcript.apply(records.Note(time=TIME, level="info", text=stop))
+        assert not transcript.run_open
+
+
+def test_what_a_guard_has_done_does_not_end_the_run():
+    note = records.Note(time=TIME, level="warn", text="guard blocked a call of bash")
+    assert fold(prompt("i"), attempt(key="i"), note).run_open
+
+
+def test_a_run_that_was_cut_is_over_when_that_is_on_record_and_not_when_a_part_of_it_is():
+    tool = records.Interrupted(time=TIME, what="tool", text="cut", call_id="a")
+    transcript = fold(prompt("i"), attempt(key="i"), tool)
+    assert transcript.run_open
+    assert not transcript.interrupted
+    transcript.apply(cut())
+    assert not transcript.run_open
+    assert transcript.interrupted

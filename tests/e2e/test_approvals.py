@@ -1,0 +1,230 @@
+"""Calls that people decide about, in a real daemon."""
+
+import asyncio
+import json
+import os
+
+import pytest
+
+from zotd.testing.script import Call, calls, text
+
+WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"})), text("written")
+
+
+@pytest.fixture
+def bench(house, model):
+    """A session that asks, its scripted model, and somebody who decides."""
+
+    async def bench(*answers, mode="ask", client=None, **options):
+        server = await model(*answers)
+        client = client or await house.connect(client={"name": "ann"}, can_approve=True)
+        talk = await house.create("openai", server, client, mode=mode, **options)
+        return talk, server
+
+    return bench
+
+
+async def approve(talk, event, decision="allow", **fields):
+    return await talk.ask(
+        "approve", approval=event["approval"], args_digest=event["args_digest"], decision=decision, **fields
+    )
+
+
+async def refused(talk, event, decision="allow", **fields):
+    """The code and the sentence with which a decision is refused."""
+    about = {"approval": event["approval"], "args_digest": event["args_digest"], "decision": decision, **fields}
+    response = await talk.client.answer("approve", session=talk.id, **about)
+    return response["code"], response["error"]
+
+
+async def test_a_call_waits_until_it_is_allowed(bench, house, look):
+    talk, _ = await bench(*WRITE)
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    assert asked["preview"] == "new file a.txt (4 bytes)\n+one"
+    assert await talk.state() == "waiting"
+    assert not (house.cwd / "a.txt").exists()
+    await approve(talk, asked)
+    rest = await talk.until("done")
+    assert (house.cwd / "a.txt").read_text() == "one\n"
+    assert look.only(rest, "approval_resolved")[0]["by"] == "ann"
+
+
+async def test_what_is_denied_is_told_to_the_model_with_the_reason(bench, house, results):
+    talk, server = await bench(*WRITE)
+    await talk.ask("prompt", message="go")
+    await approve(talk, (await talk.until("approval_requested"))[-1], "deny", reason="wrong place")
+    await talk.until("done")
+    assert results(server.requests[1]) == ["Error: denied by the user: wrong place"]
+    assert not (house.cwd / "a.txt").exists()
+
+
+async def test_the_first_of_two_people_decides_and_the_other_learns_who(bench, house):
+    talk, _ = await bench(*WRITE)
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    other = await house.follow(talk.id, await house.connect(client={"name": "ben"}, can_approve=True))
+    assert other.snapshot["approvals"] == [{key: asked[key] for key in asked if key != "seq"}]
+    assert (await other.ask("approval.list"))["approvals"] == other.snapshot["approvals"]
+    await approve(other, asked)
+    assert await refused(talk, asked, "deny") == ("already_resolved", "ben has allowed it already")
+    assert [event["by"] for event in await talk.until("approval_resolved")][-1:] == ["ben"]
+    await talk.until("done")
+
+
+async def test_a_decision_about_other_arguments_is_stale(bench):
+    talk, _ = await bench(*WRITE)
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    assert (await refused(talk, {**asked, "args_digest": "0" * 64}))[0] == "stale_args"
+    await talk.ask("abort")
+    await talk.until("done")
+
+
+async def test_a_person_may_have_it_run_with_other_arguments(bench, house):
+    talk, _ = await bench(*WRITE)
+    await talk.ask("prompt", message="go")
+    await approve(talk, (await talk.until("approval_requested"))[-1], args={"path": "b.txt", "content": "two"})
+    await talk.until("done")
+    assert [path.name for path in house.cwd.iterdir()] == ["b.txt"]
+
+
+BASH = calls(Call("bash", {"command": "echo a"}))
+
+
+async def test_for_this_session_means_that_the_same_is_not_asked_again(bench, look):
+    talk, _ = await bench(BASH, BASH, text("done"))
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    assert asked["rule"] == '[[rules]]\ntool = "bash"\nmatch = "echo a"\naction = "allow"\n'
+    await approve(talk, asked, scope="session")
+    assert look.only(await talk.until("done"), "approval_requested") == []
+
+
+async def test_always_writes_the_rule_that_was_shown_and_holds_in_other_sessions_at_once(bench, house, look):
+    talk, _ = await bench(BASH, text("done"))
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    await approve(talk, asked, scope="always")
+    await talk.until("notice")
+    assert (house.place.home / "config.toml").read_text() == asked["rule"]
+    await talk.ask("abort")
+    other, _ = await bench(BASH, text("done"))
+    assert look.only(await other.run(), "approval_requested") == []
+
+
+async def test_a_rule_that_cannot_be_saved_is_said_before_anything_is_decided(bench, house):
+    talk, _ = await bench(BASH, text("done"))
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    (house.place.home / "config.toml").write_text("rules = [")
+    code, sentence = await refused(talk, asked, scope="always")
+    assert (code, "not TOML" in sentence) == ("conflict", True)
+    assert await talk.state() == "waiting"
+    await talk.ask("abort")
+    await talk.until("done")
+
+
+async def test_an_abort_cancels_what_is_pending(bench, look):
+    talk, _ = await bench(*WRITE)
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    await talk.ask("abort")
+    resolved = look.only(await talk.until("approval_resolved"), "approval_resolved")
+    assert [(one["approval"], one["decision"]) for one in resolved] == [(asked["approval"], "cancelled")]
+    assert (await talk.ask("approval.list"))["approvals"] == []
+
+
+async def test_read_only_denies_and_set_mode_changes_it_from_the_next_call_on(bench, house, results):
+    talk, server = await bench(*WRITE, *WRITE, mode="read-only")
+    await talk.run()
+    assert "read-only" in results(server.requests[1])[0]
+    await talk.ask("set_mode", mode="yolo")
+    changed = await talk.until("session_changed")
+    assert changed[-1]["mode"] == "yolo"
+    await talk.run()
+    assert (house.cwd / "a.txt").exists()
+
+
+async def test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode(bench, house):
+    talk, _ = await bench(*WRITE)
+    weak = await house.connect(client={"name": "bot"}, role="submit", can_approve=True)
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    decision = {"approval": asked["approval"], "args_digest": asked["args_digest"], "decision": "allow"}
+    for command, fields in (
+        ("approve", decision),
+        ("set_mode", {"mode": "yolo"}),
+        ("session.configure", {"mode": "yolo"}),
+    ):
+        assert (await weak.refused(command, session=talk.id, **fields)) == "forbidden", command
+    await weak.ask("session.configure", session=talk.id, mode="read-only")
+    await talk.ask("abort")
+    await talk.until("done")
+
+
+async def test_a_client_that_leaves_decides_nothing(bench, house):
+    talk, _ = await bench(*WRITE)
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    await talk.ask("detach")
+    other = await house.follow(talk.id)
+    assert [one["approval"] for one in other.snapshot["approvals"]] == [asked["approval"]]
+    await approve(other, asked)
+    await other.until("done")
+
+
+# --- nobody there -----------------------------------------------------------------------------------------------------
+
+
+async def test_when_nobody_can_decide_it_waits_and_somebody_who_comes_later_decides(bench, house):
+    talk, _ = await bench(*WRITE, client=await house.connect(client={"name": "script"}))
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    listed = await (await house.connect()).ask("approval.list")
+    assert [(one["approval"], one["session"]) for one in listed["approvals"]] == [(asked["approval"], talk.id)]
+    await approve(talk, asked)
+    await talk.until("done")
+
+
+async def test_an_input_that_nobody_watches_may_have_it_denied_instead(bench, house, results):
+    talk, server = await bench(*WRITE, client=await house.connect(client={"name": "script"}))
+    await talk.run(unattended="deny")
+    assert "--wait" in results(server.requests[1])[0]
+
+
+async def test_the_user_is_notified_when_something_waits_and_nobody_is_there(process, model):
+    said = process.place.home / "said"
+    os.mkfifo(said)
+    command = ["sh", "-c", f'echo "$1" > {said}', "sh", "zot: {text}"]
+    (process.place.home / "config.toml").write_text(
+        f'[approval]\nmode = "ask"\nnotify_command = {json.dumps(command)}\n'
+    )
+    process.restart(15)
+    talk = await process.create("openai", await model(*WRITE))
+    await talk.ask("prompt", message="go")
+    assert (await asyncio.to_thread(said.read_text)).startswith("zot: write waits")
+    await talk.until("approval_requested")
+    await talk.ask("abort")
+    await talk.until("done")
+
+
+# --- a restart --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_run(process, model, look):
+    server = await model(*WRITE)
+    talk = await process.create("openai", server, mode="ask")
+    await talk.ask("prompt", message="go")
+    asked = (await talk.until("approval_requested"))[-1]
+    process.restart(9)
+    client = await process.connect(client={"name": "ben"}, can_approve=True)
+    listed = (await client.ask("approval.list"))["approvals"]
+    assert [{**one, "seq": asked["seq"]} for one in listed] == [asked]
+    after = {"epoch": talk.epoch, "seq": asked["seq"]}
+    again = await process.follow(talk.id, client, after=after, env={"PATH": process.place.env["PATH"]})
+    await again.ask("session.configure", secrets={"api_key": "sk-scripted-key"})
+    await approve(again, asked)
+    events = await again.until("done")
+    assert (process.cwd / "a.txt").read_text() == "one\n"
+    assert look.only(events, "approval_requested") == []

@@ -1,0 +1,21 @@
+"""kill -9, as much of it as fits into every test run; `make faults` does all of it."""
+
+import secrets
+
+import pytest
+
+from tests.faults import kills
+from tests.faults.row import Options
+
+SHARE = 0.005
+"""Every named point once."""
+
+KILLS = 20
+"""At random instants."""
+
+
+@pytest.mark.timeout(240)  # 15 s on two cores that have nothing else to do
+async def test_what_was_accepted_outlives_every_kill_and_what_is_dangerous_runs_once():
+    said: list[str] = []
+    rows = await kills.run(Options(secrets.randbits(32), SHARE, KILLS, say=said.append))
+    assert all(row.ok for row in rows), "\n".join([*said, *(row.line() for row in rows)])

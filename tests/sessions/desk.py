@@ -1,0 +1,101 @@
+"""One session with its neighbours in memory: a planner that the test holds back, and somebody who watches."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zotd.core.permissions import Policy
+from zotd.core.ports import Model, Row, Tool, ToolContext
+from zotd.core.records import Settings
+from zotd.core.transcript import Transcript
+from zotd.sessions.approvals import Approvals
+from zotd.sessions.clearance import Bench, Clearance
+from zotd.sessions.environment import Environment
+from zotd.sessions.ledger import Ledger
+from zotd.sessions.plan import Plan
+from zotd.sessions.session import Session
+from zotd.sessions.toolbox import Toolbox
+from zotd.wire import events
+
+TIME = "2026-11-21T20:11:18.919Z"
+
+
+def new_row():
+    return Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
+
+
+def clearance(ledger, hooks=None, mode="yolo"):
+    """Of a session in which everything may run, as far as the guards say nothing else."""
+    bench = Bench(
+        policy=lambda: Policy(mode),
+        approvals=Approvals(ledger, changed=lambda: None),
+        cwd="/",
+        home="/",
+        run=lambda: ledger.transcript.run,
+        recorded=lambda *_: None,
+        way="park",
+        notify=lambda _: None,
+    )
+    return Clearance(bench, hooks)
+
+
+def plan(ledger, model, tools: Mapping[str, Tool], hooks=None):
+    """Of a run with these tools."""
+    return Plan(
+        model=model,
+        settings=ledger.row.settings,
+        toolbox=lambda: Toolbox(tools, (), {}),
+        system="",
+        compact_at=0.85,
+        tool_context=lambda key, progress: ToolContext("s_1", key, "/", {}, "/nowhere", progress),
+        clearance=clearance(ledger, hooks),
+        hooks=hooks,
+    )
+
+
+@dataclass
+class Desk:
+    """A planner that waits for `ready`."""
+
+    model: Model
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    planning: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while it waits."""
+
+    def check(self, settings, environment, spent):
+        pass
+
+    async def plan(self, session, first):
+        del first
+        if not self.ready.is_set():
+            self.planning.set()
+            await self.ready.wait()
+        return plan(session.ledger, self.model, self.tools)
+
+
+def session_of(row, journal, desk, spawn):
+    """A session as the daemon has it; `load` it when the journal has something of it."""
+    ledger = Ledger(row, journal, Transcript(), addressed=True)
+    return Session(ledger, Environment({}), desk, spawn=spawn, changed=lambda _: None, stored_queue=True)
+
+
+class Watcher:
+    """Everything that a session shows."""
+
+    def __init__(self):
+        self.events: asyncio.Queue[events.Event] = asyncio.Queue()
+
+    def committed(self, shown, data, last_seq):
+        del data, last_seq
+        for event in shown:
+            self.events.put_nowait(event)
+
+    def live(self, shown, data):
+        self.committed(shown, data, 0)
+
+    async def until(self, kind):
+        found = [await self.events.get()]
+        while not isinstance(found[-1], kind):
+            found.append(await self.events.get())
+        return found

@@ -1,0 +1,98 @@
+"""The text of a running step: the newest is what is written, and of each session one write waits at most."""
+
+import sqlite3
+
+import pytest
+
+from zotd.core.ports import PartialText, StorageError
+from zotd.store.partials import Partials
+
+
+class Disk:
+    """A writer whose thread takes the next write when the test says so."""
+
+    def __init__(self):
+        self.waiting = []
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.execute("CREATE TABLE sessions (key INTEGER PRIMARY KEY, id)")
+        self.connection.execute("INSERT INTO sessions VALUES (1, 's_1')")
+        self.connection.execute("CREATE TABLE partials (session INTEGER PRIMARY KEY, run, step, text)")
+
+    def take(self):
+        """Apply the next write; what reports it."""
+        write = self.waiting.pop(0)
+        write.apply(self.connection)
+        return write.done
+
+    @property
+    def text(self):
+        return self.connection.execute("SELECT text FROM partials").fetchone()[0]
+
+
+@pytest.fixture
+def disk():
+    disk = Disk()
+    yield disk
+    disk.connection.close()
+
+
+@pytest.fixture
+def keep(disk):
+    partials = Partials(disk.waiting.append)
+
+    def keep(text):
+        partials.keep("s_1", PartialText("r_1", 1, text))
+
+    keep.partials = partials
+    return keep
+
+
+def test_what_waits_is_replaced(disk, keep):
+    for text in ("a", "ab", "abc"):
+        keep(text)
+    assert len(disk.waiting) == 1
+    disk.take()(None)
+    assert (disk.text, disk.waiting) == ("abc", [])
+
+
+def test_what_comes_while_one_is_written_is_written_next(disk, keep):
+    keep("a")
+    done = disk.take()
+    for text in ("ab", "abc"):
+        keep(text)
+    assert disk.waiting == []
+    done(None)
+    assert len(disk.waiting) == 1
+    disk.take()(None)
+    assert (disk.text, disk.waiting) == ("abc", [])
+
+
+def test_what_was_kept_before_a_commit_is_written_before_it_and_what_comes_later_behind_it(disk, keep):
+    keep("a")
+    done = disk.take()
+    keep("ab")
+    keep.partials.pass_by("s_1")
+    disk.waiting.append("the commit")
+    keep("x")
+    assert len(disk.waiting) == 3
+    disk.take()
+    assert disk.text == "ab"
+    assert disk.waiting.pop(0) == "the commit"
+    done(None)
+    assert len(disk.waiting) == 1
+    disk.take()
+    assert disk.text == "x"
+
+
+def test_a_failure_is_logged_once_until_one_succeeds_and_stops_nothing(disk, keep, caplog):
+    full = StorageError("full")
+    for _ in range(3):
+        keep("a")
+        disk.take()(full)
+    assert caplog.text.count("could not be kept: full") == 1
+    keep("ab")
+    disk.take()(None)
+    assert disk.text == "ab"
+    keep("abc")
+    disk.take()(full)
+    assert caplog.text.count("could not be kept: full") == 2

@@ -1,0 +1,112 @@
+"""A rule that is written behind what the user has written."""
+
+import stat
+import threading
+
+import pytest
+
+from zotd import config
+from zotd.core.permissions import Action, Rule, toml
+from zotd.store.rules import NotSavedError, append, check
+
+RULE = Rule("bash", Action.ALLOW, 'git commit -m "a\tb" \x7f é')
+
+OURS = """\
+# my settings
+model = "m"   # the good one
+
+[limits]
+idle_exit_s = 5
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "config.toml"
+
+
+def test_a_new_file_has_the_rule_and_is_private(path):
+    append(path, RULE)
+    assert path.read_text() == toml(RULE)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n# the end"])
+def test_everything_that_was_there_stays_as_it_is(path, end):
+    path.write_text(OURS.rstrip("\n") + end)
+    path.chmod(0o644)
+    before = path.read_text()
+    append(path, RULE)
+    append(path, Rule("write", Action.ALLOW, "/w/a"))
+    assert path.read_text().startswith(before)
+    loaded = config.load(path, {}).config
+    assert (loaded.model, loaded.limits.idle_exit_s) == ("m", 5)
+    assert [(rule.tool, rule.match) for rule in loaded.rules] == [("bash", RULE.match), ("write", "/w/a")]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_line_ends_of_another_system_stay(path):
+    path.write_bytes(b'model = "m"\r\n')
+    append(path, RULE)
+    assert path.read_bytes().startswith(b'model = "m"\r\n\n[[rules]]\n')
+
+
+def test_a_rule_that_is_there_is_not_written_again(path):
+    append(path, RULE)
+    before = path.stat()
+    append(path, RULE)
+    assert path.stat() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"model = [", "not TOML"),
+        (b"max_steps = 0", "max_steps must be"),
+        (b'rules = [{tool = "a", action = "deny"}]', "cannot be added"),
+        (b"\xff", "not UTF-8"),
+    ],
+)
+def test_a_file_that_could_not_be_read_back_is_not_touched(path, content, words):
+    path.write_bytes(content)
+    for attempt in (check, append):
+        with pytest.raises(NotSavedError, match=words):
+            attempt(path, RULE)
+    assert path.read_bytes() == content
+
+
+def test_half_a_character_is_not_written(path):
+    with pytest.raises(NotSavedError, match="surrogate"):
+        append(path, Rule("bash", Action.ALLOW, "\ud800"))
+    assert not path.exists()
+
+
+def test_a_directory_in_its_place_is_said(path):
+    path.mkdir()
+    with pytest.raises(NotSavedError, match="cannot be read: Is a directory"):
+        append(path, RULE)
+
+
+def test_a_look_writes_nothing(path):
+    check(path, RULE)
+    assert not path.exists()
+
+
+def test_a_configuration_that_is_a_link_stays_one(path, tmp_path):
+    real = tmp_path / "dotfiles" / "zot.toml"
+    real.parent.mkdir()
+    real.write_text(OURS)
+    path.symlink_to(real)
+    append(path, RULE)
+    assert path.is_symlink()
+    assert real.read_text() == f"{OURS}\n{toml(RULE)}"
+
+
+def test_rules_that_come_at_once_are_all_there(path):
+    rules = [Rule("bash", Action.ALLOW, f"make {number}") for number in range(8)]
+    threads = [threading.Thread(target=append, args=(path, rule)) for rule in rules]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {rule.match for rule in config.load(path, {}).config.rules} == {rule.match for rule in rules}

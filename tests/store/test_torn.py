@@ -1,0 +1,219 @@
+"""Databases that have lost a part: what is left is used and said, or one sentence comes and nothing is touched."""
+
+import shutil
+import sqlite3
+
+import pytest
+
+from zotd.core.ports import StorageError
+from zotd.store import backup
+from zotd.store.errors import UnreadableSessionError
+from zotd.store.journal import Journal
+
+PAGE = 4096
+SESSIONS = [f"s_{n:02}" for n in range(30)]
+
+
+@pytest.fixture
+async def torn(tmp_path, author_of, say):
+    """The files of a daemon that was killed: a database that knows two commits, and a log with two more."""
+    live = tmp_path / "live" / "zot.db"
+    live.parent.mkdir()
+    journal = await Journal.open(live)
+    author = author_of(journal)
+    await author.commit((say.note("0"), [say.said("zero")]))
+    with sqlite3.connect(live, isolation_level=None) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    for n in range(1, 5):
+        await author.commit((say.note(str(n)), [say.said(str(n))]), durable=True)
+    killed = tmp_path / "zot.db"
+    for part in ("", "-wal", "-shm"):
+        shutil.copy(f"{live}{part}", f"{killed}{part}")
+    await journal.close()
+    return killed
+
+
+def beside(path, part):
+    return path.with_name(path.name + part)
+
+
+async def test_of_a_log_that_was_cut_anywhere_the_commits_before_the_cut_are_there_and_whole(torn):
+    log = beside(torn, "-wal").read_bytes()
+    database = torn.read_bytes()
+    found = set()
+    for size in (*range(0, len(log), 1500), len(log)):
+        torn.write_bytes(database)
+        beside(torn, "-wal").write_bytes(log[:size])
+        beside(torn, "-shm").unlink(missing_ok=True)
+        journal = await Journal.open(torn)
+        texts = [record.text for record in await journal.records("s_1", 1)]
+        row = await journal.row("s_1")
+        reached, _ = await journal.events_after("s_1", 0, 10**9)
+        await journal.close()
+        assert texts == [str(n) for n in range(len(texts))]
+        assert (row.records, row.seq, reached) == (len(texts),) * 3
+        found.add(len(texts))
+    assert found == {1, 2, 3, 4, 5}
+
+
+async def test_of_a_log_with_a_flipped_byte_the_commits_before_it_are_there(torn):
+    log = bytearray(beside(torn, "-wal").read_bytes())
+    log[len(log) // 2] ^= 0xFF
+    beside(torn, "-wal").write_bytes(log)
+    journal = await Journal.open(torn)
+    texts = [record.text for record in await journal.records("s_1", 1)]
+    assert texts == ["0", "1", "2"][: len(texts)]
+    await journal.close()
+
+
+def all_bytes(path):
+    return {file.name: file.read_bytes() for file in path.parent.glob("zot.db*")}
+
+
+def without_its_log(path):
+    beside(path, "-wal").unlink()
+
+
+def cut_to_nothing(path):
+    path.write_bytes(b"")
+
+
+def without_its_database(path):
+    path.unlink()
+
+
+def with_a_damaged_head(path):
+    content = path.read_bytes()
+    path.write_bytes(b"\0" * 100 + content[100:])
+    beside(path, "-wal").unlink()  # it has a sound copy of that page
+    beside(path, "-shm").unlink()
+
+
+@pytest.mark.parametrize(
+    ("tear", "sentence"),
+    [
+        (without_its_log, r"was not closed, and .*zot\.db-wal with its newest commits is missing"),
+        (cut_to_nothing, r"zot\.db is empty"),
+        (without_its_database, r"zot\.db is missing, and its log .*zot\.db-wal is there"),
+        (with_a_damaged_head, r"zot\.db cannot be read: file is not a database"),
+    ],
+)
+async def test_what_has_lost_a_part_is_refused_in_one_sentence_and_left_as_it_is(torn, tear, sentence):
+    tear(torn)
+    before = all_bytes(torn)
+    with pytest.raises(StorageError, match=sentence):
+        await Journal.open(torn)
+    assert all_bytes(torn) == before
+
+
+async def test_one_can_go_on_without_the_log_that_is_lost_and_clients_do_not_take_it_for_what_was(torn):
+    journal = await Journal.open(torn.parent / "live" / "zot.db")
+    epoch = journal.epoch
+    await journal.close()
+    without_its_log(torn)
+    backup.restore(torn, torn)
+    journal = await Journal.open(torn)
+    assert [record.text for record in await journal.records("s_1", 1)] == ["0"]
+    assert journal.epoch != epoch
+    await journal.close()
+
+
+async def test_a_database_of_another_program_is_refused_and_not_made_ours(tmp_path):
+    path = tmp_path / "zot.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE recipes (name)")
+    other.close()
+    before = all_bytes(path)
+    with pytest.raises(StorageError, match=r"zot\.db is not a journal of zotd"):
+        await Journal.open(path)
+    assert all_bytes(path) == before
+
+
+async def test_a_start_that_was_killed_while_it_made_the_database_leaves_none(tmp_path):
+    path = tmp_path / "zot.db"
+    for part in ("", "-wal", "-shm"):
+        tmp_path.joinpath(f".zot.db.new{part}").write_bytes(b"half")
+    journal = await Journal.open(path)
+    await journal.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["zot.db"]
+
+
+# --- damaged pages ---
+
+
+@pytest.fixture
+async def crowded(tmp_path, author_of, say):
+    """A closed database with so many sessions that their rows stand on several pages."""
+    path = tmp_path / "zot.db"
+    journal = await Journal.open(path)
+    for session in SESSIONS:
+        author = author_of(journal, session, name=f"name of {session}", updated=session)
+        await author.commit((say.note("a"), [say.said("red")]))
+    await journal.close()
+    return path
+
+
+def damage_page_with(path, words, *, not_with):
+    """Damage the leaf of a table that holds `words`."""
+    content = bytearray(path.read_bytes())
+    leaf = 0x0D
+    for start in range(PAGE, len(content), PAGE):
+        page = content[start : start + PAGE]
+        if page[0] == leaf and words in page and not_with not in page:
+            content[start] = 0x77
+            path.write_bytes(content)
+            return
+    raise AssertionError("no such page")
+
+
+async def test_sessions_on_a_damaged_page_are_listed_as_blocked_and_the_others_go_on(crowded, author_of, say):
+    damage_page_with(crowded, b"name of s_00", not_with=b'"kind"')
+    journal = await Journal.open(crowded)
+    rows, before = [], None
+    while True:
+        page, before = await journal.list(before=before, limit=7)
+        rows += page
+        if before is None:
+            break
+    assert sorted(row.id for row in rows) == SESSIONS
+    lost = [row.id for row in rows if row.state == "blocked"]
+    assert 0 < len(lost) < len(SESSIONS)
+    assert [row.id for row in rows] == sorted(set(SESSIONS) - set(lost), reverse=True) + lost
+    assert [row.id for row in (await journal.list(state="blocked"))[0]] == lost
+    assert [row.id for row in await journal.find("s_00")] == ["s_00"]
+    assert [row.id for row in await journal.find("name of s_29")] == ["s_29"]
+    with pytest.raises(UnreadableSessionError, match=r"session s_00 cannot be read .*malformed"):
+        await journal.row("s_00")
+    assert journal.damage("s_00") is not None
+
+    sound = author_of(journal, "s_29")
+    sound.row = await journal.row("s_29")
+    await sound.commit((say.note("goes on"),), durable=True)
+    assert len(await journal.records("s_29", 1)) == 2
+    await journal.close()
+
+
+async def test_a_session_whose_next_record_meets_a_damaged_page_is_read_only_and_says_so(crowded, author_of, say):
+    journal = await Journal.open(crowded)
+    writing = author_of(journal, "s_00")
+    writing.row = await journal.row("s_00")
+    await journal.close()
+    damage_page_with(crowded, b"name of s_00", not_with=b'"kind"')
+    writing.journal = journal = await Journal.open(crowded)
+    with pytest.raises(StorageError, match="malformed"):
+        await writing.commit((say.note("refused"),), durable=True)
+    assert str(journal.damage("s_00")) == (
+        "the place of the next record of session s_00 cannot be read (database disk image is malformed): "
+        "the session is read-only"
+    )
+    assert journal.damage("s_29") is None
+    await journal.close()
+
+
+def test_the_ids_of_sessions_are_read_from_their_index_alone(crowded):
+    with sqlite3.connect(crowded) as connection:
+        plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN SELECT id FROM sessions ORDER BY id")]
+    connection.close()
+    assert len(plan) == 1
+    assert "COVERING INDEX" in plan[0]

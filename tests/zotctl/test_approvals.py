@@ -1,0 +1,123 @@
+"""`zotctl approvals`, `approve` and `deny`, against the real daemon."""
+
+import json
+import os
+import pty
+
+import pytest
+
+
+@pytest.fixture
+def waiting(live):
+    """Starts a session whose model wants to run a command, and waits until it asks; the question."""
+
+    def waiting(command="touch out"):
+        call = {"type": "call", "name": "bash", "args": {"command": command}}
+        done = {"type": "text", "deltas": ["done"]}
+        session = live.session(live.scripted({"steps": [call]}, {"steps": [done]}), mode="ask")
+        with live.connect() as connection:
+            connection.call("attach", session=session)
+            connection.call("prompt", session=session, message="go")
+            return next(event for event in connection.events(10) if event["type"] == "approval_requested")
+
+    return waiting
+
+
+def outcome(live, question):
+    """Wait for the end of the run."""
+    with live.connect() as connection:
+        session = question["session"]
+        connection.call("attach", session=session, after={"epoch": _epoch(connection), "seq": question["seq"]})
+        return list(_until_done(connection))
+
+
+def _epoch(connection):
+    return connection.call("daemon.status")["epoch"]
+
+
+def _until_done(connection):
+    for event in connection.events(10):
+        yield event
+        if event["type"] == "done":
+            return
+
+
+def test_what_waits_is_listed_with_what_it_would_do(live, waiting):
+    assert live.zotctl("approvals") == (0, "", "")
+    question = waiting("touch 'a\x1b[2J'")
+    code, out, _ = live.zotctl("approvals")
+    assert (code, question["approval"] in out, question["session"] in out) == (0, True, True)
+    assert "bash wants to run:\n  touch 'a\\x1b[2J'" in out
+    listed = json.loads(live.zotctl("approvals", "--json")[1])
+    assert (listed["v"], [one["approval"] for one in listed["approvals"]]) == (1, [question["approval"]])
+
+
+def test_the_beginning_of_an_id_is_enough_to_approve(live, waiting):
+    question = waiting()
+    code, out, err = live.zotctl("approve", question["approval"][:-1])
+    assert (code, out) == (0, f"{question['approval']} is allowed\n")
+    assert "touch out" in err
+    outcome(live, question)
+    assert (live.cwd / "out").exists()
+
+
+def test_a_denial_has_a_reason_and_nothing_happens(live, waiting):
+    question = waiting()
+    code, out, _ = live.zotctl("deny", question["approval"], "--reason", "not now", "--json")
+    assert (code, json.loads(out)["decision"]) == (0, "deny")
+    events = outcome(live, question)
+    (resolved,) = [event for event in events if event["type"] == "approval_resolved"]
+    assert (resolved["by"], resolved["reason"]) == ("zotctl", "not now")
+    assert not (live.cwd / "out").exists()
+
+
+def test_what_is_decided_cannot_be_decided_again(live, waiting):
+    question = waiting()
+    live.zotctl("deny", question["approval"])
+    code, _, err = live.zotctl("approve", question["approval"])
+    assert (code, "nothing that waits has the id" in err) == (1, True)
+
+
+def test_an_id_that_means_several_is_refused(live, waiting):
+    waiting(), waiting()
+    code, _, err = live.zotctl("approve", "a_")
+    assert (code, "is not unique" in err) == (1, True)
+    for question in json.loads(live.zotctl("approvals", "--json")[1])["approvals"]:
+        live.zotctl("deny", question["approval"])
+
+
+def test_a_rule_is_shown_and_saved_only_after_a_yes(live, waiting):
+    question = waiting()
+    code, _, err = live.zotctl("approve", "--always", question["approval"])
+    assert (code, "no terminal to ask on" in err) == (1, True)
+    terminal, other_side = pty.openpty()
+    with live.shell.start(
+        "zotctl", "approve", "--always", question["approval"], stdin=other_side, stderr=other_side
+    ) as process:
+        os.close(other_side)
+        said = ""
+        while "[y/N]" not in said:
+            said += os.read(terminal, 4096).decode().replace("\r\n", "\n")
+        os.write(terminal, b"y\n")
+        out, _ = process.communicate(timeout=15)
+    os.close(terminal)
+    assert (process.returncode, out) == (0, f"{question['approval']} is allowed\n")
+    assert question["rule"] in said
+    outcome(live, question)
+    assert (live.home / "config.toml").read_text() == question["rule"]
+
+
+def test_a_script_may_save_the_rule_without_being_asked(live, waiting):
+    question = waiting()
+    code, _, err = live.zotctl("approve", "--always", "--yes", question["approval"])
+    assert (code, question["rule"] in err) == (0, True)
+    outcome(live, question)
+
+
+def test_a_call_that_no_rule_can_allow_is_allowed_for_once_only(live, waiting):
+    question = waiting("touch a && touch b")
+    for flag in ("--session", "--always"):
+        code, _, err = live.zotctl("approve", flag, "--yes", question["approval"])
+        assert (code, "for once only" in err) == (1, True)
+    assert live.zotctl("approve", question["approval"])[0] == 0
+    outcome(live, question)

@@ -1,0 +1,129 @@
+"""`zotctl approvals`, `approve` and `deny`: what waits for a person's decision, and the decision."""
+
+import argparse
+import sys
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client import asking
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, maybe_text, text
+from zotd.client.plain import harmless
+
+EPILOG = """\
+examples:
+  zotctl approvals
+  zotctl approve a_01JX…              this call, as it is shown
+  zotctl approve a_01JX… --session    and what is like it, for the rest of its session
+  zotctl approve a_01JX… --always     and write a rule into config.toml, which is shown first
+  zotctl deny a_01JX… --reason "use the staging host"
+
+The beginning of an ID is enough when it is unambiguous. Nothing expires unless approval.ttl_s is set.
+"""
+
+
+def add(commands: Commands) -> None:
+    """`approvals`, `approve` and `deny`."""
+    listing = commands.add_parser("approvals", help="calls that wait for a decision", epilog=EPILOG)
+    listing.set_defaults(run=_list)
+    approve = commands.add_parser("approve", help="let a call run that waits", epilog=EPILOG)
+    scope = approve.add_mutually_exclusive_group()
+    scope.add_argument("--session", action="store_true", help="also what is like it, in this session")
+    scope.add_argument("--always", action="store_true", help="also what is like it, in all sessions: a rule")
+    approve.add_argument("-y", "--yes", action="store_true", help="do not ask about the rule; for scripts")
+    approve.set_defaults(run=_approve)
+    deny = commands.add_parser("deny", help="do not let a call run that waits", epilog=EPILOG)
+    deny.set_defaults(run=_deny)
+    for decision in (approve, deny):
+        decision.add_argument("id", metavar="ID", help="of the approval, or its beginning")
+        decision.add_argument("--reason", metavar="TEXT", help="for the model, and for others who would have decided")
+    for parser in (listing, approve, deny):
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.add_argument("--json", action="store_true")
+
+
+def _list(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", can_approve=True) as connection:
+        found = _pending(connection)
+    if args.json:
+        output.print_json({"v": 1, "approvals": found})
+        return 0
+    for approval in found:
+        print(output.one_line(f"{text(approval, 'approval')}  in {text(approval, 'session')}{_until(approval)}"))
+        print(harmless(asking.shown(approval)), end="\n\n")
+    return 0
+
+
+def _approve(args: argparse.Namespace) -> int:
+    scope = "always" if args.always else "session" if args.session else "once"
+    with link.connect("zotctl", can_approve=True) as connection:
+        approval = _chosen(connection, str(args.id))
+        _show(approval)
+        if scope != "once":
+            _check_rule(approval, scope, is_sure=args.yes)
+        return _decide(connection, approval, args, decision="allow", scope=scope)
+
+
+def _deny(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", can_approve=True) as connection:
+        approval = _chosen(connection, str(args.id))
+        _show(approval)
+        return _decide(connection, approval, args, decision="deny", scope="once")
+
+
+def _decide(connection: Connection, approval: Json, args: argparse.Namespace, *, decision: str, scope: str) -> int:
+    asking.decide(connection, approval, decision, scope=scope, reason=args.reason)
+    key = text(approval, "approval")
+    if args.json:
+        output.print_json({"v": 1, "approval": key, "decision": decision, "scope": scope})
+    else:
+        print(output.one_line(f"{key} is {'allowed' if decision == 'allow' else 'denied'}"))
+    return 0
+
+
+def _pending(connection: Connection) -> list[Json]:
+    return children(connection.call("approval.list"), "approvals")
+
+
+def _chosen(connection: Connection, word: str) -> Json:
+    """The pending approval with this id, or the only one whose id begins so; raises `ClientError`."""
+    pending = _pending(connection)
+    found = [one for one in pending if text(one, "approval") == word]
+    found = found or [one for one in pending if word and text(one, "approval").startswith(word)]
+    if not found:
+        raise ClientError(f'nothing that waits has the id "{word}"; it may be decided: see zotctl approvals')
+    if len(found) > 1:
+        names = ", ".join(text(one, "approval") for one in found[:5])
+        raise ClientError(f'"{word}" is not unique; it could be {names}')
+    return found[0]
+
+
+def _show(approval: Json) -> None:
+    """On standard error: what is decided about, as long as the terminal keeps it."""
+    sys.stderr.write(f"{harmless(asking.shown(approval))}\n")
+
+
+def _check_rule(approval: Json, scope: str, *, is_sure: bool) -> None:
+    """Show what the decision allows besides the call, and ask about a rule that stays; raises `ClientError`."""
+    rule = maybe_text(approval, "rule")
+    if rule is None:
+        raise ClientError("no rule can allow this call, so it can be allowed for once only: leave the scope out")
+    where = "would be written into config.toml" if scope == "always" else "holds for the rest of the session"
+    sys.stderr.write(f"\nthis {where}:\n{harmless(rule)}")
+    if scope == "always" and not is_sure and not _agrees():
+        raise ClientError(f"{text(approval, 'approval')} is not decided")
+
+
+def _agrees() -> bool:
+    """Ask on the terminal. Raises `ClientError` when there is none: nobody has seen the rule."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ClientError("there is no terminal to ask on; to save the rule without being asked: --always --yes")
+    sys.stderr.write("save it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _until(approval: Json) -> str:
+    expires = maybe_text(approval, "expires")
+    return "" if expires is None else f", until {expires[:19].replace('T', ' ')} UTC"

@@ -1,0 +1,86 @@
+"""`zotctl import`: sessions from files."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import CallError, ClientError
+from zotd.client.fields import child, number, text
+
+IMPORT_S = 3600.0
+"""For one file: 1 GB takes about a minute; the daemon goes on should this program leave."""
+
+ENDINGS = (".jsonl", ".zotsession")
+"""Of the files in a directory that are taken."""
+
+EPILOG = """\
+examples:
+  zotctl import ~/.zot/sessions
+  zotctl import talk.zotsession --cwd .
+
+Takes session files of the original and what zotctl export has written; of a directory, those below it that end in
+.jsonl or .zotsession. A file becomes one session, or none if anything in it is wrong. One that was imported before is
+not imported again.
+"""
+
+
+def add(commands: Commands) -> None:
+    """`import`."""
+    parser = commands.add_parser("import", help="sessions from files", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("paths", nargs="+", metavar="FILE|DIR")
+    parser.add_argument("--cwd", metavar="DIR", help="where the sessions work from now on (where the file says)")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    cwd = "" if args.cwd is None else os.path.realpath(args.cwd)
+    if cwd and not os.path.isdir(cwd):
+        raise ClientError(f"there is no directory {cwd}")
+    results: list[Json] = []
+    with link.connect("zotctl", role="admin") as connection:
+        for path in _files(args.paths):
+            results.append(_import(connection, path, cwd))
+            if not args.json:
+                _print(results[-1])
+    if args.json:
+        output.print_json({"v": 1, "files": results})
+    elif not results:
+        sys.stderr.write("zotctl: there is no session file\n")
+    return 1 if not results or any("error" in result for result in results) else 0
+
+
+def _files(paths: Sequence[str]) -> Iterator[str]:
+    """The files as the daemon, which works elsewhere, finds them."""
+    for path in map(os.path.abspath, paths):
+        if not os.path.isdir(path):
+            yield path
+            continue
+        for directory, folders, names in os.walk(path):
+            folders.sort()
+            yield from (os.path.join(directory, name) for name in sorted(names) if name.endswith(ENDINGS))
+
+
+def _import(connection: Connection, path: str, cwd: str) -> Json:
+    with output.progress(f"importing {path}"):
+        try:
+            made = connection.call("session.import", path=path, cwd=cwd, timeout_s=IMPORT_S)
+        except CallError as error:
+            return {"file": path, "error": str(error), "code": error.code}
+    return {"file": path, "session": child(made, "session"), "known": made.get("known") is True}
+
+
+def _print(result: Json) -> None:
+    if "error" in result:
+        sys.stderr.write(output.one_line(f"{text(result, 'file')}: {text(result, 'error')}") + "\n")
+        return
+    session = child(result, "session")
+    messages = number(session, "message_count")
+    what = "was imported before" if result["known"] else f"{messages} messages"
+    name = text(session, "name")
+    print(output.one_line(f'{text(session, "id")}  "{name}": {what}  ({text(result, "file")})'))

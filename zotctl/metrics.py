@@ -1,0 +1,34 @@
+"""`zotctl metrics`: what the daemon holds and has done, in numbers."""
+
+import argparse
+
+from zotctl import link, output
+from zotctl.commands import Commands
+
+EPILOG = """\
+examples:
+  zotctl metrics
+  zotctl metrics --json | jq .rss_bytes
+
+From `connections` on they count from the daemon's start. Does not start it.
+"""
+
+
+def add(commands: Commands) -> None:
+    """`metrics`."""
+    parser = commands.add_parser("metrics", help="what the daemon holds and has done", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", start=False) as connection:
+        found = connection.call("daemon.metrics")
+    if args.json:
+        output.print_json(found)
+        return 0
+    for name, value in found.items():
+        if name != "v":
+            print(f"{name:12} {'unknown' if value is None else value}")
+    return 0

@@ -1,0 +1,114 @@
+"""`zotctl queue`: the inputs that wait in a session; and `zotctl continue`, which has it go on where it stopped."""
+
+import argparse
+import os
+import sys
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.blocking import Connection, Json
+from zotd.client.environment import shared
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, text
+from zotd.client.interrupts import Watch
+from zotd.client.outcome import Outcome
+from zotd.client.running import follow, go_on
+
+EPILOG = """\
+examples:
+  zotctl queue --last                              what waits, first one first
+  zotctl queue --last withdraw i_01JX…             take it back
+  zotctl queue --last move i_01JX… 1               have it come next
+  zotctl continue --last --wait
+
+After a run that failed or was aborted, and after a crash, what waits is held: `zotctl continue` or the next prompt lets
+it go on. The beginning of an ID is enough when it is unambiguous.
+"""
+
+TEXT_CHARS = 60
+"""Of a waiting input's text: one column of a list."""
+
+
+def add(commands: Commands) -> None:
+    """`queue` and `continue`."""
+    queue = commands.add_parser("queue", help="what waits in a session", epilog=EPILOG)
+    queue.add_argument("change", nargs="*", help="withdraw ID, or move ID PLACE, counted from 1; nothing: list them")
+    queue.set_defaults(run=_queue)
+    going_on = commands.add_parser("continue", help="have a session go on where it stopped", epilog=EPILOG)
+    going_on.add_argument("--wait", action="store_true", help="print the answer; Ctrl-C ends the run")
+    going_on.set_defaults(run=_continue)
+    for parser in (queue, going_on):
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        link.add_session_flags(parser)
+        parser.add_argument("--json", action="store_true")
+
+
+def _queue(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        session = text(link.chosen(connection, args), "id")
+        if args.change:
+            _change(connection, session, args.change)
+        found = connection.call("queue.list", session=session)
+    if args.json:
+        output.print_json({"v": 1, "session": session, **found})
+    else:
+        _show(found)
+    return 0
+
+
+def _change(connection: Connection, session: str, words: list[str]) -> None:
+    found = connection.call("queue.list", session=session)
+    match words:
+        case ["withdraw", key]:
+            connection.call("queue.withdraw", session=session, input=_chosen(found, key))
+        case ["move", key, place] if place.isdecimal():
+            connection.call("queue.move", session=session, input=_chosen(found, key), position=int(place))
+        case _:
+            raise ClientError(f'"{" ".join(words)}" is nothing to do with a queue; use withdraw ID, or move ID PLACE')
+
+
+def _chosen(found: Json, word: str) -> str:
+    """The id of the input that waits and begins so."""
+    ids = [text(item, "id") for item in children(found, "items")]
+    fitting = [key for key in ids if key.startswith(word)]
+    if len(fitting) != 1:
+        what = "no input waits" if not fitting else "more than one input waits"
+        raise ClientError(f"{what} with an id that begins with {word}; `zotctl queue` lists them")
+    return fitting[0]
+
+
+def _show(found: Json) -> None:
+    items = children(found, "items")
+    rows = [[text(item, name) for name in ("id", "mode", "sender")] + [_words(item)] for item in items]
+    output.print_table(["ID", "MODE", "FROM", "TEXT"], rows)
+    if found.get("held") is True:
+        print("held: `zotctl continue` or the next prompt lets them go on")
+
+
+def _words(item: Json) -> str:
+    return " ".join(text(item, "text").split())[:TEXT_CHARS]
+
+
+def _continue(args: argparse.Namespace) -> int:
+    watch = Watch(sys.stdout.fileno())
+    with link.connect("zotctl", watch.wait) as connection, watch:
+        session = text(link.chosen(connection, args), "id")
+        if args.wait:
+            connection.call("attach", session=session, limit=1, env=shared(os.environ))
+        return _go_on(connection, session, args)
+
+
+def _go_on(connection: Connection, session: str, args: argparse.Namespace) -> int:
+    outcome = Outcome()
+    run = go_on(connection, session)
+    if args.wait:
+        code = follow(connection, session, run, outcome.see_line)
+        if code:
+            return code
+        if outcome.failure is not None:
+            raise ClientError(outcome.failure)
+    if args.json:
+        output.print_json({"v": 1, "session": session, "run": run.run_id, "text": outcome.text if args.wait else None})
+    else:
+        print(outcome.text if args.wait else f"{session}: goes on")
+    return 0

@@ -1,0 +1,116 @@
+"""`zotctl tree`: how a session branches, as a picture; and its messages by their numbers."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client import colour
+from zotd.client.blocking import Json
+from zotd.client.fields import child, children, number, spoken, text
+
+EPILOG = """\
+examples:
+  zotctl tree --session tests
+  zotctl tree --last --messages 10
+
+  s_01JX…  "mend the door"
+  └─ 1-40  "mend the door"  32 messages  2026-11-22 06:33
+     ├─ at 12: 41-60  "with a hammer"  9 messages  2026-11-22 06:41  <- goes on here
+     └─ at 30: s_01JY…  "mend the door (fork)"
+
+A branch begins at a message of another one: where the session was rewound to, or forked. The numbers are those that
+zotctl rewind and zotctl fork --at take.
+"""
+
+WORDS_CHARS = 100
+"""Of a message, in the list of messages."""
+
+
+@dataclass
+class Node:
+    """A branch, or a session that was forked."""
+
+    at: int
+    label: str
+    first: int = 0
+    last: int = 0
+    goes_on: bool = False
+    nodes: list["Node"] = field(default_factory=list)
+
+
+def add(commands: Commands) -> None:
+    """`tree`."""
+    parser = commands.add_parser("tree", help="how a session branches: rewinds and forks", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    link.add_session_flags(parser)
+    parser.add_argument(
+        "--messages", type=int, default=0, metavar="N", help="the newest N messages, with their numbers"
+    )
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection, output.progress("looking"):
+        session = text(link.chosen(connection, args), "id")
+        tree = connection.call("session.tree", session=session)
+        said = connection.call("session.history", session=session, limit=args.messages) if args.messages > 0 else {}
+    if args.json:
+        output.print_json({"v": 1, **tree, **said})
+        return 0
+    head = f'{text(tree, "session")}  "{text(tree, "name")}"'
+    print(output.painted(output.one_line(head), colour.BOLD))
+    origin = child(tree, "origin")
+    if origin:
+        print(
+            output.one_line(
+                f'forked from {text(origin, "session")}  "{text(origin, "name")}", at {number(origin, "at")}'
+            )
+        )
+    for line in drawn(rooted(tree).nodes):
+        print(output.one_line(line))
+    for message in children(said, "messages"):
+        words = " ".join(spoken(message).split())[:WORDS_CHARS]
+        print(output.one_line(f"{number(message, 'seq'):6}  {text(message, 'role')}: {words}"))
+    return 0
+
+
+def rooted(tree: Json) -> Node:
+    """The branches and forks, each below the branch that it begins in."""
+    branches = [_branch(branch) for branch in children(tree, "branches")]
+    if branches:
+        branches[-1].goes_on = True
+    forks = [
+        Node(number(fork, "at"), f'{text(fork, "session")}  "{text(fork, "name")}"') for fork in children(tree, "forks")
+    ]
+    root = Node(0, "")
+    for node in [*branches, *forks]:
+        below = next((branch for branch in branches if branch.first <= node.at <= branch.last), root)
+        below.nodes.append(node)
+    return root
+
+
+def drawn(nodes: Sequence[Node], indent: str = "") -> list[str]:
+    """The picture, a line for each node; in the order of where they begin."""
+    lines: list[str] = []
+    ordered = sorted(nodes, key=lambda node: node.at)
+    for place, node in enumerate(ordered, 1):
+        is_last = place == len(ordered)
+        lines.append(f"{indent}{'└─' if is_last else '├─'} {_line(node)}")
+        lines += drawn(node.nodes, indent + ("   " if is_last else "│  "))
+    return lines
+
+
+def _branch(branch: Json) -> Node:
+    first, last, messages = (number(branch, name) for name in ("first", "last", "messages"))
+    count = "1 message" if messages == 1 else f"{messages} messages"
+    time = text(branch, "time")[:16].replace("T", " ")
+    label = f'{first}-{last}  "{text(branch, "text")}"  {count}  {time}'.rstrip()
+    return Node(number(branch, "at"), label, first, last)
+
+
+def _line(node: Node) -> str:
+    begins = f"at {node.at}: " if node.at else ""
+    return begins + node.label + ("  <- goes on here" if node.goes_on else "")

@@ -1,0 +1,148 @@
+"""What a program may do that descends from the daemon: a tool's command, an extension, whatever these start.
+
+| it may | of |
+|---|---|
+| read, and reload or tap extensions | the session that it was started for |
+| read and submit | ephemeral sessions that it has opened, on this connection; it may open them where the configuration says so |
+| decide, administer, see others | nothing |
+
+So the model cannot approve its own calls by running `zotctl`. It is a rail, and no wall: what a user can do, a program
+of this user can do by other ways (`docs/durability.md`, Who may decide).
+"""
+
+import logging
+from collections.abc import Collection
+
+import msgspec
+
+from zotd.api.house import House
+from zotd.core.permissions import MODES, narrowest
+from zotd.sessions.environment import TRUST
+from zotd.sessions.session import Session
+from zotd.wire.api import Attach, Command, Fork, Role, SessionConfigure, SessionCreate
+from zotd.wire.base import Frozen
+from zotd.wire.errors import Code, CommandError
+from zotd.wire.events import Event
+
+log = logging.getLogger(__name__)
+
+ROLE = Role.SUBMIT
+"""The most that a descendant gets."""
+
+ABOUT_NONE = frozenset({"hello", "ping", "subscribe", "session.list", "get_models", "daemon.status", "daemon.metrics"})
+"""Commands about no session that show nothing of others, or leave those out. What is not here is refused, so that a new
+command has to be thought about."""
+
+OWN_EXTENSIONS = frozenset({"ext.reload", "ext.tap"})
+"""What an agent needs that writes extensions for itself; they run with or without it."""
+
+
+class Confinement:
+    """The bounds of one connection."""
+
+    def __init__(self, own: Collection[str], house: House, peer: str) -> None:
+        """`own`: ids of the sessions that the program was started for, at any moment. `peer`: for the log."""
+        self._own = own
+        self._house = house
+        self._peer = peer
+        self._opened: set[str] = set()
+
+    def sees(self, session: str) -> bool:
+        """Whether it may know of this session."""
+        return session in self._own or session in self._opened
+
+    def concerns(self, event: Event) -> bool:
+        """Whether it may see an event of a topic: one about a session, or else about a working directory."""
+        cwd: str | None = getattr(event, "cwd", None)
+        return self.sees(event.session) if event.session is not None else self._works_in(cwd)
+
+    def opened(self, session: str) -> None:
+        """It has opened this session."""
+        self._opened.add(session)
+
+    def check(self, role: Role, what: str) -> None:
+        """Raise CommandError when this role, for `what`, is beyond a descendant."""
+        if role > ROLE:
+            log.warning("%s was refused: %s descends from this daemon", what, self._peer)
+            sentence = "is not for a program that zotd has started (rule: descendants never decide)"
+            raise _forbidden(f"{what} {sentence}; do it in a terminal of your own")
+
+    def admit(self, command: Command, params: Frozen) -> Frozen:
+        """The parameters as they may be carried out; raises CommandError when none may."""
+        self.check(command.role, command.name)
+        if isinstance(params, SessionCreate):
+            return self._creation(params)
+        session: str | None = getattr(params, "session", None)
+        if not session and command.name in ABOUT_NONE:
+            return params
+        if not (self.sees(session) if session else self._works_in(getattr(params, "cwd", None))):
+            raise self._sees_no_other()
+        if session in self._opened:
+            return self._change(params)
+        if command.role >= Role.SUBMIT and command.name not in OWN_EXTENSIONS:
+            sentence = "changes a session that runs this program (rule: descendants only read their own session)"
+            raise _forbidden(f"{command.name} {sentence}; an extension has `submit`, a person a terminal")
+        return msgspec.structs.replace(params, env=None) if isinstance(params, Attach) else params
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _creation(self, params: SessionCreate) -> SessionCreate:
+        if not self._house.lets_nest:
+            sentence = "a program that zotd has started opens no session (rule: descendants only read their own)"
+            raise _forbidden(f'{sentence}; nested = "submit" in the configuration allows ephemeral ones')
+        own = self._own_sessions()
+        if not own:
+            raise self._sees_no_other()
+        if any(session.ephemeral and session not in self._house.opened_by_people for session in own):
+            sentence = "a program of a nested session opens no session (rule: one level deep)"
+            raise _forbidden(f"{sentence}; do the work in the session that is there")
+        if not params.ephemeral:
+            sentence = "a program that zotd has started opens ephemeral sessions only"
+            raise _forbidden(f"{sentence} (rule: nested sessions keep nothing); say `ephemeral`: zot --no-session")
+        self._check_mode(params.mode)
+        mode = params.mode or narrowest(self._house.manager.default_mode, *self._modes())
+        return msgspec.structs.replace(params, mode=mode, env=_without_trust(params.env))
+
+    def _change(self, params: Frozen) -> Frozen:
+        """The same for a session that it has opened itself."""
+        if isinstance(params, Fork):
+            raise _forbidden(
+                "session.fork makes a session that is kept (rule: nested sessions keep nothing); open another"
+            )
+        if isinstance(params, SessionConfigure):
+            self._check_mode(params.mode)
+        if isinstance(params, Attach | SessionConfigure):
+            return msgspec.structs.replace(params, env=_without_trust(params.env))
+        return params
+
+    def _check_mode(self, mode: str | None) -> None:
+        """A nested session must not permit what the one that it works for asks about."""
+        if mode is not None and narrowest(mode, *self._modes()) != mode:
+            sentence = (
+                "permits more than the session that this program was started for (rule: descendants never decide)"
+            )
+            raise _forbidden(f"the mode {mode} {sentence}; leave it out")
+
+    def _own_sessions(self) -> list[Session]:
+        return [session for session in self._house.manager.loaded if session.id in self._own]
+
+    def _modes(self) -> list[str]:
+        """Those of its own sessions; the narrowest when they are gone."""
+        return [session.ledger.row.settings.mode for session in self._own_sessions()] or [MODES[-1]]
+
+    def _works_in(self, cwd: str | None) -> bool:
+        return cwd is not None and any(session.ledger.row.cwd == cwd for session in self._own_sessions())
+
+    def _sees_no_other(self) -> CommandError:
+        own = ", ".join(sorted(self._own))
+        what = f"was started for {own} and sees no other session" if own else "belongs to no session, and sees none"
+        return _forbidden(f"this program descends from zotd, {what} (rule: descendants see their own session)")
+
+
+def _without_trust(env: dict[str, str] | None) -> dict[str, str] | None:
+    """Which workspaces are trusted, only people say."""
+    return None if env is None else {name: value for name, value in env.items() if name != TRUST}
+
+
+def _forbidden(sentence: str) -> CommandError:
+    return CommandError(Code.FORBIDDEN, sentence)

@@ -1,0 +1,199 @@
+"""The keys of `$ZOT_HOME/config.toml`, by tables: each is a field, whose text below it says what it does."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+YEAR_S = 365 * 24 * 3600
+"""Longest duration: more is a slip of the pen."""
+
+PROVIDER = "{provider}"
+"""Stands for the vendor's name in `api_key_command`."""
+
+# The titles complete the sentence "KEY must be ...".
+Count = Annotated[int, Meta(ge=1, title="a whole number, at least 1")]
+Tokens = Annotated[int, Meta(ge=0, title="a number of tokens")]
+Money = Annotated[float, Meta(gt=0, title="an amount of USD above 0")]
+Cents = Annotated[float, Meta(ge=0, title="an amount of USD, 0 or more")]
+Part = Annotated[float, Meta(gt=0, le=1, title="a number above 0, at most 1")]
+Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds, from 0 to a year")]
+Url = Annotated[str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without a user name")]
+Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of texts, the program first")]
+Flag = Annotated[bool, Meta(title="true or false")]
+Directory = Annotated[str, Meta(pattern=r"^/", title="an absolute path")]
+Nested = Literal["off", "submit"]
+Level = Literal["debug", "info", "warning", "error"]
+
+
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of `[[rules]]` (`docs/durability.md`, Approvals); a misspelt `match` must not become "everything"."""
+
+    tool: Annotated[str, Meta(min_length=1)]
+    action: Literal["allow", "ask", "deny"]
+    match: str = "*"
+
+
+Rules = Annotated[
+    tuple[Rule, ...], Meta(title='tables [[rules]] with tool, action ("allow", "ask" or "deny") and, if wanted, match')
+]
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """`[approval]`."""
+
+    mode: Literal["yolo", "ask", "read-only"] = "yolo"
+    """What becomes of calls without a rule in new sessions: `yolo` runs them, `ask` asks about `write`, `edit`, `bash`
+    and all tools of extensions, `read-only` denies those."""
+
+    unattended: Literal["park", "deny", "rules"] = "park"
+    """What becomes of a question when nobody is attached who can decide: it waits (`park`), it is denied (`deny`), or
+    it waits when a rule asks, and is denied when only the mode does (`rules`)."""
+
+    ttl_s: Annotated[float, Meta(gt=0, le=YEAR_S, title="a number of seconds above 0, at most a year")] | None = None
+    """A question that nobody has decided within this time is denied; without it, it waits for ever."""
+
+    notify_command: Command | None = None
+    """Run when a question waits and nobody is attached who can decide; `{text}` in its words stands for a sentence
+    about it. No shell is involved."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """`[limits]`."""
+
+    idle_exit_s: Seconds = 1800.0
+    """A daemon that a client has started ends when for so long nobody was attached and nothing ran or waited.
+    0: it does not end by itself."""
+
+    session_unload_s: Seconds = 1800.0
+    """A session leaves memory when for so long nobody followed it and nothing of it ran; it comes back when asked for.
+    """
+
+
+class Ext(Struct, frozen=True, kw_only=True):
+    """`[ext]`."""
+
+    tool_timeout_s: Seconds = 60.0
+    """How long a tool of an extension may take, unless it says that it is interactive."""
+
+    command_timeout_s: Seconds = 30.0
+    """How long a slash command of an extension may take."""
+
+    intercept_timeout_s: Seconds = 5.0
+    """How long a guard may think about one question."""
+
+    python: str | None = None
+    """The interpreter of `tools/*.py`: a path, from the working directory (`.venv/bin/python`), or a word for PATH;
+    without it, or where it is not there, the daemon's own."""
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """`[budget]`."""
+
+    session_usd: Money | None = None
+    """What the model requests of one session may cost, unless it has a budget of its own; without it, no limit."""
+
+    session_tokens: Count | None = None
+    """The same in tokens: all that are read and written, cached or not."""
+
+    day_usd: Money | None = None
+    """What all sessions together may cost from midnight to midnight, in the daemon's time zone; without it, no limit."""
+
+    day_tokens: Count | None = None
+    """The same in tokens."""
+
+    unknown_usd: Cents = 0.01
+    """The least that a request counts with whose cost nobody knows: it was cut, or its model has no known price."""
+
+    unknown_tokens: Tokens = 5000
+    """The least that a request counts with whose tokens the vendor did not say."""
+
+
+class Guard(Struct, frozen=True, kw_only=True):
+    """`[guard]`."""
+
+    stream: Flag = False
+    """Text is shown while it arrives although a guard may rewrite or hide it afterwards."""
+
+
+class Local(Struct, frozen=True, kw_only=True):
+    """`[local]`."""
+
+    model: str | None = None
+    """A GGUF file for the provider `local`; without it, the model of the package that it needs."""
+
+
+class Telegram(Struct, frozen=True, kw_only=True):
+    """`[channels.telegram]`."""
+
+    enabled: Flag = False
+    """Talk to the Telegram bot whose token is in `auth.json` (`"telegram": {"api_key": ...}`) or in the daemon's
+    `TELEGRAM_BOT_TOKEN`."""
+
+    base_url: Url = "https://api.telegram.org"
+    """Where its Bot API is; another one for a Bot API server of one's own."""
+
+
+class Channels(Struct, frozen=True, kw_only=True):
+    """`[channels]`."""
+
+    cwd: Directory | None = None
+    """Where the sessions of messaging channels work; without it `channels` in `$ZOT_HOME`, which is made."""
+
+    telegram: Telegram = Telegram()
+
+
+class Provider(Struct, frozen=True, kw_only=True):
+    """`[providers.<name>]`."""
+
+    base_url: Url | None = None
+    """Where requests for this vendor go, with keys from the environment and `auth.json`; without it, its own host."""
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """The daemon's configuration."""
+
+    provider: str | None = None
+    """Vendor of new sessions; without it, the one used last, else the first that has a key."""
+
+    model: str | None = None
+    """Model of new sessions; without it, the one used last, else the vendor's default."""
+
+    reasoning: str = "off"
+    """How much new sessions let the model think: `off`, `low`, `medium`, `high`, and what else the model knows."""
+
+    max_steps: Count | None = None
+    """Model calls that a run of a new session may take; without it, no limit."""
+
+    compact_at: Part = 0.85
+    """The transcript is summarised when it fills this part of the model's context window."""
+
+    resume: Literal["manual", "auto"] = "manual"
+    """What happens to runs that a crash of the daemon has cut: they wait for a person (`/continue`), or go on by
+    themselves."""
+
+    api_key_command: Command | None = None
+    """Prints the key of the vendor whose name stands where it says `{provider}`, or nothing; no shell is involved."""
+
+    nested: Nested = "off"
+    """What programs may do that the daemon has started, such as a tool's command: `off`, they read the session that they
+    belong to; `submit`, they also open ephemeral sessions, one level deep, and prompt those."""
+
+    log_level: Level = "info"
+    """What the daemon's log holds."""
+
+    rules: Rules = ()
+    """What is allowed, asked about and denied, whatever the mode is; see durability.md."""
+
+    approval: Approval = Approval()
+    limits: Limits = Limits()
+    budget: Budget = Budget()
+    ext: Ext = Ext()
+    guard: Guard = Guard()
+    local: Local = Local()
+    channels: Channels = Channels()
+    providers: dict[str, Provider] = {}
+
+    def __post_init__(self) -> None:
+        if self.api_key_command and not any(PROVIDER in word for word in self.api_key_command):
+            # Without it, one vendor's key would be sent to all of them.
+            raise ValueError(f"api_key_command must contain {PROVIDER} where the vendor's name belongs")

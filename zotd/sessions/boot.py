@@ -1,0 +1,55 @@
+"""After a start: looks into the sessions that the daemon before was in the middle of (`docs/durability.md`).
+
+They are repaired, and then wait for a person; with `resume = "auto"` they go on by themselves.
+"""
+
+import logging
+
+from zotd.core.ports import StorageError
+from zotd.sessions.manager import Manager
+from zotd.sessions.session import Session
+from zotd.wire.api import Started
+from zotd.wire.errors import CommandError
+
+CUT = ("running", "waiting")
+"""States of sessions that a daemon did not get to end."""
+
+PAGE = 100
+
+log = logging.getLogger(__name__)
+
+
+async def recover(manager: Manager, *, resumes: bool) -> None:
+    """Repair every session that was cut off; `resumes`: and go on with each, also with those cut off earlier."""
+    for state in (*CUT, "held") if resumes else CUT:
+        for key in await _sessions(manager, state):
+            await _recover(manager, key, resumes=resumes)
+
+
+async def _recover(manager: Manager, key: str, *, resumes: bool) -> None:
+    try:
+        session = await manager.get(key)
+        await session.load()  # else whoever attaches meanwhile may be repairing it
+        if resumes and session.ledger.transcript.interrupted:
+            await _go_on(session)
+    except (CommandError, StorageError) as error:  # this one waits; the others go on
+        log.warning("session %s was not recovered: %s", key, error)
+
+
+async def _sessions(manager: Manager, state: str) -> list[str]:
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        page, cursor = await manager.page(cwd=None, state=state, before=cursor, limit=PAGE)
+        found += [info.id for info in page]
+        if cursor is None:
+            return found
+
+
+async def _go_on(session: Session) -> None:
+    log.info("session %s goes on where it was cut off", session.id)
+    await session.go_on(accepted=_unheard)
+
+
+def _unheard(_: Started) -> None:
+    """Nobody has asked."""

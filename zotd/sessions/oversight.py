@@ -1,0 +1,19 @@
+"""What all sessions share about approvals: the rules, and what happens when nobody is there to decide."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zotd.sessions.rulebook import Rulebook
+
+
+@dataclass(frozen=True, slots=True)
+class Oversight:
+    """How calls are overseen (`[approval]` and `[[rules]]` of the configuration)."""
+
+    rulebook: Rulebook = field(default_factory=Rulebook)
+    unattended: str = "deny"
+    """What becomes of a question when nobody is attached who can decide: see `permissions.unattended`."""
+    ttl_s: float | None = None
+    """How long a question may wait; None: for ever."""
+    notify: Callable[[str], None] = lambda _: None
+    """Tells the user, who is not looking, this sentence; returns at once."""

@@ -1,0 +1,51 @@
+"""Starts a call again that a crash has cut, when its tool says how that may be done (`docs/durability.md`).
+
+    idempotent ──> again, with the same arguments and the same operation key
+    reconcile  ──> "what became of it?" ──> completed: that answer; not_started: as above
+                      unknown: asked again, `ASKS` times in all, then "possibly applied"
+
+What was promised of the tool then must still hold now; else nobody repeats anything.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
+from zotd.core.records import CallStarted
+from zotd.core.transcript import INTERRUPTED
+from zotd.wire.content import Text
+
+ASKS = 5
+"""So often a tool is asked what became of a call."""
+
+PAUSE_S = 0.5
+"""Before it is asked again, doubled each time: 7.5 s in all, for a service that is starting as we are."""
+
+
+async def repeat(tool: Tool | None, started: CallStarted, context: ToolContext) -> ToolOutcome:
+    """The outcome of a call that had started when the daemon stopped. Safe to cancel."""
+    context = replace(context, operation_key=started.operation_key)
+    if tool is None or tool.replay != started.replay:  # what was promised for the call does not hold any more
+        return _unknown(INTERRUPTED)
+    if tool.replay is Replay.IDEMPOTENT:
+        return await tool.run(started.args, context)
+    if tool.replay is Replay.RECONCILE:
+        return await _reconcile(tool, started, context)
+    return _unknown(INTERRUPTED)
+
+
+async def _reconcile(tool: Tool, started: CallStarted, context: ToolContext) -> ToolOutcome:
+    question = replace(context, reconcile=True)
+    for ask in range(ASKS):
+        if ask > 0:
+            await asyncio.sleep(PAUSE_S * 2 ** (ask - 1))
+        answer = await tool.run(started.args, question)
+        if answer.state == "completed":
+            return answer
+        if answer.state == "not_started":
+            return await tool.run(started.args, context)
+    return _unknown(f"possibly applied: {started.name} was interrupted, and cannot tell whether it happened")
+
+
+def _unknown(text: str) -> ToolOutcome:
+    return ToolOutcome([Text(text)], is_error=True, state="unknown")

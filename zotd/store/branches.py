@@ -1,0 +1,116 @@
+"""How sessions and the parts of one session hang together: forks of it, and what it has left behind by rewinding.
+
+A fork is a copy: it has the first `shared` records of its `origin`, with the same numbers and the same `seq`. What
+two sessions share is counted and found once, in the one that others were made of; when that one is deleted, the fork
+that shares most of it takes its place.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+
+from zotd.store import history, slices
+from zotd.wire import events
+from zotd.wire.content import Text
+from zotd.wire.reports import Branch, Fork
+
+FIRST_WORDS_CHARS = 100
+"""Of the message that a branch begins with: about a line."""
+
+OWN = "NOT EXISTS (SELECT 1 FROM forks WHERE forks.session = records.session AND records.number <= forks.shared)"
+"""Condition on `records`: not a copy of what is in another session, too."""
+
+_FORKS = """
+SELECT sessions.id, sessions.name, forks.at FROM forks
+JOIN sessions ON sessions.key = forks.session
+WHERE forks.origin = (SELECT key FROM sessions WHERE id = ?) ORDER BY forks.at, sessions.key
+"""
+
+_ORIGIN = """
+SELECT sessions.id, sessions.name, forks.at FROM forks JOIN sessions ON sessions.key = forks.origin
+WHERE forks.session = (SELECT key FROM sessions WHERE id = ?)
+"""
+
+SPAN = """
+SELECT coalesce(sum(messages), 0) FROM records
+WHERE session = (SELECT key FROM sessions WHERE id = ?) AND first_seq > 0 AND first_seq >= ? AND first_seq < ?
+"""
+
+FIRST_MESSAGE = """
+SELECT events FROM records
+WHERE session = (SELECT key FROM sessions WHERE id = ?) AND first_seq > 0 AND first_seq >= ? AND first_seq < ? AND messages > 0
+ORDER BY first_seq LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """What `session.tree` tells."""
+
+    origin: Fork | None
+    """Where the session was forked from, if that one is still there."""
+    branches: list[Branch]
+    forks: list[Fork]
+
+
+def branches(connection: sqlite3.Connection, session: str, last: int) -> Branches:
+    """The parts of the session, whose last event is `last`, and its forks; oldest first."""
+    found = connection.execute(_ORIGIN, (session,)).fetchone()
+    origin = Fork(*found) if found else None
+    forks = [Fork(*columns) for columns in connection.execute(_FORKS, (session,)).fetchall()]
+    return Branches(origin, _parts(connection, session, last), forks)
+
+
+def add_fork(connection: sqlite3.Connection, session: str, origin: str, *, shared: int, at: int) -> None:
+    """Note that a session has the first `shared` records of another one, of which message `at` is the last."""
+    query = "INSERT INTO forks SELECT fork.key, origin.key, ?, ? FROM sessions fork, sessions origin"
+    connection.execute(query + " WHERE fork.id = ? AND origin.id = ?", (shared, at, session, origin))
+
+
+def pass_on(connection: sqlite3.Connection, key: int) -> None:
+    """The session with this key is about to be deleted: the fork that shares most with it takes its place."""
+    heirs = connection.execute(
+        "SELECT session FROM forks WHERE origin = ? ORDER BY shared DESC, session LIMIT 1", (key,)
+    )
+    heir = heirs.fetchone()
+    own = connection.execute("SELECT origin, shared, at FROM forks WHERE session = ?", (key,)).fetchone()
+    if heir is not None:
+        connection.execute("UPDATE forks SET origin = ? WHERE origin = ? AND session <> ?", (*heir, key, *heir))
+        if own is None:
+            connection.execute("DELETE FROM forks WHERE session = ?", heir)
+        else:
+            query = "UPDATE forks SET origin = ?, shared = min(shared, ?), at = min(at, ?) WHERE session = ?"
+            connection.execute(query, (*own, *heir))
+    connection.execute("DELETE FROM forks WHERE session = ?", (key,))
+    connection.execute("DELETE FROM imports WHERE session = ?", (key,))
+
+
+def _parts(connection: sqlite3.Connection, session: str, last: int) -> list[Branch]:
+    """The stretches between rewinds; each goes on from a message of one before it."""
+    rewinds = history.rewinds(connection, session)
+    starts = [(1, None), *((rewind.seq, rewind.to_seq) for rewind in rewinds)]
+    ends = [*(rewind.seq - 1 for rewind in rewinds), last]
+    return [
+        _part(connection, session, (start, end), at)
+        for (start, at), end in zip(starts, ends, strict=True)
+        if start <= end
+    ]
+
+
+def _part(connection: sqlite3.Connection, session: str, span: tuple[int, int], at: int | None) -> Branch:
+    first, last = span
+    bounds = (session, first, last + 1)
+    (messages,) = connection.execute(SPAN, bounds).fetchone()
+    found = connection.execute(FIRST_MESSAGE, bounds).fetchone()
+    time, words = _words(*found) if found else (None, "")
+    return Branch(first, last, messages, words, at=at, time=time)
+
+
+def _words(lines: bytes) -> tuple[str | None, str]:
+    """When a record's first message was said, and how it begins."""
+    line = next(filter(slices.is_message, lines.splitlines()))
+    match events.DECODER.decode(line):
+        case events.UserMessage(content=content, time=time) | events.AssistantMessage(content=content, time=time):
+            words = " ".join(block.text for block in content if isinstance(block, Text)).split()
+            return time, " ".join(words)[:FIRST_WORDS_CHARS]
+        case other:
+            return getattr(other, "time", None), ""

@@ -1,0 +1,93 @@
+"""The text of running steps: at most one row for each session, which its final message removes.
+
+It is no record, it is not synced, and it may get lost: it is there so that a crash in the middle of a long reply
+leaves something to show. Nothing waits for it, and however slow the disk is, at most one write of each session does.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+
+from zotd.core.ports import Entry, PartialText, StorageError
+from zotd.core.records import Interrupted, Reply
+from zotd.store.writer import Write
+
+_KEEP = """
+INSERT INTO partials (session, run, step, text) SELECT key, ?, ?, ? FROM sessions WHERE id = ?
+ON CONFLICT (session) DO UPDATE SET run = excluded.run, step = excluded.step, text = excluded.text
+"""
+
+_FIND = """
+SELECT run, step, text FROM partials WHERE session = (SELECT key FROM sessions WHERE id = ?)
+"""
+
+log = logging.getLogger(__name__)
+
+
+class _Slot:
+    """A write that waits, and what it will write: the event loop replaces that until the thread takes it."""
+
+    def __init__(self, newest: PartialText) -> None:
+        self.newest = newest
+        self.written: PartialText | None = None
+
+    def apply(self, connection: sqlite3.Connection, session: str) -> None:
+        """Runs in the writer's thread, perhaps twice."""
+        self.written = taken = self.newest
+        connection.execute(_KEEP, (taken.run, taken.step, taken.text, session))
+
+
+class Partials:
+    """Sends what is to be kept to the writer, the newest of each session."""
+
+    def __init__(self, submit: Callable[[Write], None]) -> None:
+        self._submit = submit
+        self._slots: dict[str, _Slot] = {}
+        self._complained = False
+
+    def keep(self, session: str, kept: PartialText) -> None:
+        """Replace what waits of the session; nothing of it may be left when its next message is committed."""
+        slot = self._slots.get(session)
+        if slot is not None:
+            slot.newest = kept
+            return
+        slot = self._slots[session] = _Slot(kept)
+        self._send(session, slot)
+
+    def pass_by(self, session: str) -> None:
+        """A commit goes to the writer: what was kept stands before it, and what is kept from now on behind it."""
+        slot = self._slots.pop(session, None)
+        if slot is not None and slot.written is not None and slot.newest is not slot.written:
+            self._send(session, slot)
+
+    def _send(self, session: str, slot: _Slot) -> None:
+        done = partial(self._done, session, slot)
+        self._submit(Write(partial(slot.apply, session=session), done, size_bytes=len(slot.newest.text)))
+
+    def _done(self, session: str, slot: _Slot, error: StorageError | None) -> None:
+        if error is not None and not self._complained:
+            log.warning("the text of a running step could not be kept: %s", error)
+        self._complained = error is not None
+        if self._slots.get(session) is not slot:
+            return
+        if error is None and slot.newest is not slot.written:  # it was replaced while it was being written
+            self._send(session, slot)
+        else:
+            del self._slots[session]
+
+
+def find(connection: sqlite3.Connection, session: str) -> PartialText | None:
+    """What is kept of the session."""
+    found = connection.execute(_FIND, (session,)).fetchone()
+    return PartialText(*found) if found else None
+
+
+def is_replaced_by(entry: Entry) -> bool:
+    """Whether the record says what became of the step whose text was kept."""
+    return isinstance(entry.record, Reply | Interrupted)
+
+
+def remove(connection: sqlite3.Connection, session: int) -> None:
+    """Forget what is kept of the session with this key."""
+    connection.execute("DELETE FROM partials WHERE session = ?", (session,))

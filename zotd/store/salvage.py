@@ -1,0 +1,59 @@
+"""Lists of sessions when a page of their table is damaged: those on it are named by their ids, all others are whole.
+
+The ids stand in an index, which is other pages. If those are damaged there is no list.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+
+from zotd.core.ports import Row
+from zotd.core.records import Settings
+from zotd.store import queries
+from zotd.store.errors import is_damage
+from zotd.store.queries import Page
+
+_IDS = "SELECT id FROM sessions ORDER BY id"
+"""Answered by the index alone."""
+
+
+def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
+    """`queries.page`, whatever is damaged of the rows."""
+    try:
+        return queries.page(connection, cwd=cwd, state=state, before=before, limit=limit)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+    wanted = [row for row in _rows(connection) if cwd in {None, row.cwd} and state in {None, row.state}]
+    wanted.sort(key=_place, reverse=True)
+    if before is not None:
+        updated, _, session = before.partition(" ")
+        wanted = [row for row in wanted if _place(row) < (updated, session)]
+    if len(wanted) <= limit:
+        return wanted, None
+    return wanted[:limit], " ".join(_place(wanted[limit - 1]))
+
+
+def find(connection: sqlite3.Connection, text: str) -> list[Row]:
+    """`queries.find`, whatever is damaged of the rows."""
+    try:
+        return queries.find(connection, text)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+    rows = [row for row in _rows(connection) if row.name == text or row.id.startswith(text)]
+    rows.sort(key=_place, reverse=True)
+    return [row for row in rows if row.id == text] or rows
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return row.updated, row.id
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
+    for (session,) in connection.execute(_IDS).fetchall():
+        try:
+            yield from queries.find(connection, session)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            yield Row(session, "", "", "", "", Settings(provider="", model=""), "blocked")

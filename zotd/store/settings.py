@@ -1,0 +1,30 @@
+"""What the daemon remembers for itself, beside the sessions: a text for each of a few keys."""
+
+import sqlite3
+from functools import partial
+
+from zotd.store.database import Database
+
+
+class StoredSettings:
+    """The table `settings` of a database, which the caller opens and closes. Both methods raise StorageError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, key: str) -> str | None:
+        """What `set` stored under `key`."""
+        return await self._database.read(partial(_find, key=key))
+
+    async def set(self, key: str, value: str) -> None:
+        """Remember `value`; returns when it is committed, but a power failure may undo it."""
+        await self._database.perform(partial(_replace, key=key, value=value))
+
+
+def _find(connection: sqlite3.Connection, key: str) -> str | None:
+    found = connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
+    return str(found[0]) if found else None
+
+
+def _replace(connection: sqlite3.Connection, key: str, value: str) -> None:
+    connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, value))
