@@ -42,9 +42,11 @@ def test_calls_that_left_no_trace_of_a_start_may_start_again():
     assert fold(*calling("a", "b")).unrepeatable(TIME) == []
 
 
+@pytest.mark.parametrize("nested", ["never", "idempotent"])
 @pytest.mark.parametrize("own", [[], [started("a", replay="idempotent")]], ids=["safe", "idempotent"])
-def test_a_call_is_not_repeated_when_something_unsafe_was_started_within_it(own):
-    transcript = fold(*calling("a", "b"), *own, started("n", within="a"), started("m", within="of a command"))
+def test_a_call_is_not_repeated_when_something_was_started_within_it(own, nested):
+    within = started("n", within="a", replay=nested), started("m", within="of a command", replay=nested)
+    transcript = fold(*calling("a", "b"), *own, *within)
     assert texts(transcript.unrepeatable(TIME)) == [("a", INTERRUPTED)]
     assert texts(transcript.closings(TIME)) == [("a", INTERRUPTED), ("b", NOT_RUN)]
 

@@ -177,9 +177,6 @@ class Rpc:
             await self._line.answers.until(before + 1)
         yield self._line
 
-    async def ping(self) -> None:
-        """Nobody else can ask it anything."""
-
     def rss_bytes(self) -> int:
         """Resident memory."""
         return int(psutil.Process(self._pid).memory_info().rss)

@@ -10,7 +10,7 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sessions.desk import Desk, new_row, session_of
+from tests.sessions.desk import TIME, Desk, new_row, session_of
 from zotd.core import records
 from zotd.core.budget import FREE
 from zotd.core.ports import Replay, ToolOutcome, ToolSpec
@@ -322,6 +322,8 @@ async def live(steps):
         async with asyncio.TaskGroup() as tasks:
             life = Life(tasks, books, journal, row)
             await life.session.load()
+            assert not journal.seen.run_open
+            assert journal.seen.unrepeatable(TIME) == []
             life.check()
             crashed = await play(life, rest)
             if not crashed:

@@ -1,7 +1,8 @@
 """Asks the model: the guards first, then the request, then the guards about the reply."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
@@ -70,16 +71,14 @@ class Asking:
             stream = self._plan.model.stream(self._request(toolbox))
         reply = Assembler(self._ledger.label, partial(ids.new, "c"))
         self._pacing.begin()
-        async for parts in stream:
-            if self._reply is None:
-                self._reply = reply
-                self._purse.answered(reply)
-                await opened()
-            shown = reply.feed(parts)
-            if self.holds_text:
-                shown = [event for event in shown if not isinstance(event, events.TextDelta)]
-            self._ledger.live(shown)
-            self._keep(step, reply)
+        async with aclosing(stream):  # cancelled between two chunks, it would be closed some time, in two places at once
+            async for parts in stream:
+                if self._reply is None:
+                    self._reply = reply
+                    self._purse.answered(reply)
+                    await opened()
+                self._show(reply.feed(parts))
+                self._keep(step, reply)
         return Asked(toolbox, await self._censored(reply))
 
     def take(self) -> Assembler | None:
@@ -98,6 +97,11 @@ class Asking:
         uses = [ToolUse(call.id, call.name, "".join(call.args)) for call in self._reply.open_calls()]
         return Partial("" if self.holds_text else self._reply.text(), uses)
 
+    def _show(self, shown: Sequence[events.Event]) -> None:
+        if self.holds_text:
+            shown = [event for event in shown if not isinstance(event, events.TextDelta)]
+        self._ledger.live(shown)
+
     def _keep(self, step: int, reply: Assembler) -> None:
         """Have the text survive a crash, but for what guards have not let through yet."""
         now = asyncio.get_running_loop().time()
@@ -113,7 +117,7 @@ class Asking:
             reasoning=self._plan.settings.reasoning,
         )
 
-    async def _opening(self, opening: Opening) -> AsyncIterator[Sequence[Part]]:
+    async def _opening(self, opening: Opening) -> AsyncGenerator[Sequence[Part], None]:
         """A call that a person has chosen, as if the model had made it; it costs nothing."""
         yield [
             Opened(),
