@@ -66,6 +66,4 @@ def live(shell):
     with ExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(shell.home))
         stack.callback(daemon.end)
-        made = Live(shell, daemon.place, stack)
-        made.daemon = daemon
-        yield made
+        yield Live(shell, daemon, stack)

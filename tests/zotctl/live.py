@@ -40,7 +40,9 @@ def draft(args):
 class Live:
     """A home with a daemon, and a shell whose commands reach it."""
 
-    def __init__(self, shell, place, stack: ExitStack):
+    def __init__(self, shell, daemon, stack: ExitStack):
+        place = daemon.place
+        self.daemon = daemon
         self.shell = shell
         self.home = place.home
         self.cwd = place.cwd

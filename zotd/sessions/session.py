@@ -110,7 +110,9 @@ class Session:
             return "running"
         if not self.ledger.loaded:
             return "held" if self.ledger.row.state == "running" else self.ledger.row.state
-        return "held" if self.ledger.transcript.held or self.ledger.transcript.interrupted else "idle"
+        found = self.ledger.transcript
+        is_cut = found.interrupted or found.run_open  # the latter while it is being repaired
+        return "held" if found.held or is_cut else "idle"
 
     @property
     def _outlasts(self) -> bool:
