@@ -55,7 +55,7 @@ async def shell(stack, tmp_path, open_chat, model):
         channels=chat.house.channels,
     )
     server = Server(house, Dispatcher(chat.house.manager, HANDLERS))
-    await server.start(socket.listener)
+    server.start(socket)
     stack.callback(server.close)
 
     return Shell(chat, str(tmp_path / "zotd.sock"))

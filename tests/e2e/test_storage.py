@@ -52,7 +52,7 @@ async def answered(client, request):
 
 async def until_stored_again(talk):
     """Everything up to the word that the session goes on; nobody sends a command."""
-    frames = []
+    frames: list[dict[str, object]] = []
     while ("info", "the journal can be written again; the session goes on from what is stored") not in notices(frames):
         frames.append(await talk.client.event())
     return frames
@@ -133,7 +133,7 @@ async def test_a_session_that_fails_takes_no_other_with_it(process, model, limit
 async def test_whatever_the_disk_does_what_was_accepted_is_stored_and_what_was_refused_is_not(process, model, limit):
     server = await model(lambda _: text("fine"))
     talks = [await process.create("openai", server) for _ in range(3)]
-    answers = {}
+    answers: dict[str, dict[str, object]] = {}
     for change in (None, limit.set, None, limit.lift, None):
         if change is not None:
             change()

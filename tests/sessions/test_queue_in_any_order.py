@@ -205,9 +205,8 @@ class Life:
             self.books.refused.add(words)
 
     def send_again(self, number):
-        """A sender has not heard the answer. What a compaction left behind before a restart is not known any more."""
-        requests = self.session.ledger.transcript.requests
-        known = [(key, words) for key, words in self.books.accepted.items() if words in requests]
+        """A sender has not heard the answer."""
+        known = list(self.books.accepted.items())
         if known:
             self.meanwhile(self._send_again(*known[number % len(known)]))
 

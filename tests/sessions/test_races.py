@@ -342,5 +342,12 @@ def test_a_request_that_may_come_again_is_known_without_keeping_what_it_said():
     said = records.Input(time=TIME, id="i", content=[Text("x" * 1000)], request_id="q", digest="d")
     transcript.apply(said)
     assert transcript.waiting["i"] == said
-    assert (transcript.requests["q"].id, transcript.requests["q"].digest) == ("i", "d")
-    assert transcript.requests["q"].content == []
+    assert transcript.requests["q"] == records.Known("q", "d", "i")
+
+
+def test_a_request_is_known_although_a_summary_left_it_behind_and_a_restart_came():
+    before = Transcript()
+    before.apply(records.Input(time=TIME, id="i", content=[Text("x")], request_id="q", digest="d"))
+    after = Transcript()
+    after.apply(records.Compaction(time=TIME, summary="s", kept=0, known=before.known()))
+    assert after.requests == before.requests

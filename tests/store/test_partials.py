@@ -37,14 +37,13 @@ def disk():
 
 
 @pytest.fixture
-def keep(disk):
-    partials = Partials(disk.waiting.append)
+def partials(disk):
+    return Partials(disk.waiting.append)
 
-    def keep(text):
-        partials.keep("s_1", PartialText("r_1", 1, text))
 
-    keep.partials = partials
-    return keep
+@pytest.fixture
+def keep(partials):
+    return lambda text: partials.keep("s_1", PartialText("r_1", 1, text))
 
 
 def test_what_waits_is_replaced(disk, keep):
@@ -67,11 +66,11 @@ def test_what_comes_while_one_is_written_is_written_next(disk, keep):
     assert (disk.text, disk.waiting) == ("abc", [])
 
 
-def test_what_was_kept_before_a_commit_is_written_before_it_and_what_comes_later_behind_it(disk, keep):
+def test_what_was_kept_before_a_commit_is_written_before_it_and_what_comes_later_behind_it(disk, keep, partials):
     keep("a")
     done = disk.take()
     keep("ab")
-    keep.partials.pass_by("s_1")
+    partials.pass_by("s_1")
     disk.waiting.append("the commit")
     keep("x")
     assert len(disk.waiting) == 3

@@ -335,7 +335,7 @@ class Conversations:
         if first is None:
             self._take_back(delivery)  # the platform has it still, and sends it again
         else:
-            self._change(delivery.key, input=first.id)
+            self._change(delivery.key, input=first.input)
 
     # --- the store ------------------------------------------------------------------------------------------------
 

@@ -142,15 +142,28 @@ class Config(Record, tag="config", frozen=True, kw_only=True):
     name: str
 
 
+class Known(Frozen, frozen=True):
+    """A request that has brought an input: when it comes again, it is only answered."""
+
+    request: str
+    digest: str
+    input: str
+
+
 class Compaction(Record, tag="compaction", frozen=True, kw_only=True):
     """The model sees the summary and the last `kept` messages; the rest stays in the journal."""
 
     summary: str
     kept: int
+    known: list[Known] = []
+    """The newest requests so far: after a restart nobody reads the records that brought them."""
 
 
 class Clear(Record, tag="clear", frozen=True, kw_only=True):
     """The model sees nothing of what was before."""
+
+    known: list[Known] = []
+    """As in `Compaction`."""
 
 
 class QueueOrder(Record, tag="queue", frozen=True, kw_only=True):

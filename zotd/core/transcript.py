@@ -5,12 +5,10 @@ is legal when no call is open: `closings` names the results that are missing oth
 that a restart has to give at once (`docs/durability.md`, After a crash).
 """
 
-from collections.abc import Mapping
-
-from msgspec.structs import replace
+from collections.abc import Mapping, Sequence
 
 from zotd.core import records
-from zotd.core.records import AnyRecord, Input
+from zotd.core.records import AnyRecord, Input, Known
 from zotd.wire.content import Message, Text, ToolCall, ToolResult
 
 SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
@@ -25,6 +23,9 @@ NOT_RUN = "not run: the run ended before this call started"
 REPEATABLE = ("idempotent", "reconcile")
 """Replay classes of calls that are started again after a crash; `safe` ones leave no trace of having started."""
 
+KNOWN = 256
+"""Requests that a summary does not make forgotten; a client sends one again within seconds, not hundreds later."""
+
 CUT = ("error", "aborted")
 """How a reply stops that did not come whole; the end of its run follows as a note."""
 
@@ -36,9 +37,8 @@ class Transcript:
         self.messages: list[Message] = []
         self.waiting: dict[str, Input] = {}
         """Accepted inputs that have not started, first one first."""
-        self.requests: dict[str, Input] = {}
-        """Inputs, without what they say, by the id of the request that brought them: to know one that comes again after
-        a restart."""
+        self.requests: dict[str, Known] = {}
+        """By their ids: to know one that comes again after a restart."""
         self.held = False
         self.run: str | None = None
         """The run that the last records belong to."""
@@ -95,6 +95,7 @@ class Transcript:
             case records.Compaction():
                 self._compact(record)
             case records.Clear():
+                self._know(record.known)
                 self._clear()
             case _:
                 self._apply_other(record)
@@ -123,6 +124,10 @@ class Transcript:
             case _:
                 pass  # tells people something, or is folded by whoever it is about
 
+    def known(self) -> list[Known]:
+        """The newest requests, for a record that leaves behind those which brought them."""
+        return list(self.requests.values())[-KNOWN:]
+
     def unrepeatable(self, time: str) -> list[records.CallResult]:
         """A result for every call that has started and must not start again; its outcome is unknown."""
         return [self._failed(call, time) for call in self._open.values() if not self._may_repeat(call.id)]
@@ -150,7 +155,10 @@ class Transcript:
     def _accept(self, record: Input) -> None:
         self.waiting[record.id] = record
         if record.request_id:
-            self.requests[record.request_id] = replace(record, content=[])  # which a summary may leave behind
+            self.requests[record.request_id] = Known(record.request_id, record.digest or "", record.id)
+
+    def _know(self, known: Sequence[Known]) -> None:
+        self.requests.update((one.request, one) for one in known if one.request not in self.requests)
 
     def _attempt(self, record: records.Attempt) -> None:
         self.run, self.run_open, self._was_cut = record.run, True, False
@@ -208,6 +216,7 @@ class Transcript:
         self.in_flight = None
 
     def _compact(self, record: records.Compaction) -> None:
+        self._know(record.known)
         kept = self.messages[-record.kept :] if record.kept else []
         self.messages = [Message("user", [Text(SUMMARY_HEAD + record.summary)], record.time), *kept]
 

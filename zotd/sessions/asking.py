@@ -71,7 +71,9 @@ class Asking:
             stream = self._plan.model.stream(self._request(toolbox))
         reply = Assembler(self._ledger.label, partial(ids.new, "c"))
         self._pacing.begin()
-        async with aclosing(stream):  # cancelled between two chunks, it would be closed some time, in two places at once
+        async with aclosing(
+            stream
+        ):  # cancelled between two chunks, it would be closed some time, in two places at once
             async for parts in stream:
                 if self._reply is None:
                     self._reply = reply

@@ -74,7 +74,10 @@ class Compacting:
 
     async def _keep(self, summary: Summary) -> str:
         note = records.Note(time=rfc3339(), level="info", text="compacted")
-        await self._close([compaction_record(summary), Shown(note, [events.Done(run=self.id)])], context=0)
+        await self._close(
+            [compaction_record(summary, self._ledger.transcript.known()), Shown(note, [events.Done(run=self.id)])],
+            context=0,
+        )
         return "end_turn"
 
     async def _end(self, stop: str, error: ModelError | None = None) -> str:

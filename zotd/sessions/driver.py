@@ -296,7 +296,7 @@ class Driver:
     def _compacted(self, attempt: int, summary: Summary) -> Sequence[Action]:
         if self._turn.awaited == attempt:
             self._record_usage(None)
-            self._pending.append(compaction_record(summary))
+            self._pending.append(compaction_record(summary, self._ledger.transcript.known()))
         return self._turn.receive(turn.Compacted(attempt))
 
     def _not_compacted(self, attempt: int, error: ModelError) -> Sequence[Action]:

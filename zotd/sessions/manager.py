@@ -97,6 +97,7 @@ class Manager:
         self._spawn = spawn
         self._terms = terms
         self._sessions: dict[str, Session] = {}
+        self._is_stopping = False
         self._blocked = (
             Blocked(journal, current=self._sessions.get, spawn=spawn, changed=self._changed) if journal else None
         )
@@ -237,6 +238,7 @@ class Manager:
 
     async def stop(self) -> None:
         """Abort every run and wait for them to end, at most `STOP_S`; then end every extension, in at most 3.3 s."""
+        self._is_stopping = True
         for session in self.loaded:
             session.abort(for_good=True)
         try:
@@ -289,6 +291,7 @@ class Manager:
             stored_queue=self._terms.addressed,
             ephemeral=ephemeral,
         )
+        session.work.is_stopping = self._is_stopping
         self._sessions[row.id] = session
         return session
 

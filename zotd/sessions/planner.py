@@ -119,9 +119,7 @@ class Planner:
             is_trusted=await self._hosting.grants(session),
         )
 
-    def _clearance(
-        self, session: Session, hooks: Hooks | None, ground: Ground, *, unattended: str | None
-    ) -> Clearance:
+    def _clearance(self, session: Session, hooks: Hooks | None, ground: Ground, *, unattended: str | None) -> Clearance:
         oversight = self._desk.oversight
 
         def policy() -> Policy:

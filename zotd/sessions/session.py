@@ -226,7 +226,7 @@ class Session:
     async def go_on(self, *, accepted: Callable[[Started], None]) -> None:
         """Go on with the run that was cut, failed or was aborted, and then with what waits; `accepted` as above."""
         self._refuse_when_blocked()
-        if self.work.is_active:
+        if self.work.is_active and not self.work.is_holding:  # else it goes on as soon as that is on disk
             raise CommandError(Code.BUSY, "the session is at work already")
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         transcript = self.ledger.transcript
@@ -317,7 +317,7 @@ class Session:
         if self.work.is_active:
             raise CommandError(Code.BUSY, "the session is busy; clear it when the run is over, or abort it")
         self.approvals.cancel()
-        cleared = Shown(records.Clear(time=rfc3339()))
+        cleared = Shown(records.Clear(time=rfc3339(), known=self.ledger.transcript.known()))
         state = self.ledger.rest  # a run that was cut is gone, too
         await self.ledger.write([cleared], durable=True, context=0, usage=Tokens(), accepted=accepted, state=state)
         if self.extensions is not None:
@@ -345,10 +345,10 @@ class Session:
         if self.extensions is not None:
             self.extensions.hurry()
 
-    def _answer_again(self, request: Request, first: records.Input, accepted: Callable[[Started], None]) -> None:
+    def _answer_again(self, request: Request, first: records.Known, accepted: Callable[[Started], None]) -> None:
         if request.digest != first.digest:
             raise CommandError(Code.DUPLICATE_KEY, "this request_id was used for another request; make a new one")
-        accepted(Started(started=first.id not in self.ledger.transcript.waiting, input=first.id))
+        accepted(Started(started=first.input not in self.ledger.transcript.waiting, input=first.input))
 
     def _refuse_when_blocked(self) -> None:
         if self.work.is_stopping:

@@ -55,7 +55,7 @@ def _no_calls() -> str:
     return "ignored"  # no tools are offered; a call that comes all the same is not run
 
 
-def compaction_record(summary: Summary) -> Shown:
-    """A summary as the record that moves what the model sees."""
-    record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept)
+def compaction_record(summary: Summary, known: list[records.Known]) -> Shown:
+    """A summary as the record that moves what the model sees; `known`: the requests that it must not leave behind."""
+    record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept, known=known)
     return Shown(record, [events.CompactDone(summary.text)])

@@ -22,6 +22,7 @@ from zotd.sessions.plan import Plan
 from zotd.sessions.queue import Job, Queue
 from zotd.wire import events
 from zotd.wire.api import RunInfo, Started
+from zotd.wire.errors import CommandError
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Work:
         """The run that is being prepared is to end at once."""
         self.asked_on = False
         """An input came after the last abort: what waits goes on with it."""
-        self._ending = False
+        self.is_holding = False
         """A run has failed, and what waits is being held: there is nothing to abort."""
         self.is_stopping = False
         """Nothing more is started, because the process ends."""
@@ -96,7 +97,7 @@ class Work:
         self.asked_on = False
         if self._current is not None:
             self._current.abort()
-        elif self.is_active and not (self._ending and self._ledger.transcript.held):
+        elif self.is_active and not (self.is_holding and self._ledger.transcript.held):
             self.is_aborting = True
             self._hurry()
 
@@ -124,11 +125,11 @@ class Work:
             self._changed()
 
     async def _hold(self) -> None:
-        self._ending = True
+        self.is_holding = True
         try:
             await self._ledger.write([self.queue.record(held=True)], durable=True, state="held")
         finally:
-            self._ending = False
+            self.is_holding = False
 
     async def _run(self, job: Job) -> str:
         try:
@@ -145,7 +146,7 @@ class Work:
                 raise
             if told:
                 log.exception("run %s of session %s failed", job.run, self._ledger.row.id)
-                await self._end_broken(job)
+                await self._end_broken(job, error.sentence if isinstance(error, CommandError) else BROKEN)
             return "error"
         except BaseException as error:
             job.fail(error)
@@ -161,17 +162,17 @@ class Work:
             self._closing()
             await self._ledger.write(cut_results(closings), durable=False)
 
-    async def _end_broken(self, job: Job) -> None:
+    async def _end_broken(self, job: Job, text: str) -> None:
         """End a run that a fault of ours has cut, so that nobody waits for `done` and the history stays legal."""
         transcript, run = self._ledger.transcript, job.run
         if job.input is not None and job.input.id in transcript.waiting:
             self.queue.put_back(job)
         now = rfc3339()
-        note = records.Note(time=now, level="error", text=BROKEN)
+        note = records.Note(time=now, level="error", text=text)
         items: list[Shown] = []
         if transcript.run_open:  # else it had not begun: what a crash has cut before it can still be gone on with
             items += [*cut_results(transcript.closings(now)), *recovery.unbilled(transcript, now)]
-        items.append(Shown(note, [events.Error(BROKEN), events.Done(run=run)]))
+        items.append(Shown(note, [events.Error(text), events.Done(run=run)]))
         state = "held" if transcript.interrupted else self._ledger.rest
         await self._ledger.write(items, durable=False, state=state)
 

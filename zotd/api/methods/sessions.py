@@ -239,9 +239,7 @@ def _why_not(session: Session, after: api.Cursor | None, seq: int) -> str | None
     return "future" if after.seq > seq else None
 
 
-async def _page(
-    session: Session, before: int | None, limit: int, left: Sequence[Span]
-) -> tuple[list[Message], bool]:
+async def _page(session: Session, before: int | None, limit: int, left: Sequence[Span]) -> tuple[list[Message], bool]:
     """Messages below `before`, as many as are wanted and fit into a frame; and whether there are older ones."""
     wanted = max(1, min(limit, MAX_PAGE))
     lines = await session.ledger.journal.messages_before(session.id, before, wanted + 1, left)
