@@ -1,11 +1,11 @@
-"""`zotctl approvals`, `approve` and `deny`: what waits for a person's decision, and the decision."""
+"""`zotctl approvals`, `approve` and `deny`: what waits for a person's decision, and the decision; `mode`: about what."""
 
 import argparse
 import sys
 
 from zotctl import link, output
 from zotctl.commands import Commands
-from zotd.client import asking
+from zotd.client import asking, options
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, maybe_text, text
@@ -23,8 +23,18 @@ The beginning of an ID is enough when it is unambiguous. Nothing expires unless 
 """
 
 
+MODES = """\
+examples:
+  zotctl mode --last                  yolo, ask or read-only
+  zotctl mode --session tests ask
+
+yolo runs every call, ask asks about write, edit, bash and all tools of extensions, read-only denies those. Rules in
+config.toml go before the mode. It holds from the next call on.
+"""
+
+
 def add(commands: Commands) -> None:
-    """`approvals`, `approve` and `deny`."""
+    """`approvals`, `approve`, `deny` and `mode`."""
     listing = commands.add_parser("approvals", help="calls that wait for a decision", epilog=EPILOG)
     listing.set_defaults(run=_list)
     approve = commands.add_parser("approve", help="let a call run that waits", epilog=EPILOG)
@@ -35,10 +45,14 @@ def add(commands: Commands) -> None:
     approve.set_defaults(run=_approve)
     deny = commands.add_parser("deny", help="do not let a call run that waits", epilog=EPILOG)
     deny.set_defaults(run=_deny)
+    mode = commands.add_parser("mode", help="which calls of a session a person decides about", epilog=MODES)
+    mode.add_argument("mode", nargs="?", choices=options.MODES, help="without it: show the mode")
+    link.add_session_flags(mode)
+    mode.set_defaults(run=_mode)
     for decision in (approve, deny):
         decision.add_argument("id", metavar="ID", help="of the approval, or its beginning")
         decision.add_argument("--reason", metavar="TEXT", help="for the model, and for others who would have decided")
-    for parser in (listing, approve, deny):
+    for parser in (listing, approve, deny, mode):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.add_argument("--json", action="store_true")
 
@@ -79,6 +93,20 @@ def _decide(connection: Connection, approval: Json, args: argparse.Namespace, *,
         output.print_json({"v": 1, "approval": key, "decision": decision, "scope": scope})
     else:
         print(output.one_line(f"{key} is {'allowed' if decision == 'allow' else 'denied'}"))
+    return 0
+
+
+def _mode(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", can_approve=True) as connection:
+        session = link.chosen(connection, args)
+        key = text(session, "id")
+        if args.mode:
+            connection.call("set_mode", session=key, mode=args.mode)
+            session = connection.call("session.get", session=key)
+    if args.json:
+        output.print_json({"v": 1, "session": key, "mode": text(session, "mode")})
+    else:
+        print(text(session, "mode"))
     return 0
 
 

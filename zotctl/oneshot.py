@@ -90,7 +90,9 @@ def _follow(connection: Connection, session: Json, args: argparse.Namespace, pro
     if args.go_on and (session.get("state") == "held" or not prompt):
         runs.append(lambda: go_on(connection, name))
     if prompt:
-        runs.append(lambda: start(connection, name, prompt))
+        # Nobody looks at this program who could decide; its run must not wait for ever because of that.
+        unattended = "park" if args.wait else "deny"
+        runs.append(lambda: start(connection, name, prompt, unattended=unattended))
     code, outcome = 0, Outcome()
     for begin in runs:
         outcome = Outcome()

@@ -226,6 +226,12 @@ class Chat:
             self._connection.call("set_model", session=self._id, model=name)
         self._say(text(self._connection.call("get_state", session=self._id), "model"))
 
+    def mode(self, name: str) -> None:
+        """Show the approval mode, or set it."""
+        if name:
+            self._connection.call("set_mode", session=self._id, mode=name)
+        self._say(text(self._connection.call("session.get", session=self._id), "mode"))
+
     # --- extensions -----------------------------------------------------------------------------------------------
 
     def _extensions(self) -> list[Json]:
@@ -377,6 +383,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Chat, str], None]]] = {
     "/compact": ("summarise what was said", Chat.compact),
     "/clear": ("forget what was said", Chat.clear),
     "/model": ("show or switch the model: /model NAME", Chat.model),
+    "/mode": ("show or set which calls you are asked about: /mode yolo, ask or read-only", Chat.mode),
     "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", Chat.reload),
     "/exit": ("leave; the session stays", Chat.leave),
 }

@@ -156,7 +156,8 @@ class Sender:
                 await self._go_on(client)
             while self.quota != 0 and len(self._unfinished) < AHEAD:
                 await self._prompt(client)
-            if self.quota == 0 and not self._is_active and not self._waiting:
+            has_all = self.seen.cursor.seq >= self._past  # what was missed comes behind the snapshot
+            if self.quota == 0 and has_all and not self._is_active and not self._waiting:
                 return
             batch = await feed.batch()
             self.seen.take(batch)

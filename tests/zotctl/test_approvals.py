@@ -121,3 +121,37 @@ def test_a_call_that_no_rule_can_allow_is_allowed_for_once_only(live, waiting):
         assert (code, "for once only" in err) == (1, True)
     assert live.zotctl("approve", question["approval"])[0] == 0
     outcome(live, question)
+
+
+def model_of(live, command="touch out"):
+    """Flags for a session whose model wants to run a command."""
+    call = {"type": "call", "name": "bash", "args": {"command": command}}
+    url = live.scripted({"steps": [call]}, {"steps": [{"type": "text", "deltas": ["done"]}]})
+    return "--provider", "openai", "--model", "any", "--base-url", url, "--api-key", "k"
+
+
+def test_a_prompt_that_nobody_watches_is_denied_its_calls_with_the_way_out(live):
+    code, out, _ = live.zot("go", "--mode", "ask", "--json", *model_of(live))
+    assert code == 0
+    (result,) = [event for event in map(json.loads, out.splitlines()) if event["type"] == "tool_result"]
+    assert result["is_error"]
+    assert "--wait" in result["content"][0]["text"]
+    assert not (live.cwd / "out").exists()
+
+
+def test_with_wait_it_waits_for_somebody_who_decides(live):
+    with live.connect() as connection:
+        connection.call("subscribe", topics=["sessions"])
+        process = live.shell.start("zotd.cli", "-p", "go", "--mode", "ask", "--wait", *model_of(live))
+        next(event for event in connection.events(10) if event.get("state") == "waiting")
+    (question,) = json.loads(live.zotctl("approvals", "--json")[1])["approvals"]
+    assert live.zotctl("approve", question["approval"])[0] == 0
+    assert process.communicate(timeout=30)[0] == "done\n"
+    assert (live.cwd / "out").exists()
+
+
+def test_the_mode_of_a_session_is_shown_and_set(live):
+    session = live.session()
+    assert live.zotctl("mode", "--session", session)[:2] == (0, "yolo\n")
+    assert live.zotctl("mode", "--session", session, "ask")[:2] == (0, "ask\n")
+    assert json.loads(live.zotctl("mode", "--last", "--json")[1]) == {"v": 1, "session": session, "mode": "ask"}

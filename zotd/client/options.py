@@ -28,9 +28,15 @@ examples:
   zot -c -p                      go on with what was cut off
   zot -p --resume s_01JX… "go on" --model claude-sonnet-4-5
   zot -p --no-session --tools read,grep "where is main?"
+  zot --mode ask "tidy up"       asks before it writes or runs anything
+  zot -p --mode ask --wait "…"   somebody else decides: zotctl approvals
 
 Ctrl-C ends the run; a closed terminal does not: the session goes on, `zot -c` comes back to it.
 """
+
+
+MODES = ("yolo", "ask", "read-only")
+"""Approval modes (`docs/durability.md`)."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -75,6 +81,13 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group.add_argument("--api-key", metavar="KEY", help="kept in memory only")
     group.add_argument("--base-url", metavar="URL")
     group.add_argument("--reasoning", metavar="LEVEL", help="off, low, medium, high")
+    group.add_argument(
+        "--mode",
+        choices=MODES,
+        metavar="MODE",
+        help="yolo runs every call, ask asks before each that may change something, read-only denies those",
+    )
+    group.add_argument("--wait", action="store_true", help="with -p: leave a call that nobody can decide about waiting")
     group.add_argument("--cwd", default=".", metavar="DIR", help="where the agent works")
     group.add_argument("--tools", metavar="A,B", help="only these tools")
     group.add_argument("--no-tools", action="store_true")
@@ -123,6 +136,7 @@ def settings(args: argparse.Namespace) -> Json:
         "provider": args.provider,
         "model": args.model,
         "reasoning": args.reasoning,
+        "mode": args.mode,
         "base_url": args.base_url,
         "system_prompt": args.system_prompt,
         "append_system_prompt": args.append_system_prompt,

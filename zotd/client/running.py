@@ -31,10 +31,15 @@ def go_on(connection: Connection, session: str) -> Run:
     return run
 
 
-def start(connection: Connection, session: str, prompt: str, when_busy: str | None = None) -> Run:
-    """Give an attached session an input; an interruption before it is accepted aborts it, when it is Ctrl-C."""
+def start(
+    connection: Connection, session: str, prompt: str, when_busy: str | None = None, *, unattended: str | None = None
+) -> Run:
+    """Give an attached session an input; an interruption before it is accepted aborts it, when it is Ctrl-C.
+
+    `unattended`: `deny` or `park` calls that nobody can decide about; None: as the daemon is configured.
+    """
     try:
-        started = connection.call("prompt", session=session, message=prompt, when_busy=when_busy)
+        started = connection.call("prompt", session=session, message=prompt, when_busy=when_busy, unattended=unattended)
     except InterruptedBySignal as interruption:
         if interruption.number == signal.SIGINT:
             connection.call("abort", session=session, timeout_s=ABORT_S)
