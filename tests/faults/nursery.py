@@ -79,7 +79,6 @@ def main() -> None:
         if pid == 0:
             _live(order)
         children.add(pid)
-        _say(Birth(order.folder, pid))
     for pid in children:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -99,6 +98,7 @@ async def _rehearse(folder: Path) -> None:
 
 def _live(order: Order) -> None:
     """Be a daemon to the end; never returns."""
+    _say(Birth(order.folder, os.getpid()))  # we and not the nursery, whose word might come behind our next one
     try:
         os.setsid()
         os.chdir("/")
