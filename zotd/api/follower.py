@@ -62,6 +62,8 @@ class Follower:
 
     async def catch_up(self, cursor: int) -> None:
         """Send everything after `cursor`, say `replay_complete`, and go live."""
+        if self._stopped:  # it has attached again while its snapshot was read: another follower serves it
+            return
         ledger = self.session.ledger
         self._outbox.sent[self.session.id] = cursor  # what the client has, should it be cut before it gets more
         while cursor < ledger.shown_seq and not self._stopped:
@@ -71,10 +73,13 @@ class Follower:
                 break  # said below, instead of the events that cannot be shown; there will be no new ones
             await self._outbox.room()  # not behind the write: others of this connection may catch up as well
             if not self._stopped:
+                if reached > ledger.shown_seq:  # stored, and not shown yet: it has its turn behind what is live by now
+                    data = b"".join(data.splitlines(keepends=True)[: ledger.shown_seq - cursor])
+                    reached = ledger.shown_seq
                 self._tally.events += reached - cursor
                 self._outbox.write(data, session=self.session.id, last_seq=reached)
                 cursor = reached
-        if self._stopped:  # the client has left, or attached again: another follower serves it
+        if self._stopped:  # the client has left, or attached again
             return
         # From here to the end of the method nothing else runs.
         if ledger.damage is not None:
