@@ -62,10 +62,9 @@ class Follower:
 
     async def catch_up(self, cursor: int) -> None:
         """Send everything after `cursor`, say `replay_complete`, and go live."""
-        if self._stopped:  # it has attached again while its snapshot was read: another follower serves it
-            return
         ledger = self.session.ledger
-        self._outbox.sent[self.session.id] = cursor  # what the client has, should it be cut before it gets more
+        if not self._stopped:  # else it has attached again while its snapshot was read
+            self._outbox.sent[self.session.id] = cursor  # what the client has, should it be cut before it gets more
         while cursor < ledger.shown_seq and not self._stopped:
             try:
                 reached, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
@@ -79,7 +78,7 @@ class Follower:
                 self._tally.events += reached - cursor
                 self._outbox.write(data, session=self.session.id, last_seq=reached)
                 cursor = reached
-        if self._stopped:  # the client has left, or attached again
+        if self._stopped:  # the client has left, or attached again: another follower serves it
             return
         # From here to the end of the method nothing else runs.
         if ledger.damage is not None:
