@@ -1,7 +1,9 @@
 """One prompt from its acceptance to its end, with Ctrl-C in between."""
 
+import os
 import signal
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from zotd.client import slash
 from zotd.client.blocking import Connection, Json
@@ -15,6 +17,9 @@ INTERRUPTED = 130
 
 ABORT_S = 5.0
 """How long an aborted run may take to say that it has ended; it takes milliseconds."""
+
+ANSWER_S = 2.0
+"""How long it may take to say what became of a prompt; a daemon that does not even say that is asked to abort."""
 
 Show = Callable[[bytes, Json], None]
 """Takes the lines of a run and what is in them."""
@@ -38,12 +43,25 @@ def start(
 
     `unattended`: `deny` or `park` calls that nobody can decide about; None: as the daemon is configured.
     """
+    fields: Json = {"session": session, "message": prompt, "when_busy": when_busy, "unattended": unattended}
+    fields["request_id"] = os.urandom(16).hex()
     try:
-        started = connection.call("prompt", session=session, message=prompt, when_busy=when_busy, unattended=unattended)
+        return _run_of(connection.call("prompt", fields))
     except InterruptedBySignal as interruption:
         if interruption.number == signal.SIGINT:
-            connection.call("abort", session=session, timeout_s=ABORT_S)
+            _take_back(connection, session, fields)
         raise
+
+
+def _take_back(connection: Connection, session: str, prompt: Json) -> None:
+    """Undo a prompt whose answer was not waited for. Sent again, it is only answered: it may wait behind another run."""
+    with suppress(ClientError):
+        if _withdraw(connection, session, _run_of(connection.call("prompt", prompt, timeout_s=ANSWER_S))):
+            return
+    connection.call("abort", session=session, timeout_s=ABORT_S)
+
+
+def _run_of(started: Json) -> Run:
     return Run(maybe_text(started, "input"), maybe_text(started, "run"))
 
 

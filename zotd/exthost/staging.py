@@ -111,7 +111,10 @@ def recover_locked(home: Path) -> None:
     left = [entry for entry in place.iterdir() if entry.is_dir() and not entry.is_symlink()] if place.is_dir() else []
     names = {record.staging: name for name, record in installed.load(home).extensions.items()} if left else {}
     for staging in left:
-        lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # somebody was done in it just now
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if staging.name in names and (staging / "new").is_dir():

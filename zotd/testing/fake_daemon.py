@@ -90,6 +90,8 @@ class FakeDaemon:
         self.requests: list[dict[str, object]] = []
         """All that came, decoded."""
         self.stopped = asyncio.Event()
+        self._accepted: dict[str, api.Started] = {}
+        """Answers to prompts, by the ids of their requests."""
         self._answered: list[str] = []
         self._came = threading.Condition()
         self._loop = asyncio.get_running_loop()
@@ -275,6 +277,13 @@ class FakeDaemon:
         )  # fmt: skip
 
     def _prompt(self, params: api.Prompt, after: list[Callable[[], None]]) -> api.Started:
+        if params.request_id is None:
+            return self._accept(params, after)
+        if params.request_id not in self._accepted:
+            self._accepted[params.request_id] = self._accept(params, after)
+        return self._accepted[params.request_id]
+
+    def _accept(self, params: api.Prompt, after: list[Callable[[], None]]) -> api.Started:
         session = self._find(params.session)
         key = ids.new("i")
         if session.running is None:
