@@ -4,15 +4,14 @@ import argparse
 import os
 import sys
 
-from zotctl import link, output
+from zotctl import link, output, waiting
 from zotctl.commands import Commands
 from zotd.client.blocking import Connection, Json
 from zotd.client.environment import shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
 from zotd.client.interrupts import Watch
-from zotd.client.outcome import Outcome
-from zotd.client.running import follow, go_on
+from zotd.client.running import go_on
 
 EPILOG = """\
 examples:
@@ -99,16 +98,11 @@ def _continue(args: argparse.Namespace) -> int:
 
 
 def _go_on(connection: Connection, session: str, args: argparse.Namespace) -> int:
-    outcome = Outcome()
     run = go_on(connection, session)
     if args.wait:
-        code = follow(connection, session, run, outcome.see_line)
-        if code:
-            return code
-        if outcome.failure is not None:
-            raise ClientError(outcome.failure)
+        return waiting.print_answer(connection, session, run, args)
     if args.json:
-        output.print_json({"v": 1, "session": session, "run": run.run_id, "text": outcome.text if args.wait else None})
+        output.print_json({"v": 1, "session": session, "run": run.run_id, "text": None})
     else:
-        print(outcome.text if args.wait else f"{session}: goes on")
+        print(f"{session}: goes on")
     return 0

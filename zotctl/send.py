@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from zotctl import link, output
+from zotctl import link, output, waiting
 from zotctl.commands import Commands
 from zotd.client import slash
 from zotd.client.blocking import Connection, Json
@@ -12,10 +12,8 @@ from zotd.client.environment import shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
-from zotd.client.outcome import Outcome
 from zotd.client.plain import harmless
-from zotd.client.running import follow, start
-from zotd.client.runs import Run
+from zotd.client.running import start
 
 EPILOG = """\
 examples:
@@ -61,7 +59,8 @@ def _run(args: argparse.Namespace) -> int:
         if command is not None:
             return _command(connection, session, command, args)
         if args.wait:
-            return _wait(connection, session, start(connection, session, prompt, args.when_busy), args)
+            run = start(connection, session, prompt, args.when_busy)
+            return waiting.print_answer(connection, session, run, args)
         answer = connection.call("prompt", session=session, message=prompt, when_busy=args.when_busy)
     return _tell(session, answer, args)
 
@@ -69,22 +68,8 @@ def _run(args: argparse.Namespace) -> int:
 def _command(connection: Connection, session: str, command: tuple[str, str], args: argparse.Namespace) -> int:
     answer, run = slash.invoke(connection, session, *command)
     if run is not None and args.wait:
-        return _wait(connection, session, run, args)
+        return waiting.print_answer(connection, session, run, args)
     return _tell(session, answer, args)
-
-
-def _wait(connection: Connection, session: str, run: Run, args: argparse.Namespace) -> int:
-    outcome = Outcome()
-    code = follow(connection, session, run, outcome.see_line)
-    if code:
-        return code
-    if outcome.failure is not None:
-        raise ClientError(outcome.failure)
-    if args.json:
-        output.print_json({"v": 1, "session": session, "run": run.run_id, "text": outcome.text})
-    else:
-        print(outcome.text)
-    return 0
 
 
 def _tell(session: str, answer: Json, args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from zotd import config, logs, paths
+from zotd import config, heap, logs, paths
 from zotd.api.unix import RunningError, SocketError
 from zotd.app import Daemon, Setup, prepare
 from zotd.core.ports import StorageError
@@ -24,6 +24,7 @@ RUNNING = 3
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon until it is stopped; the result is the exit code."""
     options = _parser().parse_args(argv)
+    heap.keep_whole()
     try:
         setup = prepare(os.environ, autostarted=options.autostarted, flags={"log_level": options.log_level})
         with logs.configured(

@@ -24,6 +24,12 @@ def bench(house, model):
     return bench
 
 
+async def asked_by(talk):
+    """Prompt; the question that comes of it."""
+    await talk.ask("prompt", message="go")
+    return (await talk.until("approval_requested"))[-1]
+
+
 async def approve(talk, event, decision="allow", **fields):
     return await talk.ask(
         "approve", approval=event["approval"], args_digest=event["args_digest"], decision=decision, **fields
@@ -39,8 +45,7 @@ async def refused(talk, event, decision="allow", **fields):
 
 async def test_a_call_waits_until_it_is_allowed(bench, house, look):
     talk, _ = await bench(*WRITE)
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     assert asked["preview"] == "new file a.txt (4 bytes)\n+one"
     assert await talk.state() == "waiting"
     assert not (house.cwd / "a.txt").exists()
@@ -52,8 +57,7 @@ async def test_a_call_waits_until_it_is_allowed(bench, house, look):
 
 async def test_what_is_denied_is_told_to_the_model_with_the_reason(bench, house, results):
     talk, server = await bench(*WRITE)
-    await talk.ask("prompt", message="go")
-    await approve(talk, (await talk.until("approval_requested"))[-1], "deny", reason="wrong place")
+    await approve(talk, await asked_by(talk), "deny", reason="wrong place")
     await talk.until("done")
     assert results(server.requests[1]) == ["Error: denied by the user: wrong place"]
     assert not (house.cwd / "a.txt").exists()
@@ -61,8 +65,7 @@ async def test_what_is_denied_is_told_to_the_model_with_the_reason(bench, house,
 
 async def test_the_first_of_two_people_decides_and_the_other_learns_who(bench, house):
     talk, _ = await bench(*WRITE)
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     other = await house.follow(talk.id, await house.connect(client={"name": "ben"}, can_approve=True))
     assert other.snapshot["approvals"] == [{key: asked[key] for key in asked if key != "seq"}]
     assert (await other.ask("approval.list"))["approvals"] == other.snapshot["approvals"]
@@ -74,8 +77,7 @@ async def test_the_first_of_two_people_decides_and_the_other_learns_who(bench, h
 
 async def test_a_decision_about_other_arguments_is_stale(bench):
     talk, _ = await bench(*WRITE)
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     assert (await refused(talk, {**asked, "args_digest": "0" * 64}))[0] == "stale_args"
     await talk.ask("abort")
     await talk.until("done")
@@ -83,8 +85,7 @@ async def test_a_decision_about_other_arguments_is_stale(bench):
 
 async def test_a_person_may_have_it_run_with_other_arguments(bench, house):
     talk, _ = await bench(*WRITE)
-    await talk.ask("prompt", message="go")
-    await approve(talk, (await talk.until("approval_requested"))[-1], args={"path": "b.txt", "content": "two"})
+    await approve(talk, await asked_by(talk), args={"path": "b.txt", "content": "two"})
     await talk.until("done")
     assert [path.name for path in house.cwd.iterdir()] == ["b.txt"]
 
@@ -94,8 +95,7 @@ BASH = calls(Call("bash", {"command": "echo a"}))
 
 async def test_for_this_session_means_that_the_same_is_not_asked_again(bench, look):
     talk, _ = await bench(BASH, BASH, text("done"))
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     assert asked["rule"] == '[[rules]]\ntool = "bash"\nmatch = "echo a"\naction = "allow"\n'
     await approve(talk, asked, scope="session")
     assert look.only(await talk.until("done"), "approval_requested") == []
@@ -103,8 +103,7 @@ async def test_for_this_session_means_that_the_same_is_not_asked_again(bench, lo
 
 async def test_always_writes_the_rule_that_was_shown_and_holds_in_other_sessions_at_once(bench, house, look):
     talk, _ = await bench(BASH, text("done"))
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     await approve(talk, asked, scope="always")
     await talk.until("notice")
     assert (house.place.home / "config.toml").read_text() == asked["rule"]
@@ -115,8 +114,7 @@ async def test_always_writes_the_rule_that_was_shown_and_holds_in_other_sessions
 
 async def test_a_rule_that_cannot_be_saved_is_said_before_anything_is_decided(bench, house):
     talk, _ = await bench(BASH, text("done"))
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     (house.place.home / "config.toml").write_text("rules = [")
     code, sentence = await refused(talk, asked, scope="always")
     assert (code, "not TOML" in sentence) == ("conflict", True)
@@ -127,8 +125,7 @@ async def test_a_rule_that_cannot_be_saved_is_said_before_anything_is_decided(be
 
 async def test_an_abort_cancels_what_is_pending(bench, look):
     talk, _ = await bench(*WRITE)
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     await talk.ask("abort")
     resolved = look.only(await talk.until("approval_resolved"), "approval_resolved")
     assert [(one["approval"], one["decision"]) for one in resolved] == [(asked["approval"], "cancelled")]
@@ -149,8 +146,7 @@ async def test_read_only_denies_and_set_mode_changes_it_from_the_next_call_on(be
 async def test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode(bench, house):
     talk, _ = await bench(*WRITE)
     weak = await house.connect(client={"name": "bot"}, role="submit", can_approve=True)
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     decision = {"approval": asked["approval"], "args_digest": asked["args_digest"], "decision": "allow"}
     for command, fields in (
         ("approve", decision),
@@ -165,8 +161,7 @@ async def test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode(bench,
 
 async def test_a_client_that_leaves_decides_nothing(bench, house):
     talk, _ = await bench(*WRITE)
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     await talk.ask("detach")
     other = await house.follow(talk.id)
     assert [one["approval"] for one in other.snapshot["approvals"]] == [asked["approval"]]
@@ -179,8 +174,7 @@ async def test_a_client_that_leaves_decides_nothing(bench, house):
 
 async def test_when_nobody_can_decide_it_waits_and_somebody_who_comes_later_decides(bench, house):
     talk, _ = await bench(*WRITE, client=await house.connect(client={"name": "script"}))
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     listed = await (await house.connect()).ask("approval.list")
     assert [(one["approval"], one["session"]) for one in listed["approvals"]] == [(asked["approval"], talk.id)]
     await approve(talk, asked)
@@ -215,8 +209,7 @@ async def test_the_user_is_notified_when_something_waits_and_nobody_is_there(pro
 async def test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_run(process, model, look):
     server = await model(*WRITE)
     talk = await process.create("openai", server, mode="ask")
-    await talk.ask("prompt", message="go")
-    asked = (await talk.until("approval_requested"))[-1]
+    asked = await asked_by(talk)
     process.restart(9)
     client = await process.connect(client={"name": "ben"}, can_approve=True)
     listed = (await client.ask("approval.list"))["approvals"]

@@ -20,6 +20,23 @@ async def talk(house, model):
     return talk
 
 
+@pytest.fixture
+async def busy(house, model):
+    """A session that was prompted twice and answered once: a tool is at work on the second prompt."""
+    slow = calls(Call("bash", {"command": "sleep 30"}))
+    talk = await house.create("openai", await model(text("hi"), slow, text("done")))
+    await talk.run("first")
+    await talk.ask("prompt", message="second")
+    await talk.until("tool_call")
+    return talk
+
+
+async def aborted(talk):
+    """End what runs there."""
+    await talk.ask("abort")
+    await talk.until("done")
+
+
 async def history(talk, **fields):
     return (await talk.ask("session.history", **fields))["messages"]
 
@@ -93,17 +110,11 @@ async def test_one_goes_back_to_before_a_clear(talk):
     assert len(await known(talk)) == 6
 
 
-async def test_a_busy_session_is_not_rewound(house, model):
-    slow = calls(Call("bash", {"command": "sleep 30"}))
-    talk = await house.create("openai", await model(text("hi"), slow, text("done")))
-    await talk.run("first")
-    await talk.ask("prompt", message="second")
-    await talk.until("tool_call")
-    (first, *_) = await history(talk)
-    assert await talk.refused("session.rewind", seq=first["seq"]) == "busy"
-    await talk.ask("abort")
-    await talk.until("done")
-    await talk.ask("session.rewind", seq=first["seq"])
+async def test_a_busy_session_is_not_rewound(busy):
+    (first, *_) = await history(busy)
+    assert await busy.refused("session.rewind", seq=first["seq"]) == "busy"
+    await aborted(busy)
+    await busy.ask("session.rewind", seq=first["seq"])
 
 
 async def test_one_goes_back_neither_to_what_is_no_message_nor_among_calls(house, model):
@@ -139,32 +150,20 @@ async def test_without_a_place_it_has_everything_and_is_called_after_the_other(h
     assert fork.snapshot["seq"] == made["seq"]
 
 
-async def test_a_session_that_runs_is_forked_where_it_was_whole_last(house, model):
-    slow = calls(Call("bash", {"command": "sleep 30"}))
-    talk = await house.create("openai", await model(text("hi"), slow, text("done")))
-    await talk.run("first")
-    await talk.ask("prompt", message="second")
-    await talk.until("tool_call")
-    fork = await house.follow((await talk.ask("session.fork"))["session"]["id"])
+async def test_a_session_that_runs_is_forked_where_it_was_whole_last(house, busy):
+    fork = await house.follow((await busy.ask("session.fork"))["session"]["id"])
     assert [role for role, _ in await fork.texts()] == ["user", "assistant", "user"]
     assert await fork.state() == "idle"
     assert fork.snapshot["queue"] == []
-    await talk.ask("abort")
-    await talk.until("done")
+    await aborted(busy)
 
 
-async def test_inputs_that_wait_stay_where_they_are(house, model):
-    slow = calls(Call("bash", {"command": "sleep 30"}))
-    talk = await house.create("openai", await model(text("hi"), slow, text("done")))
-    await talk.run("first")
-    await talk.ask("prompt", message="second")
-    await talk.until("tool_call")
-    await talk.ask("prompt", message="third")
-    fork = await house.follow((await talk.ask("session.fork"))["session"]["id"])
+async def test_inputs_that_wait_stay_where_they_are(house, busy):
+    await busy.ask("prompt", message="third")
+    fork = await house.follow((await busy.ask("session.fork"))["session"]["id"])
     assert fork.snapshot["queue"] == []
-    assert len((await talk.ask("queue.list"))["items"]) == 1
-    await talk.ask("abort")
-    await talk.until("done")
+    assert len((await busy.ask("queue.list"))["items"]) == 1
+    await aborted(busy)
 
 
 async def test_the_tree_shows_branches_and_forks(talk):
@@ -266,5 +265,4 @@ async def test_a_session_that_was_exported_while_it_waited_for_a_tool_can_go_on(
     again = await house.follow(made["session"]["id"])
     assert [role for role, _ in await again.texts()] == ["user", "assistant", "tool"]
     assert (await again.state(), again.snapshot["queue"]) == ("idle", [])
-    await talk.ask("abort")
-    await talk.until("done")
+    await aborted(talk)

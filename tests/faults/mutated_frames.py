@@ -27,9 +27,9 @@ BATCH = 200
 CONNECTION = 20_000
 """Frames of one connection; then comes a new one, with a new session."""
 
-FLAT_MIB = 16.0
-"""What the process may grow by in the second half: answers are kept for those who ask again, up to 16 MiB of them
-(`api.repeats`), and SQLite's caches fill. A leak of 100 bytes a frame would be 48 MiB."""
+FLAT_MIB = 8.0
+"""What the process may grow by in the second half: fragments, and the answers that are kept for those who ask again. A
+leak of 100 bytes a frame would be 48 MiB."""
 
 MIB = 1024 * 1024
 

@@ -56,6 +56,13 @@ class Place:
         await self.changed.wait()
         return task, self.approvals.pending()[-1]
 
+    async def asked_and_committed(self, tasks):
+        """The same on a journal that keeps everything back until it is told to go on."""
+        task = self.ask(tasks)
+        await asyncio.sleep(0)
+        self.journal.commit_next()
+        return task, self.approvals.pending()[-1]
+
     async def decide(self, question, decision="allow", by="ann", **fields):
         """Decide, and write into the log when the answer went out."""
         params = decision_about(question, decision, **fields)
@@ -88,16 +95,20 @@ def place():
     return Place()
 
 
-async def test_a_question_is_on_disk_before_anybody_sees_it():
-    journals = Journals()
-    place = Place(journals)
+@pytest.fixture
+def slow():
+    """A place whose journal keeps everything back until it is told to go on."""
+    return Place(Journals())
+
+
+async def test_a_question_is_on_disk_before_anybody_sees_it(slow):
     async with asyncio.TaskGroup() as tasks:
-        task = place.ask(tasks)
+        task = slow.ask(tasks)
         await asyncio.sleep(0)
-        assert (place.approvals.pending(), place.log, journals.held[0][2]) == ([], [], True)
-        journals.commit_next()
-        (question,) = place.approvals.pending()
-        assert (place.log, place.changes) == (["ApprovalRequested"], [1])
+        assert (slow.approvals.pending(), slow.log, slow.journal.held[0][2]) == ([], [], True)
+        slow.journal.commit_next()
+        (question,) = slow.approvals.pending()
+        assert (slow.log, slow.changes) == (["ApprovalRequested"], [1])
         assert question == events.ApprovalRequested(
             question.approval, "c_1", "bash", ARGS, digest("bash", ARGS), preview="git push",
             rule='[[rules]]\ntool = "bash"\nmatch = "git push"\naction = "allow"\n', session="s_1",
@@ -105,47 +116,35 @@ async def test_a_question_is_on_disk_before_anybody_sees_it():
         task.cancel()
 
 
-async def test_a_decision_is_on_disk_then_answered_then_shown_then_felt():
-    journals = Journals()
-    place = Place(journals)
+async def test_a_decision_is_on_disk_then_answered_then_shown_then_felt(slow):
     async with asyncio.TaskGroup() as tasks:
-        task = place.ask(tasks)
+        task, question = await slow.asked_and_committed(tasks)
+        deciding = tasks.create_task(slow.decide(question))
         await asyncio.sleep(0)
-        journals.commit_next()
-        (question,) = place.approvals.pending()
-        deciding = tasks.create_task(place.decide(question))
-        await asyncio.sleep(0)
-        assert journals.held[0][2], "it has to be durable"
-        assert (place.log, task.done(), len(place.approvals.pending())) == (["ApprovalRequested"], False, 1)
-        journals.commit_next()
-        assert place.log == ["ApprovalRequested", "response", "ApprovalResolved"]
+        assert slow.journal.held[0][2], "it has to be durable"
+        assert (slow.log, task.done(), len(slow.approvals.pending())) == (["ApprovalRequested"], False, 1)
+        slow.journal.commit_next()
+        assert slow.log == ["ApprovalRequested", "response", "ApprovalResolved"]
         await deciding
         assert await task == Answer(allowed=True, args=None, reason="", by="ann", scope="once")
-    assert (place.approvals.pending(), place.changes) == ([], [1, 0])
+    assert (slow.approvals.pending(), slow.changes) == ([], [1, 0])
 
 
-async def test_the_loser_learns_who_was_quicker_when_that_is_certain():
-    journals = Journals()
-    place = Place(journals)
+async def test_the_loser_learns_who_was_quicker_when_that_is_certain(slow):
     async with asyncio.TaskGroup() as tasks:
-        task = place.ask(tasks)
+        task, question = await slow.asked_and_committed(tasks)
+        winner = tasks.create_task(slow.decide(question, "deny", reason="no"))
         await asyncio.sleep(0)
-        journals.commit_next()
-        (question,) = place.approvals.pending()
-        winner = tasks.create_task(place.decide(question, "deny", reason="no"))
-        await asyncio.sleep(0)
-        loser = tasks.create_task(place.refused(question))
+        loser = tasks.create_task(slow.refused(question))
         await asyncio.sleep(0)
         assert not loser.done()
-        journals.commit_next()
+        slow.journal.commit_next()
         await winner
         assert await loser == (Code.ALREADY_RESOLVED, "ann has denied it already")
         assert (await task).reason == "denied by the user: no"
 
 
-async def test_when_the_winners_decision_cannot_be_stored_nobody_has_decided():
-    journals = Journals()
-    place = Place(journals)
+async def test_when_the_winners_decision_cannot_be_stored_nobody_has_decided(slow):
     ended = []
 
     async def note_end(work):
@@ -154,16 +153,16 @@ async def test_when_the_winners_decision_cannot_be_stored_nobody_has_decided():
         ended.append(work)
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(note_end(place.approvals.ask("c_1", "bash", ARGS, run="r_1", preview=None, ttl_s=None)))
+        tasks.create_task(note_end(slow.approvals.ask("c_1", "bash", ARGS, run="r_1", preview=None, ttl_s=None)))
         await asyncio.sleep(0)
-        journals.commit_next()
-        (question,) = place.approvals.pending()
-        tasks.create_task(note_end(place.decide(question)))
-        tasks.create_task(note_end(place.decide(question, by="ben")))
+        slow.journal.commit_next()
+        (question,) = slow.approvals.pending()
+        tasks.create_task(note_end(slow.decide(question)))
+        tasks.create_task(note_end(slow.decide(question, by="ben")))
         await asyncio.sleep(0)
-        journals.fail_next()
+        slow.journal.fail_next()
     assert len(ended) == 3
-    assert place.log == ["ApprovalRequested"]
+    assert slow.log == ["ApprovalRequested"]
 
 
 async def test_a_decision_about_other_arguments_is_refused_and_the_question_stays(place):
@@ -231,18 +230,16 @@ async def test_a_call_that_is_cancelled_ends_its_question_once(place):
     assert [one.decision for one in await place.stored(records.Decision)] == ["cancelled"]
 
 
-async def test_a_call_that_is_cancelled_before_its_question_is_stored_is_never_seen_as_pending():
-    journals = Journals()
-    place = Place(journals)
+async def test_a_call_that_is_cancelled_before_its_question_is_stored_is_never_seen_as_pending(slow):
     async with asyncio.TaskGroup() as tasks:
-        task = place.ask(tasks)
+        task = slow.ask(tasks)
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
-        journals.commit_next()
-        assert place.approvals.pending() == []
-        journals.commit_next()
-    assert place.log == ["ApprovalRequested", "ApprovalResolved"]
+        slow.journal.commit_next()
+        assert slow.approvals.pending() == []
+        slow.journal.commit_next()
+    assert slow.log == ["ApprovalRequested", "ApprovalResolved"]
 
 
 async def test_an_abort_ends_everything_that_is_pending(place):

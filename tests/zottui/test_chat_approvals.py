@@ -1,5 +1,7 @@
 """The plain chat asks about calls, on a real terminal, against the real daemon."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from tests.zottui import terminal
@@ -15,11 +17,15 @@ DONE = {"steps": [{"type": "text", "deltas": ["done"]}]}
 
 @pytest.fixture
 def chat(live):
-    """A chat in a session that asks, whose model says these, one after the other."""
+    """The id and the screen of a session that asks, where this was typed; its model says these, one after the other."""
 
-    def chat(*replies):
+    @contextmanager
+    def chat(*replies, typed="go\n"):
         session = live.session(live.scripted(*replies), mode="ask")
-        return session, terminal.chat(live.cwd, "--session", session, env=live.shell.env)
+        with terminal.chat(live.cwd, "--session", session, env=live.shell.env) as screen:
+            screen.until("> ")
+            screen.type(typed)
+            yield session, screen
 
     return chat
 
@@ -28,53 +34,42 @@ def asked(screen):
     return screen.until("(n REASON): ")
 
 
+def answer(screen, line):
+    """Wait for a question, and answer it."""
+    asked(screen)
+    screen.type(f"{line}\n")
+
+
 def test_a_yes_lets_the_call_run(live, chat):
-    _, started = chat(TOUCH, DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\n")
+    with chat(TOUCH, DONE) as (_, screen):
         said = asked(screen)
         assert "bash wants to run:\n  touch out\ny once, s for this session, a always, n no " in said
         assert not (live.cwd / "out").exists()
         screen.type("perhaps\n")
-        asked(screen)
-        screen.type("y\n")
+        answer(screen, "y")
         assert screen.until("> ").endswith("(zot has allowed it)\ndone\n")
     assert (live.cwd / "out").exists()
 
 
 def test_a_no_with_its_reason(live, chat):
-    _, started = chat(TOUCH, DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\n")
-        asked(screen)
-        screen.type("n not here\n")
+    with chat(TOUCH, DONE) as (_, screen):
+        answer(screen, "n not here")
         assert "denied by the user: not here" in screen.until("> ")
     assert not (live.cwd / "out").exists()
 
 
 def test_for_this_session_is_not_asked_again(live, chat):
-    _, started = chat(TOUCH, TOUCH, DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\n")
-        asked(screen)
-        screen.type("s\n")
+    with chat(TOUCH, TOUCH, DONE) as (_, screen):
+        answer(screen, "s")
         assert "wants to run" not in screen.until("done\n")
 
 
 def test_always_shows_the_rule_and_asks_again(live, chat):
-    _, started = chat(TOUCH, DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\n")
-        asked(screen)
-        screen.type("a\n")
+    with chat(TOUCH, DONE) as (_, screen):
+        answer(screen, "a")
         assert 'match = "touch out"' in screen.until("[y/N] ")
         screen.type("n\n")
-        asked(screen)
-        screen.type("a\n")
+        answer(screen, "a")
         screen.until("[y/N] ")
         screen.type("y\n")
         screen.until("done\n")
@@ -82,20 +77,14 @@ def test_always_shows_the_rule_and_asks_again(live, chat):
 
 
 def test_what_no_rule_can_allow_offers_none(live, chat):
-    _, started = chat(bash("touch a && touch b"), DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\n")
+    with chat(bash("touch a && touch b"), DONE) as (_, screen):
         assert asked(screen).endswith("y once, n no ")
         screen.type("y\n")
         screen.until("done\n")
 
 
 def test_when_somebody_else_is_quicker_it_says_who(live, chat):
-    session, started = chat(TOUCH, DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\n")
+    with chat(TOUCH, DONE) as (session, screen):
         asked(screen)
         with live.connect() as connection:
             connection.call("hello", client={"name": "ben"})
@@ -106,10 +95,7 @@ def test_when_somebody_else_is_quicker_it_says_who(live, chat):
 
 
 def test_ctrl_c_aborts_the_run_and_ctrl_d_leaves_the_question_to_others(live, chat):
-    session, started = chat(TOUCH, TOUCH, DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\n")
+    with chat(TOUCH, TOUCH, DONE) as (session, screen):
         asked(screen)
         screen.interrupt()
         assert "(aborted)" in screen.until("> ")
@@ -126,11 +112,7 @@ def test_ctrl_c_aborts_the_run_and_ctrl_d_leaves_the_question_to_others(live, ch
 
 
 def test_what_was_typed_ahead_is_no_answer(live, chat):
-    _, started = chat(TOUCH, DONE)
-    with started as screen:
-        screen.until("> ")
-        screen.type("go\ny\n")
-        asked(screen)
-        screen.type("n\n")
+    with chat(TOUCH, DONE, typed="go\ny\n") as (_, screen):
+        answer(screen, "n")
         screen.until("(zot has denied it)")
     assert not (live.cwd / "out").exists()

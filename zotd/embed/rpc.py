@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from zotd import config
+from zotd import config, heap
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
@@ -34,6 +34,7 @@ FLUSH_S = 5.0
 def main(argv: Sequence[str]) -> int:
     """Run `zot rpc` with these arguments (without `rpc`); the result is the exit code."""
     options = vars(_parser().parse_args(argv))
+    heap.keep_whole()
     env = {**os.environ, TRUST: "1"} if options.pop("trust") else dict(os.environ)
     try:
         return asyncio.run(_serve({name: value for name, value in options.items() if value is not None}, env))
