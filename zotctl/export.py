@@ -2,13 +2,9 @@
 
 import argparse
 import os
-import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TextIO
 
 from zotctl import link, output
 from zotctl.commands import Commands
@@ -17,6 +13,7 @@ from zotd.client.errors import ClientError
 from zotd.client.fields import number, text
 from zotd.client.interrupts import Watch
 from zotd.client.plain import harmless
+from zotd.client.whole_file import whole
 
 PROGRESS_S = 1.0
 """How often the size is told, on a terminal."""
@@ -79,28 +76,7 @@ def _told(pages: Iterator[str]) -> Iterator[str]:
 
 def _save(pages: Iterator[str], path: str) -> None:
     try:
-        with _writing(path) as file:
+        with whole(path) as file:
             file.writelines(pages)
     except OSError as error:
         raise ClientError(f"cannot write {path}: {error.strerror}") from error
-
-
-@contextmanager
-def _writing(path: str) -> Iterator[TextIO]:
-    """A file that takes the place of `path` when it is complete; a pipe or a device is written to as it is."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with open(path, "w", encoding="utf-8") as file:
-            yield file
-        return
-    descriptor, draft = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(draft, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(draft)
-        raise

@@ -12,7 +12,7 @@ from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import child, number, text
 
 IMPORT_S = 3600.0
-"""For one file: 1 GB takes about a minute; the daemon goes on should this program leave."""
+"""For one file: 1 GB takes 1 to 3 minutes; the daemon goes on should this program leave."""
 
 ENDINGS = (".jsonl", ".zotsession")
 """Of the files in a directory that are taken."""

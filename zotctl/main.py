@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from zotctl import (
     approvals,
     attach,
+    auth,
     backup,
     channel,
     config,
@@ -45,6 +46,7 @@ examples:
   zotctl usage --since 7d
   zotctl ext install https://git.example.org/ann/weather
   zotctl trust grant .
+  zotctl login anthropic
   zotctl backup ~/zot-backup.db
 
 `zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
@@ -52,7 +54,7 @@ examples:
 
 NOUNS = (
     *(daemon, metrics, sessions, send, queue, attach, approvals, log),
-    *(search, tree, fork, export, importing, usage, ext, trust, config, channel, backup),
+    *(search, tree, fork, export, importing, usage, ext, trust, auth, config, channel, backup),
 )
 """Each has `add(commands)`; in the order of the help."""
 

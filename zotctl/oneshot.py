@@ -25,8 +25,8 @@ from zotd.client.runs import Run
 MAX_PIPED = 4 * FRAME_LIMIT
 """Bytes of standard input, the longest line that the daemon takes."""
 
-CHATTER = frozenset({"heartbeat", "presence", "replay_complete"})
-"""Events about the connection; they are no part of a run."""
+CHATTER = frozenset({"heartbeat", "presence", "attention", "replay_complete", "thinking_delta"})
+"""Events about the connection, and what the original does not print either: `--json` is the vocabulary of `zot rpc`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

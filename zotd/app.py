@@ -12,6 +12,7 @@ from zotd import config, paths
 from zotd.api.dispatch import Dispatcher
 from zotd.api.house import House
 from zotd.api.methods import HANDLERS
+from zotd.api.presence import Presences
 from zotd.api.unix import Server, Socket
 from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
@@ -174,6 +175,7 @@ class Daemon:
             spawn=self._spawn,
             archive=archive,
             spending=parts.spending,
+            presences=Presences(self._setup.loaded.config.limits.attention_s),
             epoch=journal.epoch,
             socket=str(self._setup.socket),
             stop=self.stop,

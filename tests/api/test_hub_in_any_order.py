@@ -318,6 +318,15 @@ def test_what_is_stored_and_not_shown_yet_is_not_replayed_before_what_leads_to_i
     assert (hub.clients[0].stage, hub.clients[0].seq) == ("live", 1)
 
 
+def test_an_attachment_of_a_client_that_was_cut_does_not_wait_for_it_to_read_its_last_frame(hub):
+    hub.a_client_stops_reading(0, 0)
+    hub.a_client_attaches(0, "none", MANY_TURNS)
+    hub.do(lambda: [hub.pile_up("live") for _ in range(2 + MAX_BYTES // len(LONG))], MANY_TURNS)
+    assert hub.clients[0].wire.is_closed
+    hub.a_read_ends(0, early=False, turns=MANY_TURNS)
+    assert hub.tasks == []
+
+
 def test_the_cursor_of_what_was_replayed_is_never_one_of_the_future(hub):
     hub.it_commits_and_all_goes_well("user", MANY_TURNS)
     hub.a_client_attaches(0, "start", MANY_TURNS)

@@ -65,6 +65,15 @@ def test_pieces_of_one_item_become_one_and_others_stay_apart():
     ]
 
 
+def test_what_a_model_thinks_becomes_one_piece_and_its_text_another():
+    batch = LiveBatch()
+    batch.add([*(events.ThinkingDelta(text, session="s_1") for text in ("H", "m")), *deltas("y", "es")])
+    assert [(frame["type"], frame["delta"]) for frame in lines(batch.encode())] == [
+        ("thinking_delta", "Hm"),
+        ("text_delta", "yes"),
+    ]
+
+
 @pytest.mark.parametrize("piece", ["x", "é", "漢", "\0", "\x1b[2J", '"'])
 def test_the_size_is_that_of_the_bytes_whatever_is_in_them(piece):
     batch = LiveBatch()

@@ -141,12 +141,22 @@ def test_a_whole_call_survives_a_reply_that_was_cut_behind_it():
 # --- thinking -------------------------------------------------------------------------------------------------
 
 
-def test_thinking_is_kept_with_its_signature_and_never_shown():
-    made = assembler()
-    shown = made.feed([Thinking("let "), Thinking("me see"), Signature("signed"), text("yes"), Stopped("end_turn")])
-    assert shown == [events.TextDelta("yes")]
+THOUGHT = Thinking("let "), Thinking("me see"), Signature("signed"), text("yes"), Stopped("end_turn")
+
+
+def test_thinking_is_shown_as_it_comes_and_kept_with_its_signature():
+    made = assembler("s_1")
+    assert made.feed(THOUGHT) == [
+        events.ThinkingDelta("let ", session="s_1"),
+        events.ThinkingDelta("me see", session="s_1"),
+        events.TextDelta("yes", session="s_1"),
+    ]
     assert made.message() == [content.Thinking("let me see", "signed"), content.Text("yes")]
     assert made.text() == "yes"
+
+
+def test_without_a_session_which_is_stdio_thinking_is_not_shown():
+    assert assembler().feed(THOUGHT) == [events.TextDelta("yes")]
 
 
 def test_every_block_of_thinking_has_its_own_signature():

@@ -61,6 +61,33 @@ def test_an_empty_reply_is_no_message():
     assert seen(fold(prompt("i"), attempt(key="i"), reply(stop="aborted"))) == ["user: do it"]
 
 
+def ran(*, context, name="r", said="$ ls"):
+    """A command of a person, from its start to its end."""
+    return (
+        records.ShellStarted(time=TIME, id=name, command="ls", context=context),
+        records.ShellResult(time=TIME, id=name, context=context, content=[Text(said)]),
+    )
+
+
+def test_what_a_person_ran_is_a_message_when_the_model_is_to_see_it():
+    transcript = fold(*ran(context=True), *ran(context=False), prompt("i"), attempt(key="i"))
+    assert seen(transcript) == ["user: $ ls", "user: do it"]
+    assert transcript.shell is None
+
+
+def test_a_command_without_a_result_is_known_until_it_has_one():
+    started, result_of_it = ran(context=False)
+    transcript = fold(started)
+    assert transcript.shell == started
+    transcript.apply(result_of_it)
+    assert transcript.shell is None
+
+
+def test_a_reply_that_was_cut_stays_when_a_person_has_run_something_behind_it():
+    cut = fold(prompt("i"), attempt(key="i"), reply(Text("half"), stop="aborted"), *ran(context=True), resumed())
+    assert seen(cut) == ["user: do it", "assistant: half", "user: $ ls"]
+
+
 def test_thinking_is_kept_because_the_vendor_wants_it_back():
     thought = Thinking("hm", "signed")
     assert fold(prompt("i"), attempt(key="i"), reply(thought, Text("yes"))).messages[1].content[0] == thought

@@ -26,13 +26,13 @@ class Talk:
         self.snapshot: dict[str, object] = {}
         """As `attach` gave it."""
 
-    def send(self, command, **fields):
+    def send(self, command, /, **fields):
         return self.client.send(command, session=self.id, **fields)
 
-    async def ask(self, command, **fields):
+    async def ask(self, command, /, **fields):
         return await self.client.ask(command, session=self.id, **fields)
 
-    async def refused(self, command, **fields):
+    async def refused(self, command, /, **fields):
         return await self.client.refused(command, session=self.id, **fields)
 
     async def until(self, *kinds):

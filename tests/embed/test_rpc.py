@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+from zotd.testing.script import Call, Hang, Reply, Text, Thinking, calls, text
 
 TOKEN = "a-token-of-this-process"
 
@@ -33,6 +33,14 @@ async def test_a_run_has_the_events_of_the_protocol_and_nothing_of_the_daemons(r
     assert frames[-1] == {"type": "done"}
     assert await program.end() == (0, [], "")
     assert not list(place.home.glob("zot.db*"))
+
+
+async def test_what_the_model_thinks_is_not_sent(rpc, model, vendor):
+    program = await rpc(vendor, await model(Reply([Thinking(["Hm, ", "walrus?"]), Text(["yes"])])))
+    program.send("prompt", message="go")
+    frames = await program.until("done")
+    assert "text_delta" in types(frames)
+    assert "walrus" not in str(frames)
 
 
 async def test_every_command_answers_as_the_protocol_says(rpc, model, place):

@@ -94,7 +94,7 @@ VALUES: Mapping[str, object] = {
 }
 """Of fields in real frames, by name; others have their default, and those without one something of their type."""
 
-BY_TYPE: Mapping[object, object] = {str: "word", int: 3, list[str]: []}
+BY_TYPE: Mapping[object, object] = {str: "word", int: 3, bool: True, list[str]: []}
 
 
 class Mutations:

@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from genai_prices import Usage
+from genai_prices.data_snapshot import get_snapshot
 
 from zotd.core.budget import FREE, Rates
-from zotd.providers.catalog import Catalog
+from zotd.providers.catalog import Catalog, prices
 from zotd.providers.connect import APIS
 from zotd.wire.content import Tokens
 
@@ -77,6 +79,25 @@ def test_tokens_of_the_cache_cost_less(catalog):
     cached = catalog.price("anthropic", "claude-sonnet-4-5", Tokens(cache_read=1_000_000, output=1000))
     assert 0 < cached.cost_usd < plain.cost_usd
     assert (plain.input, plain.output) == (1_000_000, 1000)
+
+
+@pytest.mark.parametrize("tokens", [Tokens(1000, 200), Tokens(5, 900, 300_000, 40_000), Tokens(7, 0, 12, 13)])
+def test_a_price_is_what_the_package_itself_calculates(tokens):
+    usage = Usage(
+        input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
+        cache_read_tokens=tokens.cache_read,
+        cache_write_tokens=tokens.cache_write,
+        output_tokens=tokens.output,
+    )
+    snapshot = get_snapshot()
+    models = [(vendor.id, model.id) for vendor in snapshot.providers for model in vendor.models]
+    assert len(models) > 1000
+    for vendor, model in models:
+        try:
+            expected = float(snapshot.calc(usage, model, vendor, None, None).total_price)
+        except LookupError:  # the package itself does not find some of its models by their ids
+            expected = 0.0
+        assert prices.cost_usd(vendor, model, tokens) == expected, f"{vendor} {model}"
 
 
 def test_rates_are_prices_without_a_cache_and_unknown_ones_are_not_zero(catalog):

@@ -56,13 +56,6 @@ class Place:
         await self.changed.wait()
         return task, self.approvals.pending()[-1]
 
-    async def asked_and_committed(self, tasks):
-        """The same on a journal that keeps everything back until it is told to go on."""
-        task = self.ask(tasks)
-        await asyncio.sleep(0)
-        self.journal.commit_next()
-        return task, self.approvals.pending()[-1]
-
     async def decide(self, question, decision="allow", by="ann", **fields):
         """Decide, and write into the log when the answer went out."""
         params = decision_about(question, decision, **fields)
@@ -75,6 +68,21 @@ class Place:
 
     async def stored(self, kind):
         return [one for one in await self.journal.records(self.ledger.row.id, 1) if isinstance(one, kind)]
+
+
+class SlowPlace(Place):
+    """The same on a journal that keeps everything back until it is told to go on."""
+
+    def __init__(self):
+        self.journals = Journals()
+        super().__init__(self.journals)
+
+    async def asked_and_committed(self, tasks):
+        """The task that waits, and its question, which is on disk."""
+        task = self.ask(tasks)
+        await asyncio.sleep(0)
+        self.journals.commit_next()
+        return task, self.approvals.pending()[-1]
 
 
 def calling():
@@ -97,16 +105,15 @@ def place():
 
 @pytest.fixture
 def slow():
-    """A place whose journal keeps everything back until it is told to go on."""
-    return Place(Journals())
+    return SlowPlace()
 
 
 async def test_a_question_is_on_disk_before_anybody_sees_it(slow):
     async with asyncio.TaskGroup() as tasks:
         task = slow.ask(tasks)
         await asyncio.sleep(0)
-        assert (slow.approvals.pending(), slow.log, slow.journal.held[0][2]) == ([], [], True)
-        slow.journal.commit_next()
+        assert (slow.approvals.pending(), slow.log, slow.journals.held[0][2]) == ([], [], True)
+        slow.journals.commit_next()
         (question,) = slow.approvals.pending()
         assert (slow.log, slow.changes) == (["ApprovalRequested"], [1])
         assert question == events.ApprovalRequested(
@@ -121,9 +128,9 @@ async def test_a_decision_is_on_disk_then_answered_then_shown_then_felt(slow):
         task, question = await slow.asked_and_committed(tasks)
         deciding = tasks.create_task(slow.decide(question))
         await asyncio.sleep(0)
-        assert slow.journal.held[0][2], "it has to be durable"
+        assert slow.journals.held[0][2], "it has to be durable"
         assert (slow.log, task.done(), len(slow.approvals.pending())) == (["ApprovalRequested"], False, 1)
-        slow.journal.commit_next()
+        slow.journals.commit_next()
         assert slow.log == ["ApprovalRequested", "response", "ApprovalResolved"]
         await deciding
         assert await task == Answer(allowed=True, args=None, reason="", by="ann", scope="once")
@@ -138,7 +145,7 @@ async def test_the_loser_learns_who_was_quicker_when_that_is_certain(slow):
         loser = tasks.create_task(slow.refused(question))
         await asyncio.sleep(0)
         assert not loser.done()
-        slow.journal.commit_next()
+        slow.journals.commit_next()
         await winner
         assert await loser == (Code.ALREADY_RESOLVED, "ann has denied it already")
         assert (await task).reason == "denied by the user: no"
@@ -155,12 +162,12 @@ async def test_when_the_winners_decision_cannot_be_stored_nobody_has_decided(slo
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(note_end(slow.approvals.ask("c_1", "bash", ARGS, run="r_1", preview=None, ttl_s=None)))
         await asyncio.sleep(0)
-        slow.journal.commit_next()
+        slow.journals.commit_next()
         (question,) = slow.approvals.pending()
         tasks.create_task(note_end(slow.decide(question)))
         tasks.create_task(note_end(slow.decide(question, by="ben")))
         await asyncio.sleep(0)
-        slow.journal.fail_next()
+        slow.journals.fail_next()
     assert len(ended) == 3
     assert slow.log == ["ApprovalRequested"]
 
@@ -236,9 +243,9 @@ async def test_a_call_that_is_cancelled_before_its_question_is_stored_is_never_s
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
-        slow.journal.commit_next()
+        slow.journals.commit_next()
         assert slow.approvals.pending() == []
-        slow.journal.commit_next()
+        slow.journals.commit_next()
     assert slow.log == ["ApprovalRequested", "ApprovalResolved"]
 
 

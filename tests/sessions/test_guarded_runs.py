@@ -193,7 +193,7 @@ async def test_a_guard_that_does_not_answer_is_noted_and_means_what_its_manifest
 async def test_the_step_is_shown_to_its_end_before_the_guard_is_asked():
     bench = Bench(Guard(), [tool := Tool("bash")])
     shown: list[events.Event] = []
-    bench.ledger.observer = shown.extend
+    bench.ledger.observers.append(shown.extend)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(bench.run())
         await bench.guard.questions.get()

@@ -97,7 +97,7 @@ async def test_what_joins_when_everything_ends_gets_no_extensions(hosting, sessi
 async def test_a_session_that_has_left_is_told_of_no_more(hosting, session):
     one = session("s_1")
     hosting.join(one)
-    assert one.ledger.observer is not None
+    assert one.ledger.observers != []
     hosting.leave(one)
     hosting.leave(one)
-    assert (one.extensions, one.ledger.observer) == (None, None)
+    assert (one.extensions, one.ledger.observers) == (None, [])

@@ -130,5 +130,25 @@ def version_3(path):
         connection.executescript(VERSION_3)
 
 
-BUILDERS = {1: version_1, 2: version_2, 3: version_3}
+VERSION_4 = """
+CREATE TABLE forks (
+    session INTEGER PRIMARY KEY REFERENCES sessions (key),
+    origin INTEGER NOT NULL REFERENCES sessions (key),
+    shared INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX forks_origin ON forks (origin);
+CREATE TABLE imports (digest TEXT PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions (key)) WITHOUT ROWID;
+CREATE TABLE staged (session INTEGER PRIMARY KEY REFERENCES sessions (key), maker TEXT NOT NULL);
+PRAGMA user_version = 4;
+"""
+
+
+def version_4(path):
+    version_3(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_4)
+
+
+BUILDERS = {1: version_1, 2: version_2, 3: version_3, 4: version_4}
 """Schema to builder."""

@@ -71,3 +71,38 @@ def test_keys_are_hidden_from_the_log(path):
     write(path, '{"x": {"api_key": "a-very-unlikely-key"}}')
     credentials.load(path)
     assert logs.masked("it was a-very-unlikely-key!") == f"it was {logs.MASK}!"
+
+
+# --- one key at a time ----------------------------------------------------------------------------------------
+
+
+def test_a_key_is_put_beside_what_is_there_and_taken_out_again(path):
+    write(path, '{"x": {"api_key": "old", "organisation": "o"}, "y": {"api_key": "k"}}')
+    assert credentials.change(path, "x", "new")
+    assert credentials.change(path, "z", "third")
+    assert json.loads(path.read_text()) == {
+        "x": {"api_key": "new", "organisation": "o"},
+        "y": {"api_key": "k"},
+        "z": {"api_key": "third"},
+    }
+    assert credentials.change(path, "x", None)
+    assert credentials.load(path).keys() == {"y", "z"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_is_not_there_cannot_be_taken_out(path):
+    assert not credentials.change(path, "x", None)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("content", "mode"), [("{", 0o600), ("{}", 0o644)])
+def test_a_file_that_cannot_be_used_is_not_replaced(path, content, mode):
+    write(path, content, mode)
+    with pytest.raises(StorageError):
+        credentials.change(path, "x", "key")
+    assert path.read_text() == content
+
+
+def test_a_key_that_was_put_there_is_hidden_from_the_log(path):
+    credentials.change(path, "x", "sk-just-put-there")
+    assert "sk-just-put-there" not in logs.masked("it is sk-just-put-there")

@@ -17,20 +17,21 @@ from zotd.wire.errors import Code
 ROLES = {
     Role.READ: """
         hello ping
-        session.list session.get session.history session.search session.tree attach detach presence subscribe
-        get_state get_messages get_models complete queue.list approval.list channel.list ext.list ext.logs ext.doctor
-        daemon.status daemon.metrics usage.report
+        session.list session.get session.history session.search session.tree attach detach presence presence.update
+        subscribe
+        get_state get_messages get_models complete prompt.history workspace.info queue.list approval.list channel.list ext.list ext.logs ext.doctor
+        daemon.status daemon.metrics usage.report auth.list
     """,
     Role.SUBMIT: """
         session.create session.configure session.rename session.fork session.rewind session.export session.close
         prompt abort compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap
     """,
-    Role.APPROVE: "approve set_mode",
+    Role.APPROVE: "approve set_mode shell",
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.reload daemon.shutdown
-        channel.pair channel.unpair
+        channel.pair channel.unpair auth.login auth.logout
     """,
 }
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""
@@ -55,6 +56,7 @@ FIELDS = {
     "max_steps mode extensions no_ext env secrets",
     "subscribe": "topics",
     "complete": "kind text",
+    "prompt.history": "query cursor limit",
     "ext.logs": "follow",
     "ext.reload": "name",
     "ext.tap": "name",
@@ -77,6 +79,9 @@ RESULTS = {
     "attach": "mode reason session seq epoch usage queue approvals panels status notes run messages has_more",
     "daemon.status": "v state socket pid version protocol epoch uptime_s sessions clients extensions",
     "session.search": "hits cursor complete",
+    "complete": "items found partial",
+    "prompt.history": "prompts cursor",
+    "workspace.info": "cwd branch detached",
     "usage.report": "rows",
 }
 """`data` that the specification names."""
@@ -88,7 +93,6 @@ CODES = """
 """
 
 WITHOUT_HANDLER = {
-    "complete",
     "daemon.reload",
     "token.create",
     "token.list",
@@ -106,6 +110,7 @@ ANSWERS_BEFORE_IT_RETURNS = {
     "session.rename",
     "set_mode",
     "set_model",
+    "shell",
 }
 """Handlers that respond themselves, because events follow their answer."""
 

@@ -16,7 +16,7 @@ from zotd.wire.events import DECODER, LIVE, AnyEvent, Event, TurnEnd, tag_of
 ALL = get_args(AnyEvent)
 
 STDIO = {
-    "user_message": "content time input? run?",
+    "user_message": "content time input? run? sender? shell?",
     "turn_start": "step",
     "assistant_start": "",
     "text_delta": "delta",
@@ -57,7 +57,7 @@ DAEMON = {
     "evicted": "reason last_seq",
     "replay_complete": "",
     "session_added": "name cwd state",
-    "session_updated": "name cwd state",
+    "session_updated": "name cwd state failed?",
     "session_removed": "",
     "ext_state": "extension cwd state reason?",
     "trust_required": "cwd items digest",
@@ -69,14 +69,18 @@ ADDED = {
     "ext_frame": "extension direction frame time latency_s? cut?",
     "rewound": "to",
     "forked": "origin at file? text?",
+    "thinking_delta": "delta",
+    "attention": "reason text",
+    "shell_start": "id command context sender?",
 }
-"""Ours, for the commands `ext.logs`, `ext.tap`, `session.rewind` and `session.fork`."""
+"""Ours, for the commands `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`, `presence.update` and `shell`, and
+for people who want to see that a model thinks."""
 
 WITHOUT_SEQ = {
     *("ext_log", "ext_frame"),
     *("text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"),
     *("ext_notify", "ext_display", "ext_clear_notes", "ext_status", "ext_panel", "ext_panel_closed", "ext_insert"),
-    *("presence", "heartbeat", "evicted"),
+    *("presence", "heartbeat", "evicted", "attention", "thinking_delta"),
 }
 """Marked with a dash in the specification's tables."""
 

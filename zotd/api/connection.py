@@ -170,7 +170,7 @@ class Connection:
         self._followers[session.id] = follower
         session.approvals.followers.add(self)
         client = events.ClientInfo(self.id, self.client.name, self.client.kind, self.since)
-        self.house.presences.enter(session, client)
+        self.house.presences.enter(session, client, self._show)
         return follower
 
     def unfollow(self, session_id: str) -> None:
@@ -187,6 +187,10 @@ class Connection:
         self._topics = tuple(kind for name in names for kind in TOPICS[name])
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _show(self, event: events.Event) -> None:
+        """Send an event that nobody else gets, and that may wait behind others."""
+        self._outbox.write_live([event], encode(event) + b"\n")
 
     def _work(self) -> None:
         """Begin as many commands as may run; also those of a client that has left meanwhile: it has sent them."""

@@ -33,6 +33,9 @@ ABOUT_NONE = frozenset({"hello", "ping", "subscribe", "session.list", "get_model
 """Commands about no session that show nothing of others, or leave those out. What is not here is refused, so that a new
 command has to be thought about."""
 
+FOR_PEOPLE = frozenset({"presence.update"})
+"""What needs a low role and is not for programs: one that says that somebody looks would have people told nothing."""
+
 OWN_EXTENSIONS = frozenset({"ext.reload", "ext.tap"})
 """What an agent needs that writes extensions for itself; they run with or without it."""
 
@@ -62,7 +65,7 @@ class Confinement:
 
     def check(self, role: Role, what: str) -> None:
         """Raise CommandError when this role, for `what`, is beyond a descendant."""
-        if role > ROLE:
+        if role > ROLE or what in FOR_PEOPLE:
             log.warning("%s was refused: %s descends from this daemon", what, self._peer)
             sentence = "is not for a program that zotd has started (rule: descendants never decide)"
             raise _forbidden(f"{what} {sentence}; do it in a terminal of your own")

@@ -2,8 +2,9 @@
 
     catching up --(cursor has reached what is shown)--> live
 
-The switch and the check happen in one step of the loop. While catching up, committed events are not kept: they are
-read from the journal, which is the authority. Live ones are kept, merged, as long as nothing newer replaces them.
+The switch and the check happen in one step of the loop: it goes live when the client has exactly what is shown, so that
+whatever is shown later is new to it. While catching up, committed events are not kept: they are read from the journal,
+which is the authority. Live ones are kept, merged, as long as nothing newer replaces them.
 """
 
 from collections.abc import Sequence
@@ -13,12 +14,12 @@ from zotd.api.outbox import LiveBatch, Outbox
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire import events
-from zotd.wire.base import ENCODER, encode
+from zotd.wire.base import encode
 
 PAGE_BYTES = 256 * 1024
 """Of missed events, read and sent at a time."""
 
-_REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, events.ToolResultEvent)
+_REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, events.ToolResultEvent, events.Done)
 
 
 class Follower:
@@ -32,25 +33,15 @@ class Follower:
         self._is_live = False
         self._stopped = False
         self._kept = LiveBatch()
-        self.last_seq = session.ledger.shown_seq
-        """`seq` of the last event that was sent to this client."""
         session.ledger.subscribe(self)
 
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
         """Send them, if they are not read from the journal anyway."""
-        if not self._is_live:
-            if any(isinstance(event, _REPLACES_LIVE) for event in shown):
-                self._kept = LiveBatch()
-            return
-        if last_seq <= self.last_seq:
-            return
-        first = shown[0].seq or 0
-        if first <= self.last_seq:  # the journal's last page ended inside this batch
-            shown = [event for event in shown if (event.seq or 0) > self.last_seq]
-            data = ENCODER.encode_lines(shown)
-        self.last_seq = last_seq
-        self._tally.events += len(shown)
-        self._outbox.write(data, frames=len(shown), session=self.session.id, last_seq=last_seq)
+        if self._is_live:
+            self._tally.events += len(shown)
+            self._outbox.write(data, frames=len(shown), session=self.session.id, last_seq=last_seq)
+        elif any(isinstance(event, _REPLACES_LIVE) for event in shown):
+            self._kept = LiveBatch()
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Send or keep them."""
@@ -61,7 +52,7 @@ class Follower:
             self._outbox.check(self._kept.size)
 
     async def catch_up(self, cursor: int) -> None:
-        """Send everything after `cursor`, say `replay_complete`, and go live."""
+        """Send everything after `cursor`, which is not beyond what is shown; say `replay_complete`, and go live."""
         ledger = self.session.ledger
         if not self._stopped:  # else it has attached again while its snapshot was read
             self._outbox.sent[self.session.id] = cursor  # what the client has, should it be cut before it gets more
@@ -87,7 +78,6 @@ class Follower:
         if blocked is not None:
             notice = events.Notice("error", str(blocked), session=self.session.id)
             self._outbox.write(encode(notice) + b"\n")
-        self.last_seq = cursor
         self._is_live = True
         complete = encode(events.ReplayComplete(session=self.session.id, seq=cursor)) + b"\n"
         self._outbox.write(complete, session=self.session.id, last_seq=cursor)

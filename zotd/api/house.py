@@ -10,6 +10,7 @@ from weakref import WeakSet
 from zotd.api.channel_desk import ChannelDesk
 from zotd.api.presence import Presences
 from zotd.process import figures
+from zotd.sessions.completing import Completer
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.sessions.spending import Spending
@@ -59,6 +60,11 @@ class House:
     connections: int = 0
     started: float = field(default_factory=time.monotonic)
     stopping: bool = False
+    completer: Completer = field(init=False)
+
+    def __post_init__(self) -> None:
+        manager = self.manager
+        self.completer = Completer(models=manager.models, skills=manager.skills, spawn=self.spawn)
 
     def status(self) -> Status:
         """The daemon in figures."""

@@ -41,6 +41,7 @@ FAREWELL_S = 0.5
 
 _MERGED: dict[type[events.Event], str] = {
     events.TextDelta: "delta",
+    events.ThinkingDelta: "delta",
     events.ToolUseArgs: "delta",
     events.ToolProgress: "text",
 }
@@ -176,6 +177,8 @@ class Outbox:
 
     def pause(self) -> None:
         """The transport holds more than it should."""
+        if self.closed:  # by the farewell, perhaps: nothing else comes, for which somebody could wait
+            return
         self._paused = True
         self._room.clear()
         if self._cut is not None and self._stalled is None:

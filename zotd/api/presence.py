@@ -2,40 +2,89 @@
 
 They are told of all of them, once for all that has changed in a turn of the event loop: when 200 clients attach at once
 everybody gets a few lists, and not 200 of them.
+
+Clients that say whether a person looks at them (`presence.update`) are also where people are called: when nobody looks,
+the one client at which somebody did so last is told what happened (`zotd.api.attention`).
 """
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 
+import msgspec
+
+from zotd.api.attention import Attention
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.wire.events import ClientInfo
+
+Write = Callable[[events.Event], None]
+
+
+@dataclass(slots=True)
+class _Seat:
+    """A client that is attached."""
+
+    info: ClientInfo
+    write: Write
+    last_used: int = 0
+    """The greater, the later a person looked at it or typed into it; 0: never."""
 
 
 class Presences:
     """The clients of every session."""
 
-    def __init__(self) -> None:
-        self._clients: dict[str, dict[str, ClientInfo]] = {}
+    def __init__(self, attention_s: float = 0.0) -> None:
+        """`attention_s`: nobody is called for a run that was shorter."""
+        self._attention_s = attention_s
+        self._seats: dict[str, dict[str, _Seat]] = {}
+        self._calls: dict[str, Attention] = {}
+        """Of the sessions with a client that can say whether somebody looks at it."""
         self._changed: dict[str, Session] = {}
         """Of which nobody has been told yet."""
+        self._uses = 0
 
-    def enter(self, session: Session, client: ClientInfo) -> None:
-        """`client` has attached."""
-        self._clients.setdefault(session.id, {})[client.id] = client
+    def enter(self, session: Session, client: ClientInfo, write: Write) -> None:
+        """`client` has attached; `write` sends it an event."""
+        self._seats.setdefault(session.id, {})[client.id] = _Seat(client, write)
         self._tell_soon(session)
 
     def leave(self, session: Session, client_id: str) -> None:
         """It has left; harmless when it was not there."""
-        clients = self._clients.get(session.id, {})
-        if clients.pop(client_id, None) is None:
+        seats = self._seats.get(session.id, {})
+        if seats.pop(client_id, None) is None:
             return
-        if not clients:
-            del self._clients[session.id]
+        if not seats:
+            del self._seats[session.id]
+            if session.id in self._calls:
+                self._calls.pop(session.id).stop()
         self._tell_soon(session)
+
+    def update(self, session: Session, client_id: str, *, focused: bool, typing: bool) -> bool:
+        """What a client says of the person in front of it; False when it is not attached."""
+        seat = self._seats.get(session.id, {}).get(client_id)
+        if seat is None:
+            return False
+        if session.id not in self._calls:
+            self._calls[session.id] = Attention(session, lambda: self._free(session.id), self._attention_s)
+        if focused or typing or seat.info.focused:  # also when it loses the focus: it had it until now
+            self._uses += 1
+            seat.last_used = self._uses
+        if (seat.info.focused, seat.info.typing) != (focused, typing):
+            seat.info = msgspec.structs.replace(seat.info, focused=focused, typing=typing)
+            self._tell_soon(session)
+        return True
 
     def of(self, session_id: str) -> list[ClientInfo]:
         """Everybody attached to the session, longest first."""
-        return list(self._clients.get(session_id, {}).values())
+        return [seat.info for seat in self._seats.get(session_id, {}).values()]
+
+    def _free(self, session_id: str) -> Write | None:
+        """The client that is to call a person; None when somebody looks at one of them, or none can tell."""
+        seats = [seat for seat in self._seats.get(session_id, {}).values() if seat.info.focused is not None]
+        if not seats or any(seat.info.focused for seat in seats):
+            return None
+        return max(reversed(seats), key=lambda seat: seat.last_used).write  # of those never used, who came last
 
     def _tell_soon(self, session: Session) -> None:
         if not self._changed:

@@ -224,8 +224,13 @@ class Connection:
     ) -> Json:
         """Send a request and return its answer's `data`; events that come first are kept for `events`.
 
-        With `hear` they are given to that instead, as they come. It takes `fields` and `more`; those that are None are left out. Raises `CallError` when the daemon refuses
-        it, `NoAnswerError` after `timeout_s`, and `ConnectionLostError`.
+        With `hear` they are given to that instead, as they come. The request has `fields` and `more`; those that are
+        None are left out.
+
+        Raises:
+            CallError: the daemon refuses it.
+            NoAnswerError: there was no answer within `timeout_s`.
+            ConnectionLostError: the daemon is gone.
         """
         request = self.send(command, **(fields or {}), **more)
         deadline = time.monotonic() + timeout_s

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from itertools import islice
 
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
@@ -26,15 +27,19 @@ def sessions(connection: Connection, cwd: str | None = None, state: str | None =
             return
 
 
+def stored(connection: Connection, cwd: str | None = None) -> Iterator[Json]:
+    """Like `sessions`, without those that end with their client."""
+    return (session for session in sessions(connection, cwd) if session.get("ephemeral") is not True)
+
+
 def newest(connection: Connection, cwd: str | None = None) -> Json:
     """The stored session that was used last, of all or of one directory.
 
     Raises:
         ClientError: there is none.
     """
-    for session in sessions(connection, cwd=cwd):
-        if session.get("ephemeral") is not True:
-            return session
+    for session in stored(connection, cwd):
+        return session
     raise ClientError(f"there is no session in {cwd} yet" if cwd else "there is no session yet")
 
 
@@ -62,7 +67,7 @@ def choose(connection: Connection, cwd: str) -> Json:
     Raises:
         ClientError: there is none, no terminal, or no choice.
     """
-    offered = [s for s in sessions(connection, cwd=cwd) if s.get("ephemeral") is not True][:OFFERED]
+    offered = list(islice(stored(connection, cwd), OFFERED))
     if not offered:
         raise ClientError(f"there is no session in {cwd} yet")
     for number, session in enumerate(offered, 1):

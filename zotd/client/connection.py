@@ -13,7 +13,7 @@ from functools import partial
 from zotd.client import autostart, blocking, frames
 from zotd.client.errors import ClientError, ConnectionLostError, FellBehindError, NoAnswerError
 from zotd.wire.base import Frozen
-from zotd.wire.events import AnyEvent, Evicted
+from zotd.wire.events import OF_TOPICS, AnyEvent, Evicted
 
 CALL_S = blocking.CALL_S
 """How long a command may take."""
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._lines = blocking.WholeLines()
         self._calls: dict[int, asyncio.Future[frames.Answer]] = {}
-        self._feeds: dict[str, list[Feed]] = {}
+        self._feeds: dict[str | None, list[Feed]] = {}
         self._last_id = 0
         self._transport: asyncio.Transport | None = None
         self._lost: ClientError | None = None
@@ -101,8 +101,11 @@ class Connection(asyncio.Protocol):
             del self._calls[request_id]
 
     @contextmanager
-    def feed(self, session: str) -> Iterator[Feed]:
-        """The session's events from now on; more than one reader may have a feed of its own."""
+    def feed(self, session: str | None) -> Iterator[Feed]:
+        """The session's events from now on; more than one reader may have a feed of its own.
+
+        None: those of the topics that this connection subscribes to, of whichever session they are.
+        """
         feed = Feed()
         if self._lost is not None:
             feed.end(self._lost)
@@ -168,6 +171,9 @@ class Connection(asyncio.Protocol):
                 self._answer(frame)
                 continue
             assert not isinstance(frame, frames.Answer)
+            if type(frame) in OF_TOPICS:
+                self._deliver_topic(frame)
+                continue
             if frame.session != session:
                 self._deliver(session, piece)
                 session, piece = frame.session, []
@@ -186,6 +192,10 @@ class Connection(asyncio.Protocol):
         for readers in self._feeds.values():
             for feed in readers:
                 feed.add(piece)
+
+    def _deliver_topic(self, event: AnyEvent) -> None:
+        for feed in self._feeds.get(None, ()):
+            feed.add([event])
 
     def _answer(self, answer: frames.Answer) -> None:
         waiting = self._calls.get(answer.id) if isinstance(answer.id, int) else None

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 
 from zotd.client.blocking import Connection, Json
-from zotd.client.choosing import choose, find, newest
+from zotd.client.choosing import choose, find, newest, stored
 from zotd.client.environment import TRUST, shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import child, text
@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     mode.add_argument("-p", "--print", action="store_true", help="print the answer and leave")
     mode.add_argument("--json", action="store_true", help="print events as lines of JSON")
     mode.add_argument("--list-models", action="store_true", help="list models that can be used")
+    made.add_argument("--plain", action="store_true", help="a chat in plain lines, as screen readers like it")
     made.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
     _add_session_flags(made)
     _add_settings_flags(made)
@@ -69,6 +70,7 @@ def _add_session_flags(made: argparse.ArgumentParser) -> None:
         dest="go_on",
         help="the newest session of this directory; it goes on where it stopped, and then with the prompt",
     )
+    group.add_argument("-n", "--new", action="store_true", help="a new session, also where there is one")
     group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="that session; without ID: choose one")
     group.add_argument("--session", metavar="ID|NAME", help="that session")
     group.add_argument("--no-session", action="store_true", help="keep nothing; the session ends with this program")
@@ -163,10 +165,17 @@ def environment(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, s
     return shared(env) | ({TRUST: "1"} if args.trust else {})
 
 
-def open_session(connection: Connection, args: argparse.Namespace, env: Mapping[str, str]) -> Json:
-    """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`."""
+def open_session(
+    connection: Connection, args: argparse.Namespace, env: Mapping[str, str], *, prefers_newest: bool = False
+) -> Json:
+    """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`.
+
+    `prefers_newest`: flags that name none mean the newest of the directory, if it has one, and not a new one.
+    """
     cwd = working_directory(args)
     found = _existing(connection, args, cwd)
+    if found is None and prefers_newest and not (args.new or args.no_session):
+        found = next(stored(connection, cwd), None)
     wanted = settings(args)
     variables = environment(args, env)
     if found is None:

@@ -57,6 +57,16 @@ class Approval(Struct, frozen=True, kw_only=True):
     about it. No shell is involved."""
 
 
+class Terminal(Struct, frozen=True, kw_only=True):
+    """`[terminal]`: read by `zot`, and not by the daemon."""
+
+    theme: Literal["auto", "default", "dark", "light", "plain"] = "auto"
+    """Colours; `auto` asks the terminal whether it is light or dark, and uses its own 16 where it does not say."""
+
+    editing_mode: Literal["emacs", "vi"] = "emacs"
+    """Whose keys the editor has; vi begins in INSERT."""
+
+
 class Limits(Struct, frozen=True, kw_only=True):
     """`[limits]`."""
 
@@ -67,6 +77,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     session_unload_s: Seconds = 1800.0
     """A session leaves memory when for so long nobody followed it and nothing of it ran; it comes back when asked for.
     """
+
+    attention_s: Seconds = 5.0
+    """Whoever is not looking is told of the end of a run that took at least so long: who gave a shorter one has most
+    likely waited for it."""
 
 
 class Ext(Struct, frozen=True, kw_only=True):
@@ -189,6 +203,7 @@ class Config(Struct, frozen=True, kw_only=True):
     budget: Budget = Budget()
     ext: Ext = Ext()
     guard: Guard = Guard()
+    terminal: Terminal = Terminal()
     local: Local = Local()
     channels: Channels = Channels()
     providers: dict[str, Provider] = {}

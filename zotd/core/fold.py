@@ -97,7 +97,7 @@ def outlined(record: AnyRecord) -> AnyRecord:
             return msgspec.structs.replace(record, content=[])
         case records.Reply(content=content):
             return msgspec.structs.replace(record, content=_outline(content))
-        case records.CallResult():
+        case records.CallResult() | records.ShellResult():
             return msgspec.structs.replace(record, content=[])
         case records.Compaction():
             return msgspec.structs.replace(record, summary="")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 
 from zotd.wire import events
-from zotd.wire.content import Block, Image, Text
+from zotd.wire.content import Block, Image, ShellRun, Text
 
 MAX_RESULT_LINES = 40
 """Of a tool's result: an export is for reading; the whole of it is in the JSON lines."""
@@ -18,6 +18,8 @@ def render(shown: Iterable[events.Event]) -> str:
 def _section(event: events.Event) -> str:
     section = ""
     match event:
+        case events.UserMessage(content=content, time=time, shell=ShellRun()):
+            section = f"## You, at the shell, {time}\n\n{_fenced(_cut(_blocks(content)), '')}"
         case events.UserMessage(content=content, time=time):
             section = f"## You, {time}\n\n{_blocks(content)}"
         case events.AssistantMessage(content=content):

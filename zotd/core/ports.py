@@ -170,6 +170,10 @@ Whoever has points takes one as an argument, and lists their names in `POINTS`. 
 # --- journal --------------------------------------------------------------------------------------------------
 
 
+NAME_CHARS = 200
+"""Longest name of a session: lists show it on a line."""
+
+
 class Row(Struct, frozen=True):
     """A session as the journal's index has it; written with every commit."""
 
@@ -194,6 +198,8 @@ class Row(Struct, frozen=True):
     """Stretches of events, first and last `seq`, that are not part of the conversation after it was rewound."""
     granted: tuple[Rule, ...] = ()
     """What people have allowed for the rest of this session; in the row, for a compaction leaves its records behind."""
+    failed: bool = False
+    """The last run ended with an error."""
     spent: Tokens = Tokens()
     """What budgets count of all its requests ever, estimates for those of unknown cost among it; `usage` is what is
     known, since the last `clear`."""

@@ -121,6 +121,28 @@ class CallResult(Record, tag="call_result", frozen=True, kw_only=True):
     """The daemon stopped while it ran: it may have happened."""
 
 
+class ShellStarted(Record, tag="shell_started", frozen=True, kw_only=True):
+    """A command of a person is about to run; with this on record nobody repeats it."""
+
+    id: str
+    command: str
+    context: bool
+    """The model is to see it and its output."""
+    sender: str = ""
+
+
+class ShellResult(Record, tag="shell_result", frozen=True, kw_only=True):
+    """What came of it; with `context` it is a message for the model."""
+
+    id: str
+    context: bool
+    content: list[Block]
+    exit: int | None = None
+    """None: it was aborted, or the daemon stopped while it ran."""
+    unknown: bool = False
+    """The daemon stopped while it ran: it may have happened."""
+
+
 class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """Tokens of one attempt, whatever became of it; `tokens` is None when the provider never said."""
 
@@ -243,6 +265,8 @@ AnyRecord = (
     | Reply
     | CallStarted
     | CallResult
+    | ShellStarted
+    | ShellResult
     | UsageRow
     | Config
     | Compaction

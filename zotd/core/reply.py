@@ -85,7 +85,10 @@ class Assembler:
     """Takes parts in the order of arrival; gives live events and, at any moment, the message so far."""
 
     def __init__(self, session: str | None, new_call_id: Callable[[], str]) -> None:
-        """`new_call_id`: a vendor's id is unique only in its reply, so calls get ours."""
+        """`session`: as events carry it; None on stdio, where thinking is not shown.
+
+        `new_call_id`: a vendor's id is unique only in its reply, so calls get ours.
+        """
         self._session = session
         self._new_call_id = new_call_id
         self._blocks: list[list[str] | content.Thinking | Call] = []
@@ -115,6 +118,8 @@ class Assembler:
         match part:
             case Thinking(text):
                 self._thinking.append(text)
+                if self._session is not None:  # on stdio, what the original does not send is an unknown event
+                    shown.append(events.ThinkingDelta(text, session=self._session))
             case Signature(signature, redacted):
                 self._blocks.append(content.Thinking("".join(self._thinking), signature, redacted))
                 self._thinking.clear()

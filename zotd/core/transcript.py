@@ -52,6 +52,8 @@ class Transcript:
         """Questions to a person about calls that have no result yet, by their ids, oldest first."""
         self.decisions: dict[str, records.Decision] = {}
         """How they were decided, by the same ids."""
+        self.shell: records.ShellStarted | None = None
+        """A person's command that was started, and of which no result is on record."""
         self._open: dict[str, ToolCall] = {}
         self._started: dict[str, records.CallStarted] = {}
         self._is_cut = False
@@ -92,6 +94,8 @@ class Transcript:
                 self._start(record)
             case records.CallResult():
                 self._result(record)
+            case records.ShellResult():
+                self._show_shell(record)
             case records.Compaction():
                 self._compact(record)
             case records.Clear():
@@ -105,6 +109,8 @@ class Transcript:
         match record:
             case records.UsageRow():
                 self.in_flight = None
+            case records.ShellStarted():
+                self.shell = record
             case records.ApprovalRow(call_id=call) if call in self._open:  # else an extension made it, and waits itself
                 self.approvals[record.id] = record
             case records.Decision(approval=key) if key in self.approvals:
@@ -211,6 +217,11 @@ class Transcript:
         block = ToolResult(record.call_id, record.is_error, record.content)
         self.messages.append(Message("tool", [block], record.time))
 
+    def _show_shell(self, record: records.ShellResult) -> None:
+        self.shell = None
+        if record.context:
+            self.messages.append(Message("user", record.content, record.time))
+
     def _end(self) -> None:
         self.run_open = False
         self.in_flight = None
@@ -227,6 +238,7 @@ class Transcript:
     def _detach(self) -> None:
         """What waited, ran and was asked belongs to the session that this one was made of."""
         self.waiting, self.requests, self.held, self.run = {}, {}, False, None
+        self.shell = None
         self._end()
         self._settle()
 

@@ -109,6 +109,7 @@ def _models(home: Path, env: Mapping[str, str], config: Config, *, catalog: Cata
         providers=providers,
         keys=Keys(
             stored=partial(credentials.load, home / CREDENTIALS_FILE),
+            store=partial(credentials.change, home / CREDENTIALS_FILE),
             command=_key_command(config, env),
             inherited={name: env[name] for name in catalog.key_variables() if name in env},
         ),

@@ -40,7 +40,10 @@ class Asking:
     def __init__(
         self, run: str, plan: Plan, ledger: Ledger, purse: Purse, *, noted: Callable[[Sequence[Note]], None]
     ) -> None:
-        """The requests of the run with this id. `purse` pays. `noted` is told what guards did that a reader of the transcript should know."""
+        """The requests of the run with this id. `purse` pays.
+
+        `noted` is told what guards did that a reader of the transcript should know.
+        """
         self._plan = plan
         self._ledger = ledger
         self._purse = purse
@@ -71,14 +74,12 @@ class Asking:
             stream = self._plan.model.stream(self._request(toolbox))
         reply = Assembler(self._ledger.label, partial(ids.new, "c"))
         self._pacing.begin()
-        async with aclosing(
-            stream
-        ):  # cancelled between two chunks, it would be closed some time, in two places at once
+        async with aclosing(stream):  # else, cancelled between two chunks, it would be closed at some time or other
             async for parts in stream:
                 if self._reply is None:
                     self._reply = reply
                     self._purse.answered(reply)
-                    await opened()
+                    await opened()  # to commit it while more is read took longer: the threads fight for the GIL
                 self._show(reply.feed(parts))
                 self._keep(step, reply)
         return Asked(toolbox, await self._censored(reply))
@@ -101,7 +102,7 @@ class Asking:
 
     def _show(self, shown: Sequence[events.Event]) -> None:
         if self.holds_text:
-            shown = [event for event in shown if not isinstance(event, events.TextDelta)]
+            shown = [_withheld(event) for event in shown if not isinstance(event, events.TextDelta)]
         self._ledger.live(shown)
 
     def _keep(self, step: int, reply: Assembler) -> None:
@@ -157,3 +158,8 @@ class Asking:
         if self.holds_text and shown:
             self._ledger.live([events.TextDelta(shown, session=self._ledger.label)])
         return None if shown == text else shown
+
+
+def _withheld(event: events.Event) -> events.Event:
+    """The event without what the model thinks: guards judge the text only, and the one often says the other."""
+    return events.ThinkingDelta("", session=event.session) if isinstance(event, events.ThinkingDelta) else event

@@ -64,7 +64,9 @@ class Attempts:
 
     def _message(self, first: records.Input) -> events.UserMessage:
         self._purse.expect(first.content)
-        return events.UserMessage(visible(first.content), first.time, input=first.id, run=self._run)
+        return events.UserMessage(
+            visible(first.content), first.time, input=first.id, run=self._run, sender=first.sender or None
+        )
 
     def _record(
         self,

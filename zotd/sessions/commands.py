@@ -28,6 +28,9 @@ OF_CLIENTS = (
 """Commands that clients carry out themselves, and that no extension can have."""
 
 
+SKILL = "skill:"
+"""`/skill:NAME ...` begins a run with that skill."""
+
 QUIETED = "what it submits is not run: somebody has aborted, and asked for nothing since"
 
 
@@ -65,7 +68,10 @@ class Commands:
             session.is_quieted = False  # a person asks for it, also for what the command submits
         builtin = BUILTIN.get(name.casefold())
         if builtin is not None:
-            await builtin(self, session, args.strip(), asker)
+            await builtin.run(self, session, args.strip(), asker)
+            return
+        if name.startswith(SKILL):
+            await _skill(session, name.removeprefix(SKILL), args.strip(), asker)
             return
         extensions = self._hosting.join(session)
         if extensions is None:
@@ -188,12 +194,39 @@ async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
     session.abort()
 
 
-BUILTIN: Mapping[str, Callable[[Commands, Session, str, Asker], Awaitable[None]]] = {
-    "clear": _clear,
-    "compact": _compact,
-    "continue": _continue,
-    "reload-ext": _reload,
-    "stop": _stop,
+async def _skill(session: Session, name: str, args: str, asker: Asker) -> None:
+    """What is typed is the prompt, and the call that reads the skill stands behind it as if the model had made it."""
+    await session.load()
+
+    def accepted(started: Started) -> None:
+        result = CommandResult("prompt", input=started.input, run=started.run)
+        asker.respond(replace(result, position=started.position, started=started.started))
+
+    await session.prompt(
+        f"/{SKILL}{name} {args}".strip(),
+        [],
+        sender=asker.sender,
+        when_busy="queue",
+        accepted=accepted,
+        opening=records.Opening("skill", {"name": name}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A slash command of the daemon."""
+
+    description: str
+    """For lists: goes on from its name."""
+    run: Callable[[Commands, Session, str, Asker], Awaitable[None]]
+
+
+BUILTIN: Mapping[str, Builtin] = {
+    "clear": Builtin("starts the conversation anew; what was said stays in the history", _clear),
+    "compact": Builtin("summarises the conversation; what stands behind it says what matters", _compact),
+    "continue": Builtin("goes on with a run that was cut, failed or was aborted, and with what waits", _continue),
+    "reload-ext": Builtin("restarts the extensions, or the one that is named", _reload),
+    "stop": Builtin("aborts what runs", _stop),
 }
 """Built in, by name."""
 

@@ -64,7 +64,7 @@ class Extensions:
         self._patience: asyncio.Timeout | None = None
         """How long `ready_for_run` waits, while it does."""
         self._toolbox: tuple[Settings, Sequence[ExtensionTool], Toolbox] | None = None
-        ledger.observer = self._committed
+        ledger.observers.append(self._committed)
 
     # --- for runs ---------------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Extensions:
     def end(self) -> None:
         """The session leaves memory, or gets other extensions: these hear and show nothing more of it."""
         self.audience.end()
-        self._ledger.observer = None
+        self._ledger.observers.remove(self._committed)
         self.board.clear()
 
     # --- inside -----------------------------------------------------------------------------------------------

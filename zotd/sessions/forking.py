@@ -10,7 +10,7 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import events_left
-from zotd.core.ports import Row
+from zotd.core.ports import NAME_CHARS, Row
 from zotd.sessions.drafting import Draft
 from zotd.sessions.past import Past, past_at
 from zotd.store.journal import Journal
@@ -19,9 +19,6 @@ from zotd.store.staging import staging
 from zotd.wire import events
 
 SUFFIX = " (fork)"
-
-NAME_CHARS = 200
-"""As long as a name may be."""
 
 
 async def fork(journal: Journal, origin: Row, seq: int | None, name: str | None) -> str:

@@ -29,4 +29,5 @@ def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False) -> 
         message_count=row.messages,
         clients=clients,
         ephemeral=ephemeral,
+        failed=row.failed,
     )

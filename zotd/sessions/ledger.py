@@ -64,8 +64,8 @@ class Ledger:
         """Why the journal could not write; what is in memory is ahead of the disk then, until `reset`."""
         self._addressed = addressed
         self._subscribers: dict[Subscriber, None] = {}
-        self.observer: Callable[[Sequence[events.Event]], None] | None = None
-        """Told of committed events, as they are before a carrier's changes; returns at once and never raises."""
+        self.observers: list[Callable[[Sequence[events.Event]], None]] = []
+        """Told of committed events, as they are before a carrier's changes; they return at once and never raise."""
         self.failed: Callable[[], None] | None = None
         """Told when the journal could not write for the first time since `reset`; returns at once and never raises."""
         self._shown_seq = row.seq
@@ -176,6 +176,7 @@ class Ledger:
             spent=sum((counted(item.record) for item in items if isinstance(item.record, UsageRow)), self.row.spent),
             context=self.row.context if context is None else context,
             base=self._state.base if self._loaded else self.row.base,
+            failed=_has_failed(items, before=self.row.failed),
             updated=items[-1].record.time if items else self.row.updated,
             **changes,
         )
@@ -188,8 +189,10 @@ class Ledger:
             else:
                 if accepted is not None:
                     accepted()
-                if self.observer is not None:
-                    self.observer([event for item in items for event in item.shows])
+                if self.observers:
+                    told = [event for item in items for event in item.shows]
+                    for observer in list(self.observers):
+                        observer(told)
                 self._show(shown, data, last)
             if done.done():  # whoever waited was cancelled; what was written is written
                 return
@@ -249,11 +252,24 @@ def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[eve
     )
 
 
+def _has_failed(items: Sequence[Shown], *, before: bool) -> bool:
+    """Whether the last run has ended with an error, after these records."""
+    for item in items:
+        match item.record:
+            case records.Attempt() | records.Clear() | records.RewindRow():
+                before = False
+            case records.Note(level="error"):
+                before = True
+            case _:
+                pass
+    return before
+
+
 def _plain(event: events.Event) -> events.Event:
     """The event as `zot rpc` sends it: without what only the daemon adds (`docs/protocol.md`)."""
     match event:
         case events.UserMessage():
-            return msgspec.structs.replace(event, input=None, run=None)
+            return msgspec.structs.replace(event, input=None, run=None, sender=None)
         case events.ToolResultEvent():
             return msgspec.structs.replace(event, name=None, extension=None, time=None)
         case events.Done():

@@ -86,6 +86,8 @@ class Manager:
         """The extensions of all sessions."""
         self.commands = Commands(self.hosting, spawn)
         """Slash commands."""
+        self.skills = planner.skills
+        """Those that a session's model may use."""
         self.oversight = terms.oversight
         """What sessions share about approvals."""
         self.default_mode = terms.mode
@@ -93,7 +95,8 @@ class Manager:
         hosting.tell = self._tell
         self.journal = journal
         """Where sessions are stored."""
-        self._planner = planner
+        self.planner = planner
+        """Prepares what runs and commands work with."""
         self._spawn = spawn
         self._terms = terms
         self._sessions: dict[str, Session] = {}
@@ -285,7 +288,7 @@ class Manager:
         session = Session(
             ledger,
             environment,
-            self._planner,
+            self.planner,
             spawn=self._spawn,
             changed=self._changed,
             stored_queue=self._terms.addressed,
@@ -364,7 +367,7 @@ def _added(session: Session) -> events.Event:
 
 def _updated(session: Session) -> events.Event:
     row = session.ledger.row
-    return events.SessionUpdated(row.name, row.cwd, session.state, session=row.id)
+    return events.SessionUpdated(row.name, row.cwd, session.state, row.failed, session=row.id)
 
 
 def _removed(session: Session) -> events.Event:

@@ -5,9 +5,10 @@ daemon's environment. Those from the environment and from `auth.json` go only to
 URL from the configuration: a URL that came with a request could be anybody's.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from zotd import logs
 from zotd.core.budget import FREE, Rates
 from zotd.core.ports import Model, ModelRequest, StorageError
 from zotd.core.records import Settings
@@ -18,8 +19,12 @@ from zotd.providers.connect import Choice, Providers
 from zotd.providers.shared.vendors import Vendor
 from zotd.sessions.environment import Environment
 from zotd.wire.api import ModelInfo
+from zotd.wire.auth import KeyInfo
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
+
+KEY_CHARS = 16 * 1024
+"""Longest key; most have a hundred characters, one with claims in it a few thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,8 @@ class Keys:
 
     stored: Callable[[], Mapping[str, str]]
     """Vendor to key, from `auth.json`; raises StorageError when the file cannot be used."""
+    store: Callable[[str, str | None], bool]
+    """Puts a vendor's key there, or with None takes it away; False: there was none. Blocks; raises StorageError."""
     command: Callable[[str], Awaitable[str | None]] | None
     """Asks the configured program for a vendor's key."""
     inherited: Mapping[str, str]
@@ -89,7 +96,8 @@ class Models:
             sentence = f"the key for {vendor.title} that this session was given is gone; give it again with --api-key"
             raise CommandError(Code.BLOCKED, sentence)
         if vendor.key_env and not self._foreign(settings) and not self._has_key(vendor, environment):
-            sentence = f"no key for {vendor.title}: set {vendor.key_env[0]}, pass --api-key, or put one into auth.json"
+            ways = f"set {vendor.key_env[0]}, pass --api-key, or run: zotctl login {vendor.name}"
+            sentence = f"no key for {vendor.title}: {ways}"
             raise CommandError(Code.BLOCKED, sentence)
 
     async def open(self, settings: Settings, environment: Environment) -> Model:
@@ -106,6 +114,41 @@ class Models:
     def warm(self, provider: str) -> Coroutine[object, object, None]:
         """Load what the vendor's requests need, so that the first prompt does not wait for it."""
         return self._providers.warm(provider)
+
+    # --- logging in -----------------------------------------------------------------------------------------------
+
+    def key_info(self, provider: str, environment: Environment) -> KeyInfo:
+        """Where a vendor's key comes from; raises CommandError when there is no such vendor."""
+        vendor = self._vendor(provider)
+        source, _ = next(self._found(vendor, environment), (None, ""))
+        stored = bool(self._stored().get(vendor.name))
+        return KeyInfo(vendor.name, vendor.title, list(vendor.key_env), source, stored)
+
+    def log_in(self, provider: str, key: str) -> None:
+        """Store a key. Blocks; a CommandError comes out when it is none, or no such vendor wants one."""
+        vendor, key = self._keyed(provider), key.strip()
+        logs.hide(key)
+        if not key or len(key) > KEY_CHARS or not key.isprintable() or " " in key:
+            raise CommandError(Code.BAD_REQUEST, f"that is no key for {vendor.title}: a key is one word; copy it again")
+        self._change(vendor, key)
+
+    def log_out(self, provider: str) -> None:
+        """Forget a stored key. Blocks; a CommandError comes out when none is stored."""
+        vendor = self._keyed(provider)
+        if not self._change(vendor, None):
+            raise CommandError(Code.NOT_FOUND, f"auth.json has no key for {vendor.title}; auth.list says what has")
+
+    def _keyed(self, provider: str) -> Vendor:
+        vendor = self._vendor(provider)
+        if not vendor.key_env:
+            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} needs no key; use it without")
+        return vendor
+
+    def _change(self, vendor: Vendor, key: str | None) -> bool:
+        try:
+            return self._keys.store(vendor.name, key)
+        except StorageError as error:
+            raise CommandError(Code.BLOCKED, str(error)) from error
 
     # --- choosing -------------------------------------------------------------------------------------------------
 
@@ -132,7 +175,7 @@ class Models:
         keyed = [vendor.key_env[0] for vendor in self.catalog.vendors() if vendor.key_env][:2]
         raise CommandError(
             Code.BLOCKED,
-            f"no model to talk to: set {' or '.join(keyed)}, put a key into auth.json, "
+            f"no model to talk to: set {' or '.join(keyed)}, run zotctl login PROVIDER, "
             "or name a provider that needs none (--provider ollama, llamacpp or local)",
         )
 
@@ -160,16 +203,20 @@ class Models:
         return settings.base_url is not None and settings.base_url != self._configured_url(settings.provider)
 
     def _has_key(self, vendor: Vendor, environment: Environment) -> bool:
-        return bool(self._quick_key(vendor, environment)) or self._keys.command is not None
+        return any(True for _ in self._found(vendor, environment))
 
-    def _quick_key(self, vendor: Vendor, environment: Environment) -> str | None:
-        """The key, as far as it is known without asking a program."""
-        return (
-            environment.api_key
-            or _first(environment.keys, vendor.key_env)
-            or self._stored().get(vendor.name)
-            or (None if self._keys.command else _first(self._keys.inherited, vendor.key_env))
-        )
+    def _found(self, vendor: Vendor, environment: Environment) -> Iterator[tuple[str, str | None]]:
+        """The places that have a key, in the order in which they count, and the key; None: a program has to be asked."""
+        if environment.api_key:
+            yield "option", environment.api_key
+        if key := _first(environment.keys, vendor.key_env):
+            yield "environment", key
+        if key := self._stored().get(vendor.name):
+            yield "auth.json", key
+        if self._keys.command is not None and vendor.key_env:
+            yield "api_key_command", None
+        if key := _first(self._keys.inherited, vendor.key_env):
+            yield "daemon", key
 
     def _stored(self) -> Mapping[str, str]:
         try:
@@ -181,10 +228,13 @@ class Models:
         vendor = self._vendor(settings.provider)
         if self._foreign(settings):
             return environment.api_key
-        key = self._quick_key(vendor, environment)
-        if key is None and vendor.key_env and self._keys.command is not None:
-            key = await self._keys.command(vendor.name) or _first(self._keys.inherited, vendor.key_env)
-        return key
+        for _, found in self._found(vendor, environment):
+            key = found
+            if key is None and self._keys.command is not None:
+                key = await self._keys.command(vendor.name)
+            if key:
+                return key
+        return None
 
 
 class Unavailable:

@@ -20,15 +20,13 @@ import msgspec
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
+from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.sessions.drafting import Draft
 from zotd.sessions.ledger import TITLE_CHARS
 from zotd.sessions.reading import BadLineError, OpenCalls, Origin
 from zotd.wire import events
 from zotd.wire.content import Block, Image, Text, Tokens, ToolCall, ToolContent, ToolResult, visible
-
-NAME_CHARS = 200
-"""As long as a name may be."""
 
 SUMMARY_HEAD = "## Context Summary (compacted)"
 """Begins the message that a compaction puts in the place of what was said."""

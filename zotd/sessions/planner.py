@@ -1,8 +1,10 @@
 """Prepares runs: reads the surroundings, composes the system prompt, chooses tools, opens the model."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,11 +26,13 @@ from zotd.sessions.session import Session
 from zotd.sessions.spending import Spending
 from zotd.sessions.toolbox import Toolbox, choose, unknown
 from zotd.sessions.workspace import Places, Surroundings
-from zotd.tools.skill import find_skills
+from zotd.tools.skill import Skill, find_skills
 from zotd.wire.content import Tokens
 
 READ_S = 5.0
 """Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
+
+log = logging.getLogger(__name__)
 
 BUILTIN_SKILLS = Path(__file__).parent.parent / "skills"
 
@@ -95,7 +99,7 @@ class Planner:
             toolbox=toolbox,
             system=prompts.compose(parts),
             compact_at=self._desk.compact_at,
-            tool_context=partial(self._context, session, tuple(places.skill_dirs())),
+            tool_context=self._tool_context(session, places),
             notes=[*notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
             hooks=hooks,
             clearance=self._clearance(session, hooks, ground, unattended=first.unattended if first else None),
@@ -110,7 +114,17 @@ class Planner:
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
         """As `Plan.tool_context`, for calls that no model makes."""
-        return partial(self._context, session, tuple((await self._places(session)).skill_dirs()))
+        return self._tool_context(session, await self._places(session))
+
+    async def skills(self, session: Session) -> list[Skill]:
+        """Those that its model may use, by name; none when the disk does not answer, or it has no tool to read them."""
+        if "skill" not in choose(session.ledger.row.settings).tools:
+            return []
+        dirs = (await self._places(session)).skill_dirs()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(READ_S):
+                return await asyncio.to_thread(find_skills, dirs, log.debug)
+        return []
 
     async def _ground(self, session: Session) -> Ground:
         return await self._desk.oversight.rulebook.survey(
@@ -149,20 +163,24 @@ class Planner:
             extension_skills=tuple(session.extensions.skills()) if session.extensions else (),
         )
 
-    def _context(
-        self, session: Session, skill_dirs: tuple[str, ...], call_id: str, progress: Callable[[str], None]
-    ) -> ToolContext:
+    def _tool_context(self, session: Session, places: Places) -> Callable[[str, Callable[[str], None]], ToolContext]:
         row = session.ledger.row
-        return ToolContext(
-            session=row.id,
-            call_id=call_id,
-            cwd=row.cwd,
-            env=session.environment.variables,
-            out_dir=os.fspath(self._desk.home / "out" / row.id),
-            progress=progress,
-            skill_dirs=skill_dirs,
-            ledger=os.fspath(self._desk.home / "run" / "children"),
-        )
+        out_dir, ledger = os.fspath(self._desk.home / "out" / row.id), os.fspath(self._desk.home / "run" / "children")
+        skill_dirs = tuple(places.skill_dirs())
+
+        def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
+            return ToolContext(
+                session=row.id,
+                call_id=call_id,
+                cwd=row.cwd,
+                env=session.environment.variables,
+                out_dir=out_dir,
+                progress=progress,
+                skill_dirs=skill_dirs,
+                ledger=ledger,
+            )
+
+        return context
 
 
 def _recorded(session: Session, call: str, digest: str) -> str | None:

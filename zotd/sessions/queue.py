@@ -9,6 +9,7 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.sessions.ledger import Shown
+from zotd.sessions.shell import Shell
 from zotd.wire import events
 from zotd.wire.api import Started
 from zotd.wire.content import Text
@@ -39,7 +40,7 @@ class Request:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Something that waits: an input, or (without one) a compaction, or a run that goes on."""
+    """Something that waits: an input, or (without one) a compaction, a run that goes on, or a command of a person."""
 
     accepted: Callable[[Started], None]
     """Tells the sender; called once, before any event that the job causes."""
@@ -49,6 +50,8 @@ class Job:
     instructions: str = ""
     resumes: bool = False
     """It goes on where the last run was cut."""
+    shell: Shell | None = None
+    """The command of a person."""
     run: str = field(default_factory=lambda: ids.new("r"))
     answered: asyncio.Future[None] | None = None
     """Done when the job has started; fails when it could not."""

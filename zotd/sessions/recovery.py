@@ -6,6 +6,7 @@ from zotd.core.transcript import Transcript
 from zotd.sessions.calls import cut_results
 from zotd.sessions.ledger import Shown
 from zotd.sessions.purse import COMPACTION, REPLY
+from zotd.sessions.shell import interrupted
 from zotd.wire import events
 
 CUT = "this run was cut off: the daemon stopped, or could not store it"
@@ -29,9 +30,14 @@ def repairs(transcript: Transcript, partial: str) -> list[Shown]:
     known of the reply that was coming.
     """
     now = rfc3339()
-    if not transcript.run_open:
-        return [_cut(QUEUE, f"{WAITING}; {GO_ON}", now)] if transcript.waiting and not transcript.held else []
+    if not transcript.run_open:  # a person's command runs only then
+        shell = [interrupted(transcript.shell, now)] if transcript.shell is not None else []
+        return [*shell, *_queue(transcript, now)]
     return [*_calls(transcript, now), *_request(transcript, partial, now), _run(transcript, now)]
+
+
+def _queue(transcript: Transcript, now: str) -> list[Shown]:
+    return [_cut(QUEUE, f"{WAITING}; {GO_ON}", now)] if transcript.waiting and not transcript.held else []
 
 
 def _calls(transcript: Transcript, now: str) -> list[Shown]:

@@ -18,13 +18,11 @@ from zotd import config
 from zotd.config import ConfigError, Source
 from zotd.core import permissions
 from zotd.core.permissions import Action, Policy, Rule
+from zotd.sessions.preview import LOOK_S
 from zotd.store import rules as stored
 from zotd.store.rules import NotSavedError
 from zotd.tools.shared import ToolError, locate, open_regular
 from zotd.wire.errors import Code, CommandError
-
-LOOK_S = 2.0
-"""Longest wait for the file system: a local one answers in a millisecond, a dead network mount never."""
 
 FILE = ".zot/config.toml"
 """A workspace's own configuration; of it, `rules` and `approval.mode` count."""

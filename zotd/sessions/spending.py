@@ -35,6 +35,8 @@ class Spending:
         """The least that a request of unknown cost counts with."""
         self._daily = Limits(limits.day_usd, limits.day_tokens)
         self._of_session = Limits(limits.session_usd, limits.session_tokens)
+        self._counts_days = self._daily != Limits()
+        """Else nobody asks what was spent today, and no step has to find out which day it is (10 us each time)."""
         self._now = now
         self._day = self._today()
         self._pot = Pot()
@@ -45,7 +47,7 @@ class Spending:
         Raises:
             StorageError: it could not be read; the day begins with nothing then.
         """
-        if self._daily != Limits():
+        if self._counts_days:
             midnight = datetime(self._day.year, self._day.month, self._day.day).astimezone()
             self._pot.spent += await since(rfc3339(midnight.timestamp()))
 
@@ -109,10 +111,11 @@ class Spending:
 
     def _today_s_pot(self) -> Pot:
         """A new day begins with nothing spent; what is under way counts for the day in which it ends."""
-        today = self._today()
-        if today > self._day:  # a clock that was put back, or a flight to the west, gives no second budget
-            self._day = today
-            self._pot.spent = Tokens()
+        if self._counts_days:
+            today = self._today()
+            if today > self._day:  # a clock that was put back, or a flight to the west, gives no second budget
+                self._day = today
+                self._pot.spent = Tokens()
         return self._pot
 
     def _today(self) -> date:

@@ -20,6 +20,7 @@ from zotd.sessions.driver import Driver, Start
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.plan import Plan
 from zotd.sessions.queue import Job, Queue
+from zotd.sessions.shell import Shell
 from zotd.wire import events
 from zotd.wire.api import RunInfo, Started
 from zotd.wire.errors import CommandError
@@ -44,8 +45,9 @@ class Work:
     ) -> None:
         """`plan` prepares a run for its input, None for a compaction or a run that goes on.
 
-        `spawn` runs a named coroutine in a task whose owner outlives the session; `changed` is told that work has
-        begun or ended, `closing` that calls which a crash has left open are given up, `hurry` that the run which is being prepared is to end at once.
+        `spawn` runs a named coroutine in a task whose owner outlives the session. `changed` is told that work has
+        begun or ended, `closing` that calls which a crash has left open are given up, `hurry` that the run which is
+        being prepared is to end at once.
         """
         self.queue = Queue()
         """What waits; change it through the session."""
@@ -55,9 +57,11 @@ class Work:
         self._changed = changed
         self._closing = closing
         self._hurry = hurry
-        self._current: Driver | Compacting | None = None
+        self._current: Driver | Compacting | Shell | None = None
         self.is_active = False
         """A job runs, or is about to."""
+        self.began = 0.0
+        """When the last job began, by the clock of the event loop."""
         self.is_aborting = False
         """The run that is being prepared is to end at once."""
         self.asked_on = False
@@ -132,7 +136,10 @@ class Work:
             self.is_holding = False
 
     async def _run(self, job: Job) -> str:
+        self.began = asyncio.get_running_loop().time()
         try:
+            if job.shell is not None:
+                return await self._run_shell(job, job.shell)
             plan = await self._plan(job.input)
             if not job.resumes:
                 await self._close_open_calls()
@@ -192,7 +199,11 @@ class Work:
         job.answer(Started(started=True, run=job.run))
         return await compacting.run()
 
-    def _take(self, current: Driver | Compacting) -> None:
+    async def _run_shell(self, job: Job, shell: Shell) -> str:
+        self._take(shell)
+        return await shell.run(accepted=lambda: job.answer(Started(started=True, run=job.run)))
+
+    def _take(self, current: Driver | Compacting | Shell) -> None:
         self._current = current
         if self.is_aborting:
             current.abort()

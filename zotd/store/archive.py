@@ -5,17 +5,24 @@ import logging
 from functools import partial
 
 from zotd.core.ports import StorageError
-from zotd.store import branches, search, usage
+from zotd.store import branches, prompts, search, usage
 from zotd.store.branches import Branches
 from zotd.store.database import Database
 from zotd.store.errors import is_damage
 from zotd.store.writer import Counts
+from zotd.wire.base import encode
 from zotd.wire.content import Tokens
-from zotd.wire.reports import SearchPage, UsageSum
+from zotd.wire.reports import PastPrompt, PromptPage, SearchPage, UsageSum
 
 CATCH_UP_S = 5.0
 """Longest wait of a search for the index, which takes about 20 MB of text in a second: only the first search after an
 update of the program has to wait at all. What is in the index by then is searched."""
+
+PROMPT_SLICES = 20
+"""Parts of the prompts, 500 each, that one answer looks at: 0.1 s. A client that wants to look further back asks again."""
+
+PAGE_BYTES = 4 * 1024 * 1024 - 4096
+"""Of prompts in one answer: what fits into a frame."""
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +61,33 @@ class Archive:
             found = await self._database.read(find)
         cursor = str(found[limit - 1][0]) if len(found) > limit else None
         return SearchPage([hit for _, hit in found[:limit]], cursor, complete)
+
+    async def prompts(self, query: str, *, before: int | None = None, limit: int = 50) -> PromptPage:
+        """What people have asked in all sessions, newest first; with `query` what holds it, upper or lower case.
+
+        `before` is the cursor of the page before. `PROMPT_SLICES` are looked at, other reads in between; so a page may
+        have a cursor and fewer than `limit` prompts.
+
+        Raises:
+            StorageError: the database cannot be read.
+        """
+        wanted = query.casefold()
+        found: dict[str, PastPrompt] = {}
+        end, room = prompts.MAX_KEY if before is None else before, PAGE_BYTES
+        for _ in range(PROMPT_SLICES):
+            part = await self._database.read(partial(prompts.before, key=end))
+            for key, prompt in part.prompts:
+                if prompt.text in found or wanted not in prompt.text.casefold():
+                    continue
+                room -= len(encode(prompt)) + 1
+                if len(found) == limit or room < 0:
+                    return PromptPage(list(found.values()), str(end))
+                found[prompt.text] = prompt
+                end = key
+            if part.end is None:
+                return PromptPage(list(found.values()))
+            end = part.end
+        return PromptPage(list(found.values()), str(end))
 
     async def usage(self, *, since: str = "", by: str = "model") -> list[UsageSum]:
         """What model requests took since then; see `zotd.store.usage.sums`.

@@ -37,7 +37,8 @@ WHERE session = (SELECT key FROM sessions WHERE id = ?) AND first_seq > 0 AND fi
 
 FIRST_MESSAGE = """
 SELECT events FROM records
-WHERE session = (SELECT key FROM sessions WHERE id = ?) AND first_seq > 0 AND first_seq >= ? AND first_seq < ? AND messages > 0
+WHERE session = (SELECT key FROM sessions WHERE id = ?) AND first_seq > 0 AND first_seq >= ? AND first_seq < ?
+    AND messages > 0
 ORDER BY first_seq LIMIT 1
 """
 

@@ -2,7 +2,7 @@
 
     {"anthropic": {"api_key": "sk-…"}, "openai": {"api_key": "sk-…"}}
 
-Other fields are ignored, and not kept by `save`. Whatever is loaded or saved is hidden from the log.
+Other fields are ignored; `change` keeps them, `save` does not. Whatever is loaded or saved is hidden from the log.
 """
 
 import os
@@ -27,6 +27,9 @@ class Credential(msgspec.Struct, frozen=True):
 
 _FILE = msgspec.json.Decoder(dict[str, Credential])
 
+_WHOLE = msgspec.json.Decoder(dict[str, dict[str, object]])
+"""The same with the fields that mean nothing to us."""
+
 
 def load(path: Path) -> Mapping[str, str]:
     """Vendor to key; empty when there is no such file.
@@ -34,21 +37,7 @@ def load(path: Path) -> Mapping[str, str]:
     Raises:
         StorageError: it cannot be read, others may read it, or it is not of that form; no key is in the message.
     """
-    try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode  # of what was opened, not of what the name means a moment later
-            content = file.read()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror}") from error
-    if mode & OTHERS:
-        raise StorageError(f"{path} holds keys and is open to other users ({stat.filemode(mode)}): chmod 600 {path}")
-    try:
-        stored = _FILE.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StorageError(f'{path} must look like {{"anthropic": {{"api_key": "…"}}}}: {error}') from error
-    return _hidden({vendor: credential.api_key for vendor, credential in stored.items()})
+    return _keys(path, _read(path))
 
 
 def save(path: Path, keys: Mapping[str, str]) -> None:
@@ -59,10 +48,61 @@ def save(path: Path, keys: Mapping[str, str]) -> None:
     Raises:
         StorageError: it could not be written; the file is as it was.
     """
-    content = msgspec.json.format(msgspec.json.encode({vendor: Credential(key) for vendor, key in keys.items()}))
     _hidden(keys)
+    _write(path, {vendor: Credential(key) for vendor, key in keys.items()})
+
+
+def change(path: Path, vendor: str, key: str | None) -> bool:
+    """Store the vendor's key, or with None forget it, and leave everything else as it is. Blocks, for file operations.
+
+    False: there was none to forget, and nothing was written. The directory must exist.
+
+    Raises:
+        StorageError: the file cannot be used (see `load`) or not be written; it is as it was.
+    """
     try:
-        private_file.write(path, content + b"\n")
+        with private_file.locked(path):
+            content = _read(path)
+            if vendor not in _keys(path, content) and key is None:
+                return False
+            stored = _WHOLE.decode(content)
+            if key is None:
+                del stored[vendor]
+            else:
+                _hidden({vendor: key})
+                stored[vendor] = {**stored.get(vendor, {}), "api_key": key}
+            _write(path, stored)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be locked: {error.strerror}") from error
+    return True
+
+
+def _read(path: Path) -> bytes:
+    """The file's content, as that of an empty one when there is none."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode  # of what was opened, not of what the name means a moment later
+            content = file.read()
+    except FileNotFoundError:
+        return b"{}"
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}") from error
+    if mode & OTHERS:
+        raise StorageError(f"{path} holds keys and is open to other users ({stat.filemode(mode)}): chmod 600 {path}")
+    return content
+
+
+def _keys(path: Path, content: bytes) -> Mapping[str, str]:
+    try:
+        stored = _FILE.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StorageError(f'{path} must look like {{"anthropic": {{"api_key": "…"}}}}: {error}') from error
+    return _hidden({vendor: credential.api_key for vendor, credential in stored.items()})
+
+
+def _write(path: Path, stored: Mapping[str, object]) -> None:
+    try:
+        private_file.write(path, msgspec.json.format(msgspec.json.encode(stored)) + b"\n")
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -54,7 +54,11 @@ class Database:
     async def open(cls, path: Path, probe: Probe | None = None) -> Self:
         """The database in the file `path`, made when it is missing (0600; its directory exists); `close` it.
 
-        `probe` is called at `writer.POINTS`. Raises StorageError when it cannot be made, opened or read; NewerSchemaError when a newer program made it.
+        `probe` is called at `writer.POINTS`.
+
+        Raises:
+            NewerSchemaError: a newer program made it.
+            StorageError: it cannot be made, opened or read.
         """
         database = cls(path, probe)
         try:

@@ -47,8 +47,11 @@ class Journal:
     async def open(cls, path: Path, probe: Probe | None = None) -> Self:
         """The journal in the file `path`, made when it is missing (0600; its directory exists); `close` it.
 
-        The caller holds the daemon's lock. `probe` is called at `writer.POINTS`. Raises StorageError when it cannot be made, opened or read;
-        NewerSchemaError when a newer program made it.
+        The caller holds the daemon's lock. `probe` is called at `writer.POINTS`.
+
+        Raises:
+            NewerSchemaError: a newer program made it.
+            StorageError: it cannot be made, opened or read.
         """
         database = await Database.open(path, probe)
         try:

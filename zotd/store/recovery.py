@@ -20,8 +20,8 @@ FIRST_S = 0.5
 """Before the first trial: a disk that was full for a moment costs hardly more than that moment."""
 
 LONGEST_S = 5.0
-"""Between two trials, in the end: a person who has made room is not kept waiting, and 12 small writes a minute cost
-nothing."""
+"""Between two trials, in the end: a person who has made room is not kept waiting, and 12 writes a minute of
+`TRIAL_BYTES` cost nothing."""
 
 TRIAL_BYTES = 256 * 1024
 """Of a trial: the records of some steps. With less, sessions would go on where there is no room to get anywhere."""

@@ -128,7 +128,12 @@ def _version_4(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _version_4)
+def _version_5(connection: sqlite3.Connection) -> None:
+    # For `zotd.store.prompts`: one entry for each prompt, in the order of the records' keys.
+    connection.execute("CREATE INDEX records_input ON records (kind) WHERE kind = 'input'")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _version_4, _version_5)
 """`MIGRATIONS[n]` brings schema n to n + 1. One that was released never changes, and `tests/store/older.py` builds a
 database of each."""
 

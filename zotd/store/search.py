@@ -62,12 +62,14 @@ CROSS JOIN sessions ON sessions.key = records.session
 WHERE texts MATCH :words AND texts.rowid < :before AND sessions.state <> 'staged' AND {OWN}
 ORDER BY texts.rowid DESC LIMIT :limit
 """  # noqa: S608  (the condition is ours)
-"""What a fork has of another session is found there. CROSS JOIN keeps the order of the tables: the index gives its rows newest first, and stops at the limit."""
+"""What a fork has of another session is found there. CROSS JOIN keeps the order of the tables: the index gives its rows
+newest first, and stops at the limit."""
 
 _MARK = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'searchable'"
 
 _NEXT = "SELECT key FROM records WHERE key > ? ORDER BY key LIMIT ?"
-"""Nothing but the key: what stands behind a large body lies at the end of a chain of pages, one of which may be damaged."""
+"""Nothing but the key: what stands behind a large body lies at the end of a chain of pages, one of which may be
+damaged."""
 
 _SHOWN = "SELECT CASE WHEN messages > 0 THEN events ELSE x'' END FROM records WHERE key = ?"
 

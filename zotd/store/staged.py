@@ -1,4 +1,4 @@
-r"""Sessions that are being put together, a slice at a time: nobody sees them before they are complete.
+"""Sessions that are being put together, a slice at a time: nobody sees them before they are complete.
 
     begin -> (copy | store)* -> publish | discard
 

@@ -29,8 +29,8 @@ SELECT sessions.id, sessions.name, sessions.cwd, records.session, records.number
 FROM records JOIN sessions ON sessions.key = records.session
 WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND sessions.state <> 'staged' AND {OWN}
 """  # noqa: S608  (the condition is ours)
-"""The words of `kind IN` are those of the index `records_usage`, which SQLite therefore uses. What a fork has of another session
-is counted there."""
+"""The words of `kind IN` are those of the index `records_usage`, which SQLite therefore uses. What a fork has of another
+session is counted there."""
 
 _CUT = "SELECT key, records FROM sessions WHERE state IN ('running', 'waiting')"
 """When nothing runs, as at the daemon's start: the sessions that a crash has cut."""

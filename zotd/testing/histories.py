@@ -70,6 +70,8 @@ class Scribe:
     def repair(self) -> Commit:
         """What a restart writes first: it closes what is not gone on with, says what was cut, holds the queue."""
         commit: Commit = []
+        if self.transcript.shell is not None:
+            commit.append(self._shell_result(self.transcript.shell, unknown=True))
         if self.transcript.run_open:
             cut = records.Interrupted(time=TIME, what="run", text="cut")
             commit += [*self.transcript.unrepeatable(TIME), *self._unbilled(), cut]
@@ -80,7 +82,7 @@ class Scribe:
     # --- between runs -----------------------------------------------------------------------------------------
 
     def _idle(self) -> Iterator[Commit]:
-        match self.choose(6):
+        match self.choose(7):
             case 0 | 1 | 2:
                 prompt = self._input()
                 yield from self._run(prompt.id, [prompt])
@@ -88,8 +90,10 @@ class Scribe:
                 yield [records.Clear(time=TIME)]
             case 4:
                 yield from self._compact()
-            case _:
+            case 5:
                 yield [self._config()]
+            case _:
+                yield from self._shell()
 
     def _held(self) -> Iterator[Commit]:
         match self.choose(6):
@@ -114,6 +118,13 @@ class Scribe:
         run = self._new("r")
         yield [self._attempt(run, 0, None, number=0)]
         yield [self._usage(run, 0), self._compaction(), records.Note(time=TIME, level="info", text="compacted")]
+
+    def _shell(self) -> Iterator[Commit]:
+        """A person runs a command, which the model sees or not, and not between a call and its result."""
+        context = self.choose(2) == 0 and not self.transcript.open_calls
+        started = records.ShellStarted(time=TIME, id=self._new("r"), command="ls", context=context)
+        yield [started]
+        yield [self._shell_result(started)]
 
     def _close(self) -> Iterator[Commit]:
         """Calls that a crash has left open get their results before anything but going on with them."""
@@ -271,6 +282,10 @@ class Scribe:
             within=name if nested else None,
         )
         return [record]
+
+    def _shell_result(self, started: records.ShellStarted, *, unknown: bool = False) -> records.ShellResult:
+        said: list[Block] = [Text(f"what {started.id} said")]
+        return records.ShellResult(time=TIME, id=started.id, context=started.context, content=said, unknown=unknown)
 
     def _reply(self, run: str, step: int, content: Sequence[Block], stop: str) -> records.Reply:
         return records.Reply(time=TIME, run=run, step=step, content=list(content), stop=stop)

@@ -11,6 +11,8 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +45,34 @@ class BashArgs(msgspec.Struct, frozen=True):
     ) = UNSET
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that is over."""
+
+    output: str
+    """As results show it; ends with a newline if there is any."""
+    code: int | None
+    """Its exit code, 128 + N after the signal N; None: it was ended, because nobody had the patience."""
+    took_s: float
+
+    def told(self, command: str, ended: str = "") -> str:
+        """What a model is told of it; `ended` says how it ended, if not by itself."""
+        how = ended or f"exit {self.code}"
+        return f"$ {_shortened(command)}\n\n{self.output}[{how}]  Took {self.took_s:.1f}s"
+
+
 async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
+    finished = await run(args.command, context, asyncio.timeout(None if args.timeout is UNSET else args.timeout))
+    ended = f"timed out after {args.timeout} s, and ended with all that it had started"
+    text = finished.told(args.command, ended if finished.code is None else "")
+    return text_outcome(text, is_error=finished.code != 0)
+
+
+async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> Finished:
+    """Run a command to its end, or end it with all that it has started when `patience` has an end.
+
+    Safe to cancel: it is then ended in the same way. Raises ToolError when it cannot be started.
+    """
     capture = Capture(Path(context.out_dir, f"{context.call_id}.txt"))
     progress = Progress(context.progress)
 
@@ -54,22 +83,15 @@ async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
             child.pause_output()
 
     started = time.monotonic()
-    child = _start(args.command, context, on_output)
-    code, ended = 1, ""
+    child = _start(command, context, on_output)
     async with asyncio.TaskGroup() as group:
         group.create_task(capture.spill(child))
         try:
-            async with asyncio.timeout(None if args.timeout is UNSET else args.timeout), child:
-                code = await child.wait()
-                ended = f"exit {code if code >= 0 else 128 - code}"  # as a shell tells of a signal
-        except TimeoutError:
-            ended = f"timed out after {args.timeout} s, and ended with all that it had started"
+            code = await _end_of(child, patience)
         finally:
             capture.end()
             progress.end()
-    took = time.monotonic() - started
-    text = f"$ {_shortened(args.command)}\n\n{capture.text()}[{ended}]  Took {took:.1f}s"
-    return text_outcome(text, is_error=code != 0)
+    return Finished(capture.text(), code, time.monotonic() - started)
 
 
 TOOL = Builtin(
@@ -85,6 +107,15 @@ TOOL = Builtin(
     parallel=False,
     replay=Replay.NEVER,
 )
+
+
+async def _end_of(child: Child, patience: asyncio.Timeout) -> int | None:
+    """The exit code as a shell tells it, with 128 + N after the signal N; None: the patience had an end first."""
+    with suppress(TimeoutError):
+        async with patience, child:
+            code = await child.wait()
+            return code if code >= 0 else 128 - code
+    return None
 
 
 def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None]) -> Child:

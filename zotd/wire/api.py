@@ -1,16 +1,16 @@
 """The command table: name, parameters, result, role, for dispatch, clients, docs, JSON Schema and tests.
 
-`docs/protocol.md` and 3. A parameter Struct holds what stands beside `id` and `type` in a request; a result Struct is
-the response's `data`. Session commands carry `session` on the daemon's carriers and nothing on stdio.
+A parameter Struct holds what stands beside `id` and `type` in a request; a result Struct is the response's `data`.
+Session commands carry `session` on the daemon's carriers and nothing on stdio (`docs/protocol.md`).
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-from zotd.wire import extensions, reports
+from zotd.wire import auth, extensions, reports
 from zotd.wire.base import Frozen
 from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSender
-from zotd.wire.content import Message, Tokens
+from zotd.wire.content import Message, ShellRun, Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
 
 
@@ -142,6 +142,14 @@ class Compact(Mutation, frozen=True, kw_only=True):
     """Summarise the transcript; `instructions` say what matters."""
 
     instructions: str = ""
+
+
+class Shell(Mutation, frozen=True, kw_only=True):
+    """A command of a person, for the session's directory and environment. It runs while nothing else does."""
+
+    command: str
+    context: bool = True
+    """The model sees it and its output with the next prompt."""
 
 
 class State(Frozen, frozen=True):
@@ -321,6 +329,8 @@ class SessionInfo(Frozen, frozen=True):
     message_count: int = 0
     clients: int = 0
     ephemeral: bool = False
+    failed: bool = False
+    """The last run ended with an error, and none has begun since."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -460,6 +470,8 @@ class RunInfo(Frozen, frozen=True):
     step: int
     started: str
     partial: Partial
+    shell: ShellRun | None = None
+    """It is no run of the model, but this command."""
 
 
 class Attached(Frozen, frozen=True, omit_defaults=False):
@@ -490,6 +502,15 @@ class PresenceList(Frozen, frozen=True):
     clients: list[ClientInfo]
 
 
+class PresenceUpdate(OfSession, frozen=True, kw_only=True):
+    """What a client that is attached says of the person in front of it; it holds until the next one, or `detach`."""
+
+    focused: bool
+    """The person looks at this client: its terminal has the focus."""
+    typing: bool = False
+    """The person is writing something."""
+
+
 class Subscribe(Frozen, frozen=True):
     """Topics: `sessions`, `extensions`, `trust`."""
 
@@ -500,13 +521,51 @@ class Complete(OfSession, frozen=True, kw_only=True):
     """Completion of a file, a command or a model."""
 
     kind: str
+    """`file`, `command` or `model`."""
     text: str
+    """What was typed so far, without the `@`; of a command with or without its slash. At most 1,000 characters count."""
+
+
+class Completion(Frozen, frozen=True):
+    """Something that could be meant."""
+
+    text: str
+    """As in `items`."""
+    detail: str = ""
+    """One line about it: what a command does; of a model what it lacks."""
+    source: str = ""
+    """Of a command: `built in`, `skill`, or the extension whose it is. Of a model: its provider."""
 
 
 class Completions(Frozen, frozen=True):
-    """Best first."""
+    """Best first, 50 at most."""
 
     items: list[str]
+    """Paths from the working directory, those of directories with a slash at the end, and as they were begun where the
+    text began with `/`, `~/` or `../`; commands without the slash; models as `provider/model`."""
+    found: list[Completion] = []
+    """The same, one for each of `items`, with what is known of it; empty for files."""
+    partial: bool = False
+    """There may be more: files are still being looked for, or are too many to look at all. Ask again in a moment."""
+
+
+class WorkspaceInfo(Frozen, frozen=True):
+    """The directory that a session works in."""
+
+    cwd: str
+    branch: str | None = None
+    """Of git, or the beginning of the commit when none is checked out; absent: it is in no repository."""
+    detached: bool = False
+    """`branch` is a commit."""
+
+
+class PromptHistory(Frozen, frozen=True, kw_only=True):
+    """What people have asked in all stored sessions; `cursor` is what the page before returned."""
+
+    query: str = ""
+    """Only prompts with these characters in them, upper or lower case."""
+    cursor: str | None = None
+    limit: int = 50
 
 
 class QueueList(Frozen, frozen=True):
@@ -682,11 +741,14 @@ COMMANDS: tuple[Command, ...] = (
         ("attach", Attach, Attached, "a snapshot, then what was missed, then live events"),
         ("detach", OfSession, None, "stops following; the session goes on"),
         ("presence", OfSession, PresenceList, "who is attached"),
+        ("presence.update", PresenceUpdate, None, "says whether a person looks at this client"),
         ("subscribe", Subscribe, None, "follows topics of the daemon"),
         ("get_state", OfSession, State, "figures of a session"),
         ("get_messages", GetMessages, Messages, "the transcript as the model sees it"),
         ("get_models", GetModels, Models, "models that can be used"),
         ("complete", Complete, Completions, "completes a file, command or model name"),
+        ("prompt.history", PromptHistory, reports.PromptPage, "earlier prompts of all sessions, newest first"),
+        ("workspace.info", OfSession, WorkspaceInfo, "the directory of a session, and its git branch"),
         ("approval.list", ApprovalScope, Approvals, "calls that wait for a decision, of one session or of all"),
         ("queue.list", OfSession, QueueList, "inputs that wait"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "extensions and their states"),
@@ -696,6 +758,7 @@ COMMANDS: tuple[Command, ...] = (
         ("daemon.status", Nothing, Status, "the daemon in figures"),
         ("daemon.metrics", Nothing, reports.Metrics, "what it holds, and what it has done, in numbers"),
         ("usage.report", UsageReport, reports.UsageSums, "tokens and money"),
+        ("auth.list", auth.AuthScope, auth.KeyList, "where the vendors' keys come from"),
     ),
     *_rows(
         Role.SUBMIT,
@@ -724,6 +787,7 @@ COMMANDS: tuple[Command, ...] = (
     *_rows(
         Role.APPROVE,
         ("approve", Approve, None, "decides about a tool call"),
+        ("shell", Shell, Started, "runs a command of a person"),
         ("set_mode", SetMode, None, "sets the approval mode"),
     ),
     *_rows(
@@ -736,6 +800,8 @@ COMMANDS: tuple[Command, ...] = (
         ("ext.disable", extensions.Name, None, "disables an extension"),
         ("channel.pair", ChannelPair, PairedSender, "lets in the sender who was told a code"),
         ("channel.unpair", ChannelUnpair, None, "lets a sender write no more"),
+        ("auth.login", auth.Login, auth.KeyInfo, "stores a vendor's key"),
+        ("auth.logout", auth.Logout, auth.KeyInfo, "forgets a vendor's stored key"),
         ("trust.list", extensions.TrustScope, extensions.TrustList, "trusted workspaces, or one and what it has"),
         ("trust.grant", extensions.TrustGrant, extensions.TrustedWorkspace, "trusts a workspace's code as it is now"),
         ("trust.revoke", extensions.TrustPath, None, "takes trust back"),

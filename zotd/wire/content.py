@@ -52,6 +52,21 @@ Block = Text | Image | Thinking | ToolCall | ToolResult
 ToolContent = list[Text | Image]
 
 
+class ShellRun(Frozen, frozen=True, kw_only=True):
+    """A command that a person has run in a session."""
+
+    id: str
+    """Also of the run that it is; its live `tool_progress` has it."""
+    command: str
+    context: bool
+    """The model sees it and its output with the next prompt."""
+    exit: int | None = None
+    """Its exit code, 128 + N after the signal N; None: it runs, or was aborted or cut."""
+    took_s: float = 0.0
+    interrupted: bool = False
+    """The daemon stopped while it ran: what it did is not known, and it is not run again."""
+
+
 class Message(Frozen, frozen=True):
     """One entry of a transcript."""
 
@@ -62,6 +77,8 @@ class Message(Frozen, frozen=True):
     """RFC 3339, UTC, milliseconds."""
     seq: int | None = None
     """The `seq` of the event that showed it; only in a snapshot and in a session's history."""
+    shell: ShellRun | None = None
+    """It is not a prompt, but a command and its output; only there, too."""
 
 
 class Tokens(Frozen, frozen=True, omit_defaults=False):

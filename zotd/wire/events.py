@@ -7,7 +7,7 @@ carry neither `session` nor `seq`.
 import msgspec
 
 from zotd.wire.base import Frozen
-from zotd.wire.content import Block, Image, Text, Tokens
+from zotd.wire.content import Block, Image, ShellRun, Text, Tokens
 
 
 class Event(Frozen, tag_field="type", frozen=True, kw_only=True):
@@ -25,6 +25,21 @@ class UserMessage(Event, tag="user_message", frozen=True):
     time: str
     input: str | None = None
     run: str | None = None
+    sender: str | None = None
+    """What its client calls itself, for others to see."""
+    shell: ShellRun | None = None
+    """It is not a prompt, but a command that a person has run, and its output; the model may not see it at all."""
+
+
+class ShellStart(Event, tag="shell_start", frozen=True):
+    """A person has a command run; its output follows as `tool_progress`, then as a `user_message`, then `done`."""
+
+    id: str
+    command: str
+    context: bool
+    """The model sees it and its output with the next prompt."""
+    sender: str | None = None
+    """What its client calls itself, for others to see."""
 
 
 class TurnStart(Event, tag="turn_start", frozen=True):
@@ -41,6 +56,13 @@ class TextDelta(Event, tag="text_delta", frozen=True):
     """A piece of the reply's text."""
 
     delta: str
+
+
+class ThinkingDelta(Event, tag="thinking_delta", frozen=True):
+    """A piece of the model's reasoning, which no message shows afterwards; not on stdio."""
+
+    delta: str
+    """Empty where a guard wants to see all text first: the model thinks, and nobody may read what."""
 
 
 class ToolUseStart(Event, tag="tool_use_start", frozen=True):
@@ -329,12 +351,25 @@ class ClientInfo(Frozen, frozen=True):
     name: str
     kind: str
     since: str
+    focused: bool | None = None
+    """A person looks at it, as far as it knows; None: it has never said."""
+    typing: bool = False
+    """Somebody is writing something there."""
 
 
 class Presence(Event, tag="presence", frozen=True):
     """Everybody who is attached to the session."""
 
     clients: list[ClientInfo]
+
+
+class Attention(Event, tag="attention", frozen=True):
+    """A person should look at the session; only for the one client that is to say so, when nobody looks anyway."""
+
+    reason: str
+    """`done`, `needs_you` (a decision) or `failed`."""
+    text: str
+    """A sentence for a notification, on one line and without control characters."""
 
 
 class Heartbeat(Event, tag="heartbeat", frozen=True):
@@ -366,6 +401,8 @@ class SessionUpdated(Event, tag="session_updated", frozen=True):
     name: str
     cwd: str
     state: str
+    failed: bool = False
+    """The last run ended with an error, and none has begun since."""
 
 
 class SessionRemoved(Event, tag="session_removed", frozen=True):
@@ -391,6 +428,7 @@ class TrustRequired(Event, tag="trust_required", frozen=True):
 
 LIVE = (
     TextDelta,
+    ThinkingDelta,
     ToolUseStart,
     ToolUseArgs,
     ToolUseEnd,
@@ -407,19 +445,25 @@ LIVE = (
     ExtLog,
     ExtFrame,
     Presence,
+    Attention,
     Heartbeat,
     Evicted,
 )
 """Events of a session that carry no `seq`."""
+
+OF_TOPICS = (SessionAdded, SessionUpdated, SessionRemoved, ExtState, TrustRequired)
+"""Events of the daemon for those who `subscribe`; `session` says which one they are about."""
 
 STDIO_LIVE = (ExtNotify, ExtDisplay, ExtClearNotes)
 """What an extension shows that exists on stdio, too."""
 
 AnyEvent = (
     UserMessage
+    | ShellStart
     | TurnStart
     | AssistantStart
     | TextDelta
+    | ThinkingDelta
     | ToolUseStart
     | ToolUseArgs
     | ToolUseEnd
@@ -453,6 +497,7 @@ AnyEvent = (
     | ExtLog
     | ExtFrame
     | Presence
+    | Attention
     | Heartbeat
     | Evicted
     | ReplayComplete

@@ -1,4 +1,4 @@
-"""What `session.search`, `usage.report` and `daemon.metrics` answer."""
+"""What `session.search`, `session.tree`, `prompt.history`, `usage.report` and `daemon.metrics` answer (`docs/protocol.md`)."""
 
 from zotd.wire.base import Frozen
 
@@ -26,6 +26,27 @@ class SearchPage(Frozen, frozen=True):
     """For the next page; absent on the last one."""
     complete: bool = True
     """False: the newest messages are not all in the index yet, and may be missing; ask again in a moment."""
+
+
+class PastPrompt(Frozen, frozen=True):
+    """A prompt that somebody gave."""
+
+    text: str
+    """At most 64 KiB of it; images are left out."""
+    session: str
+    """The one that it was given to."""
+    cwd: str
+    """Of that session."""
+    time: str
+
+
+class PromptPage(Frozen, frozen=True):
+    """Newest first; of equal texts in a page only the newest."""
+
+    prompts: list[PastPrompt]
+    cursor: str | None = None
+    """For the next page; absent on the last one. There may be one although the page is not full: so much is looked at
+    for one answer, and no more."""
 
 
 class UsageSum(Frozen, frozen=True, omit_defaults=False):

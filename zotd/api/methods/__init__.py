@@ -4,7 +4,21 @@ from collections.abc import Mapping
 from typing import cast
 
 from zotd.api.dispatch import Handler
-from zotd.api.methods import approvals, channels, daemon, extensions, history, panels, sessions, trust, turns, usage
+from zotd.api.methods import (
+    approvals,
+    channels,
+    completion,
+    credentials,
+    daemon,
+    extensions,
+    history,
+    panels,
+    presence,
+    sessions,
+    trust,
+    turns,
+    usage,
+)
 
 # Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
 # a table; a test compares the two.
@@ -17,10 +31,14 @@ HANDLERS: Mapping[str, Handler] = cast(
         "daemon.status": daemon.status,
         "daemon.metrics": daemon.metrics,
         "daemon.shutdown": daemon.shutdown,
+        "complete": completion.complete,
+        "prompt.history": completion.prompts,
+        "workspace.info": completion.workspace,
         "prompt": turns.prompt,
         "abort": turns.abort,
         "compact": turns.compact,
         "run_command": turns.run_command,
+        "shell": turns.shell,
         "panel.key": panels.key,
         "panel.resize": panels.resize,
         "panel.close": panels.close,
@@ -67,8 +85,12 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.delete": sessions.delete,
         "attach": sessions.attach,
         "detach": sessions.detach,
-        "presence": sessions.presence,
+        "presence": presence.listing,
+        "presence.update": presence.update,
         "usage.report": usage.report,
+        "auth.list": credentials.listing,
+        "auth.login": credentials.login,
+        "auth.logout": credentials.logout,
     },
 )
 """Command name to handler. A command of `wire.api.COMMANDS` that is not here answers `unsupported`."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import connection_of, loaded, session_of, wait_for_room
+from zotd.api.methods.shared import ENVELOPE_BYTES, connection_of, loaded, session_of, wait_for_room
 from zotd.core.permissions import Rule
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import check_mode
@@ -20,9 +20,6 @@ STATES = ("waiting", "running")
 
 MAX_SESSIONS = 100
 """Sessions outside of memory that one answer looks into; each is loaded for that."""
-
-ENVELOPE_BYTES = 1024
-"""Of a frame, besides what the answer holds."""
 
 
 async def listing(call: Call, params: api.ApprovalScope) -> api.Approvals:

@@ -1,7 +1,7 @@
 """Commands about what was said: in all sessions, and to go on from there."""
 
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import checked_name, connection_of, session_of, wait_for_room
+from zotd.api.methods.shared import checked_name, connection_of, place_of, session_of, wait_for_room
 from zotd.sessions import exporting, forking, importing, rewinding
 from zotd.sessions.importing import Source
 from zotd.store.journal import Journal
@@ -15,17 +15,14 @@ MAX_HITS = 100
 """In one answer."""
 
 
-CURSOR_DIGITS = 18
-"""Of a place in the index: what SQLite can count to."""
-
-
 async def search(call: Call, params: api.Search) -> reports.SearchPage:
     """A page of messages with these words, newest first."""
     query = params.query.strip()
     if not query or len(query) > QUERY_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a query has 1 to {QUERY_CHARS} characters")
     archive = connection_of(call).house.archive
-    page = await archive.search(query, before=_place(params.cursor), limit=max(1, min(params.limit, MAX_HITS)))
+    before = place_of(params.cursor, "session.search")
+    page = await archive.search(query, before=before, limit=max(1, min(params.limit, MAX_HITS)))
     await wait_for_room(call)
     return page
 
@@ -77,11 +74,3 @@ async def import_file(call: Call, params: api.Import) -> api.Imported:
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))
     return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)
-
-
-def _place(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= CURSOR_DIGITS):
-        raise CommandError(Code.BAD_REQUEST, "the cursor is none that session.search has given")
-    return int(cursor)

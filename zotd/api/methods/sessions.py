@@ -6,6 +6,7 @@ import msgspec
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import (
+    ENVELOPE_BYTES,
     check_reasoning,
     checked_name,
     connection_of,
@@ -31,9 +32,6 @@ from zotd.wire.framing import SERVER_LIMIT
 
 MAX_PAGE = 500
 """Sessions or messages in one answer."""
-
-ENVELOPE_BYTES = 1024
-"""Of a frame, besides what the answer holds."""
 
 
 async def create(call: Call, params: api.SessionCreate) -> api.Created:
@@ -96,14 +94,15 @@ async def attach(call: Call, params: api.Attach) -> None:
     call.manager.hosting.join(session)
     # Registering and the snapshot's figures belong to one step of the loop: no await in between.
     follower = connection.follow(session)
-    answer = _snapshot(call, session, follower.last_seq)
-    reason = _why_not(session, params.after, follower.last_seq)
+    seq = session.ledger.shown_seq
+    answer = _snapshot(call, session, seq)
+    reason = _why_not(session, params.after, seq)
     if params.after is not None and reason is None:
         cursor = params.after.seq
         call.respond(msgspec.structs.replace(answer, mode="resumed"))
     else:
-        cursor = follower.last_seq
-        messages, has_more = await _newest(session, cursor + 1, params.limit)
+        cursor = seq
+        messages, has_more = await _newest(session, seq + 1, params.limit)
         if session.ledger.damage is not None:
             answer = msgspec.structs.replace(answer, session=call.manager.info(session))
         if len(encode(answer)) + len(encode(messages)) > SERVER_LIMIT - ENVELOPE_BYTES:
@@ -116,12 +115,6 @@ async def attach(call: Call, params: api.Attach) -> None:
 async def detach(call: Call, params: api.OfSession) -> None:
     """Follow no longer."""
     connection_of(call).unfollow(named(params.session))
-
-
-async def presence(call: Call, params: api.OfSession) -> api.PresenceList:
-    """Who is attached."""
-    session = await session_of(call, params.session)
-    return api.PresenceList(connection_of(call).house.presences.of(session.id))
 
 
 async def rename(call: Call, params: api.Rename) -> None:
@@ -263,8 +256,8 @@ async def _newest(session: Session, before: int, limit: int) -> tuple[list[Messa
 def _message(line: bytes) -> Message:
     """A message event as a message of the history."""
     match events.DECODER.decode(line):
-        case events.UserMessage(content=content, time=time, seq=seq):
-            return Message("user", content, time, seq)
+        case events.UserMessage(content=content, time=time, seq=seq, shell=shell):
+            return Message("user", content, time, seq, shell)
         case events.AssistantMessage(content=content, time=time, seq=seq):
             return Message("assistant", content, time, seq)
         case events.ToolResultEvent(id=call_id, is_error=is_error, content=content, time=time, seq=seq):

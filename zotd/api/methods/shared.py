@@ -4,12 +4,17 @@ import msgspec
 
 from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
+from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.sessions.environment import Environment
 from zotd.sessions.session import Session
 from zotd.wire.errors import Code, CommandError
 
-NAME_CHARS = 200
+ENVELOPE_BYTES = 1024
+"""Of a frame, besides what the answer holds."""
+
+CURSOR_DIGITS = 18
+"""Of a place in the database: what SQLite can count to."""
 
 REASONING = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
@@ -53,6 +58,15 @@ async def wait_for_room(call: Call) -> None:
     """Wait until the client has room for a long answer; on stdio, where nobody is cut, not at all."""
     if isinstance(call.door, Connection):
         await call.door.room()
+
+
+def place_of(cursor: str | None, command: str) -> int | None:
+    """The place that a cursor of `command` stands for; raises CommandError for one that it cannot have given."""
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= CURSOR_DIGITS):
+        raise CommandError(Code.BAD_REQUEST, f"the cursor is none that {command} has given")
+    return int(cursor)
 
 
 def check_reasoning(level: str) -> None:

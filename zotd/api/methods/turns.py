@@ -12,6 +12,7 @@ from zotd.sessions.commands import Asker
 from zotd.sessions.info import shown
 from zotd.sessions.queue import Request
 from zotd.sessions.session import Session
+from zotd.sessions.shelling import Order, run_for_person
 from zotd.wire import api, events
 from zotd.wire.base import Frozen, encode
 from zotd.wire.content import Message
@@ -60,6 +61,15 @@ async def compact(call: Call, params: api.Compact) -> None:
         call.respond(api.Started(started=True) if call.door.stdio else started)
 
     await session.compact(params.instructions, accepted=accepted)
+
+
+async def shell(call: Call, params: api.Shell) -> None:
+    """Run a command of a person; the answer comes when it is on record, before its output."""
+    if not params.command.strip():
+        raise CommandError(Code.BAD_REQUEST, "the command is empty; say what to run")
+    session = await loaded(call, params.session)
+    order = Order(params.command, context=params.context, sender=call.door.sender)
+    await run_for_person(session, order, call.manager.planner, accepted=call.respond)
 
 
 async def run_command(call: Call, params: api.RunCommand) -> None:

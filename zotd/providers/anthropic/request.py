@@ -1,8 +1,8 @@
 """A model call as a request of the Messages API, in bytes."""
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -31,6 +31,16 @@ _CACHED = b',"cache_control":{"type":"ephemeral"}}'
 _encode = msgspec.json.Encoder().encode
 
 
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One message of ours, encoded: between two of the assistant everything, tools' results first, is one of `user`."""
+
+    role: str
+    """Of the vendor's message that is open behind it; empty: none has begun."""
+    data: bytes
+    """Goes on where the fragment before ends; empty when nothing of the message can be sent."""
+
+
 class RequestWriter:
     """Writes the requests of one run; each message, the system prompt and the tools are encoded once."""
 
@@ -45,9 +55,8 @@ class RequestWriter:
         thinking, budget = self._thinking(request)
         limit = self._model.max_output or OUTPUT_TOKENS
         tokens = request.max_output or min(limit, OUTPUT_TOKENS + budget)
-        fragments = self._transcript.encoded(request.messages)
         head = b'{"model":%b,"max_tokens":%d,"stream":true,' % (_encode(self._model.id), max(tokens, budget + 1))
-        messages = b",".join(_messages(request.messages, fragments))
+        messages = _messages(self._transcript.encoded(request.messages))
         return b"".join(
             (head, thinking, self._extra, self._preamble.encoded(request), b'"messages":[', messages, b"]}")
         )
@@ -88,17 +97,13 @@ def _tool(spec: ToolSpec) -> bytes:
     return _encode({"name": spec.name, "description": spec.description, "input_schema": parameters(spec)})
 
 
-def _messages(messages: Sequence[Message], fragments: Sequence[bytes]) -> Iterable[bytes]:
-    """The vendor's messages: between two of the assistant everything, tools' results first, is one of role `user`.
-
-    Messages without any content that the API takes vanish.
-    """
-    roles = ("assistant" if message.role == "assistant" else "user" for message in messages)
-    pairs = [(role, fragment) for role, fragment in zip(roles, fragments, strict=True) if fragment]
-    if pairs and pairs[-1][0] == "user":
-        pairs[-1] = ("user", _cached(pairs[-1][1]))
-    for role, group in groupby(pairs, key=lambda pair: pair[0]):
-        yield b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(fragment for _, fragment in group))
+def _messages(fragments: Sequence[Fragment]) -> bytes:
+    """The vendor's messages, with a breakpoint when the last one is the user's."""
+    role = fragments[-1].role if fragments else ""
+    joined = b"".join([fragment.data for fragment in fragments])
+    if role == "user":
+        joined = _cached(joined)
+    return joined + b"]}" if role else b""
 
 
 def _cached(objects: bytes) -> bytes:
@@ -109,9 +114,16 @@ def _cached(objects: bytes) -> bytes:
     return objects[:-1] + _CACHED
 
 
-def _fragment(message: Message) -> bytes:
-    """The message's content as JSON objects with commas between them; empty when nothing of it can be sent."""
-    return b",".join(_encode(block) for block in map(_block, message.content) if block)
+def _fragment(message: Message, before: Fragment | None) -> Fragment:
+    content = b",".join(_encode(block) for block in map(_block, message.content) if block)
+    last = before.role if before else ""
+    if not content:
+        return Fragment(last, b"")
+    role = "assistant" if message.role == "assistant" else "user"
+    if role == last:
+        return Fragment(role, b"," + content)
+    end = b"]}," if last else b""
+    return Fragment(role, end + b'{"role":"%b","content":[' % role.encode() + content)
 
 
 def _block(block: Block) -> dict[str, object] | None:

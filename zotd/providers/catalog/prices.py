@@ -5,8 +5,13 @@ Imported at first use: 0.15 s of CPU and 20 MB, most of it for one module of 1.6
 
 import importlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
+from zotd.core.budget import MILLION
 from zotd.wire.content import Tokens
+
+THOUSAND = 1_000
+"""Requests that a price is for, where each of them costs something."""
 
 
 def preload() -> None:
@@ -36,17 +41,24 @@ def context_window(vendor: str, model: str) -> int | None:
 
 
 def cost_usd(vendor: str, model: str, tokens: Tokens) -> float:
-    """What the tokens cost now; 0 when nobody knows."""
-    from genai_prices import Usage  # noqa: PLC0415  (see the module)
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
+    """What a request with these tokens costs now; 0 when nobody knows.
 
-    usage = Usage(
-        input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
-        cache_read_tokens=tokens.cache_read,
-        cache_write_tokens=tokens.cache_write,
-        output_tokens=tokens.output,
-    )
+    It is what `DataSnapshot.calc` of the package says, which takes 0.1 ms for it: as much as a twentieth of a step.
+    """
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  (see the module)
+    from genai_prices.types import calc_unit_price  # noqa: PLC0415
+
     try:
-        return float(get_snapshot().calc(usage, model, vendor, None, None).total_price)
-    except (LookupError, ValueError):
+        _, found = get_snapshot().find_provider_model(model, None, vendor, None)
+    except LookupError:
         return 0.0
+    rates = found.get_prices(datetime.now(UTC))
+    read, reads = rates.input_mtok, tokens.total - tokens.output
+    parts = (
+        (read, tokens.input, MILLION),
+        (rates.cache_read_mtok or read, tokens.cache_read, MILLION),
+        (rates.cache_write_mtok or read, tokens.cache_write, MILLION),
+        (rates.output_mtok, tokens.output, MILLION),
+        (rates.requests_kcount, 1, THOUSAND),
+    )
+    return float(sum(calc_unit_price(rate, count, reads, per) for rate, count, per in parts))

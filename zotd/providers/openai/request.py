@@ -41,7 +41,7 @@ class RequestWriter:
         self._model = target.model
         self._preamble = Preamble(_tools)
         self._system = Preamble(_system)
-        self._transcript = Transcript(self._fragment)
+        self._transcript = Transcript(lambda message, _: self._fragment(message))
 
     def body(self, request: ModelRequest) -> bytes:
         """The request's JSON."""

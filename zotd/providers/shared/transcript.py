@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Transcript(Generic[T]):
     """Remembers what each message became; messages are told apart by identity, which they keep in a run."""
 
-    def __init__(self, encode: Callable[[Message], T]) -> None:
-        """`encode` turns one message into what the vendor's request is built of."""
+    def __init__(self, encode: Callable[[Message, T | None], T]) -> None:
+        """`encode` turns one message into what the vendor's request is built of; with what the one before became."""
         self._encode = encode
         self._messages: list[Message] = []
         self._encoded: list[T] = []
@@ -34,7 +34,7 @@ class Transcript(Generic[T]):
             same += 1
         del self._messages[same:], self._encoded[same:]
         for message in messages[same:]:
-            self._encoded.append(self._encode(message))
+            self._encoded.append(self._encode(message, self._encoded[-1] if self._encoded else None))
             self._messages.append(message)
         return self._encoded
 

@@ -65,7 +65,7 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     def key_ways(self) -> str:
         """How to give a key, as a part of a sentence."""
         variable = f"set {self.key_env[0]}, " if self.key_env else ""
-        return f"{variable}pass --api-key or put it into auth.json under `{self.name}`"
+        return f"{variable}pass --api-key or run: zotctl login {self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -20,15 +20,25 @@ class Tree:
     """
 
     def __init__(
-        self, root: Path, *, hidden: bool, abandoned: threading.Event, max_entries: int = WALK_ENTRIES
+        self,
+        root: Path,
+        *,
+        hidden: bool,
+        abandoned: threading.Event,
+        max_entries: int = WALK_ENTRIES,
+        skipped: Collection[str] = (),
     ) -> None:
-        """`hidden`: names with a leading dot too. Iteration ends early when `abandoned` is set."""
+        """`hidden`: names with a leading dot too. Iteration ends early when `abandoned` is set.
+
+        `skipped`: names of directories that are not entered, whatever git says of them.
+        """
         self.cut = False
         """The walk ended because it had looked at `max_entries`."""
         self._root = root
         self._hidden = hidden
         self._abandoned = abandoned
         self._left = max_entries
+        self._skipped = skipped
         top = repository_of(root) or root
         self._above = root.relative_to(top).parts
         self._rules = rules_above(self._above, top)
@@ -60,6 +70,8 @@ class Tree:
         children: list[str] = []
         for entry in listed:
             is_folder = entry.is_dir(follow_symlinks=False)
+            if is_folder and entry.name in self._skipped:
+                continue
             if self._is_wanted(entry.name) and not is_ignored((*above, entry.name), rules, is_folder=is_folder):
                 children.append(f"{folder}{entry.name}/" if is_folder else folder + entry.name)
         return children

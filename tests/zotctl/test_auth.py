@@ -1,0 +1,82 @@
+"""`zotctl login`, `logout` and `auth`."""
+
+import json
+import os
+import pty
+
+import pytest
+
+KEY = "sk-a-key-that-nobody-may-find"
+
+
+def listed(live, provider="openai"):
+    found = json.loads(live.zotctl("auth", "--json")[1])["providers"]
+    return next(one for one in found if one["provider"] == provider)
+
+
+def stored(live):
+    return json.loads((live.home / "auth.json").read_text())
+
+
+def test_a_key_from_a_pipe_is_stored_and_shown_nowhere(live):
+    code, out, err = live.zotctl("login", "openai", piped=f"{KEY}\n")
+    assert (code, out, err) == (0, "the key for OpenAI is in auth.json\n", "")
+    assert stored(live) == {"openai": {"api_key": KEY}}
+    assert (listed(live)["source"], listed(live)["stored"]) == ("auth.json", True)
+    _, out, _ = live.zotctl("auth")
+    assert ["openai", "auth.json", "OPENAI_API_KEY"] in [line.split() for line in out.splitlines()]
+    assert KEY not in out + live.daemon.log
+
+
+def test_a_key_that_is_typed_is_not_echoed(live):
+    terminal, other_side = pty.openpty()
+    with live.shell.start(
+        "zotctl", "login", "openai", stdin=other_side, stderr=other_side, start_new_session=True
+    ) as one:
+        os.close(other_side)
+        said = ""
+        while "key for OpenAI: " not in said:
+            said += os.read(terminal, 4096).decode()
+        os.write(terminal, f"{KEY}\n".encode())
+        out, _ = one.communicate(timeout=15)
+    os.set_blocking(terminal, False)
+    said += os.read(terminal, 4096).decode()
+    os.close(terminal)
+    assert (one.returncode, out) == (0, "the key for OpenAI is in auth.json\n")
+    assert KEY not in said
+    assert stored(live) == {"openai": {"api_key": KEY}}
+
+
+def test_logout_forgets_it_and_says_when_there_is_none(live):
+    live.zotctl("login", "openai", piped=KEY)
+    assert live.zotctl("logout", "openai")[:2] == (0, "auth.json has no key for OpenAI any more\n")
+    code, _, err = live.zotctl("logout", "openai")
+    assert (code, err) == (1, "zotctl: auth.json has no key for OpenAI; auth.list says what has\n")
+    assert stored(live) == {}
+
+
+def test_a_key_in_the_environment_goes_before_the_stored_one(live):
+    live.shell.env["OPENAI_API_KEY"] = "sk-in-the-environment"
+    code, out, _ = live.zotctl("login", "openai", "--json", piped=KEY)
+    said = json.loads(out)
+    assert (code, said["source"], said["stored"]) == (0, "environment", True)
+    _, out, _ = live.zotctl("login", "openai", piped=KEY)
+    assert out.splitlines()[1] == "the one that zot uses comes from the environment, which goes before it"
+
+
+@pytest.mark.parametrize("provider", ["nobody", "sk-a-key-on-the-command-line"])
+def test_an_unknown_vendor_is_refused_before_a_key_is_asked_for(live, provider):
+    code, _, err = live.zotctl("login", provider)
+    assert code == 1
+    assert err.startswith(f'zotctl: unknown provider "{provider}"; there are anthropic, openai')
+
+
+def test_zot_without_a_key_names_the_variable_and_the_command(live):
+    code, _, err = live.zot("-p", "hello", "--provider", "anthropic")
+    assert code == 1
+    assert err == ("zot: no key for Anthropic: set ANTHROPIC_API_KEY, pass --api-key, or run: zotctl login anthropic\n")
+    code, _, err = live.zot("-p", "hello")
+    assert code == 1
+    assert err.startswith(
+        "zot: no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, run zotctl login PROVIDER, "
+    )

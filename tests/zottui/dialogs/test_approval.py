@@ -1,0 +1,321 @@
+"""Deciding about a call that waits."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.zottui.desk import FakeDesk
+from tests.zottui.widgets.states import EVIL, LIVE, question
+from zotd.client.errors import CallError, NoAnswerError
+from zotd.wire import api
+from zottui.blocks import Code
+from zottui.dialogs.approval import QUIET_S
+from zottui.dialogs.questions import Questions
+
+RULE = '[[rules]]\ntool = "bash"\nmatch = "npm test"\naction = "allow"\n'
+
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old\n+new"
+
+
+class Asked:
+    """A desk on which questions are kept up to date, as the application does."""
+
+    def __init__(self, desk, *questions):
+        self.desk = desk
+        self.questions = Questions(desk)
+        self.pending(*questions)
+        desk.time += QUIET_S
+
+    def pending(self, *questions):
+        self.desk.state = replace(self.desk.state, approvals=questions)
+        self.questions.look()
+
+    @property
+    def sent(self):
+        return [one for one in self.desk.asked if isinstance(one, api.Approve)]
+
+    @property
+    def decisions(self):
+        return [(one.approval, one.decision, one.scope) for one in self.sent]
+
+
+def test_nothing_is_asked_when_nothing_waits(desk):
+    Asked(desk)
+    assert desk.dialogs == []
+
+
+SCREENS = {
+    20: ("● bash needs you  u…\nnpm test\ny once\ns this session\na always  n no"),
+    40: (
+        "● bash needs you  until 20:11 UTC\n"
+        "npm test\n"
+        "y once  s this session  a always  n no\n"
+        "f no, because…  e edit  ctrl-t all\n"
+        "tab later"
+    ),
+    80: (
+        "● bash needs you  until 20:11 UTC\n"
+        "npm test\n"
+        "y once  s this session  a always  n no  f no, because…  e edit  ctrl-t all\n"
+        "tab later"
+    ),
+    140: (
+        "● bash needs you  until 20:11 UTC\n"
+        "npm test\n"
+        "y once  s this session  a always  n no  f no, because…  e edit  ctrl-t all  tab later"
+    ),
+}
+
+
+@pytest.mark.parametrize("width", SCREENS)
+def test_the_call_and_the_keys_are_shown(desk, width):
+    Asked(desk, question(preview="npm test", rule=RULE, expires="2026-11-21T20:11:18.000Z"))
+    assert desk.screen(width) == SCREENS[width]
+
+
+def test_a_call_that_no_rule_can_allow_is_not_offered_for_longer(desk):
+    Asked(desk, question(preview="npm test"))
+    assert "session" not in desk.screen()
+    assert "always" not in desk.screen()
+
+
+@pytest.mark.parametrize(
+    ("key", "decision", "scope"), [("y", "allow", "once"), ("s", "allow", "session"), ("n", "deny", "once")]
+)
+async def test_one_key_decides(desk, key, decision, scope):
+    asked = Asked(desk, question(rule=RULE))
+    await desk.press(key)
+    assert asked.decisions == [("a_1", decision, scope)]
+    assert desk.asked[0].args_digest == "d1"
+    assert desk.asked[0].session == "s_1"
+    assert desk.dialogs == []
+
+
+@pytest.mark.parametrize("key", ["s", "a"])
+async def test_keys_that_are_not_offered_do_nothing(desk, key):
+    asked = Asked(desk, question())
+    assert await desk.press(key)
+    assert asked.decisions == []
+
+
+async def test_always_shows_the_rule_before_it_is_saved(desk):
+    asked = Asked(desk, question(rule=RULE))
+    await desk.press("a")
+    assert asked.decisions == []
+    assert 'match = "npm test"' in desk.screen()
+    await desk.press("y")
+    assert asked.decisions == [("a_1", "allow", "always")]
+
+
+@pytest.mark.parametrize("key", ["n", "enter", "escape", "x"])
+async def test_any_other_key_does_not_save_the_rule(desk, key):
+    asked = Asked(desk, question(rule=RULE))
+    await desk.press("a", key)
+    assert asked.decisions == []
+    assert "y once" in desk.screen()
+
+
+async def test_a_denial_can_have_a_reason(desk):
+    asked = Asked(desk, question())
+    await desk.press("f", *"use yarn", "enter")
+    assert asked.decisions == [("a_1", "deny", "once")]
+    assert desk.asked[0].reason == "use yarn"
+
+
+async def test_the_reason_can_be_given_up(desk):
+    asked = Asked(desk, question())
+    await desk.press("f", *"yes", "escape", "y")
+    assert asked.decisions == [("a_1", "allow", "once")]
+    assert desk.asked[0].reason is None
+
+
+async def test_questions_are_asked_one_after_the_other(desk):
+    first, second = question("a_1"), question("a_2", tool="write")
+    asked = Asked(desk, first, second)
+    assert "● bash needs you  1 of 2" in desk.screen()
+    await desk.press("y")
+    assert "● write needs you" in desk.screen()
+    asked.pending(second)
+    desk.time += QUIET_S
+    await desk.press("n")
+    assert asked.decisions == [("a_1", "allow", "once"), ("a_2", "deny", "once")]
+
+
+def test_a_question_that_is_answered_elsewhere_closes(desk):
+    asked = Asked(desk, question())
+    asked.pending()
+    assert desk.dialogs == []
+
+
+async def test_a_question_that_is_put_off_comes_again_only_when_it_is_wanted(desk):
+    asked = Asked(desk, question())
+    await desk.press("tab")
+    asked.questions.look()
+    assert desk.dialogs == []
+    asked.questions.again()
+    assert "● bash needs you" in desk.screen()
+
+
+async def test_ctrl_c_and_escape_are_left_to_the_application(desk):
+    asked = Asked(desk, question(rule=RULE))
+    assert not await desk.press("escape")
+    for stage in ((), ("f",), ("escape", "a")):
+        assert not await desk.press(*stage, "c-c")
+    assert asked.decisions == []
+
+
+async def test_what_is_typed_on_when_a_question_comes_up_decides_nothing(desk):
+    asked = Asked(desk, question())
+    desk.time -= QUIET_S
+    desk.text = "he"
+    for letter in "y n e":
+        assert not await desk.press(letter)
+        desk.time += QUIET_S / 2
+    desk.time += QUIET_S / 2
+    await desk.press("y")
+    assert asked.decisions == [("a_1", "allow", "once")]
+
+
+async def test_a_decision_typed_twice_is_neither_the_next_one_nor_a_draft(desk):
+    asked = Asked(desk, question("a_1"), question("a_2"))
+    await desk.press("y")
+    assert await desk.press("y")
+    assert asked.decisions == [("a_1", "allow", "once")]
+
+
+async def test_while_a_decision_is_on_its_way_keys_do_nothing(desk):
+    asked = Asked(desk, question())
+    desk.dialog.key("<any>", "y")
+    desk.dialog.key("<any>", "n")
+    await desk.turn()
+    assert asked.decisions == [("a_1", "allow", "once")]
+
+
+async def test_after_a_failure_the_question_stays_and_says_why(desk):
+    asked = Asked(desk, question())
+    desk.answers[api.Approve] = NoAnswerError("zotd did not answer")
+    await desk.press("y")
+    assert "zotd did not answer" in desk.screen()
+    del desk.answers[api.Approve]
+    await desk.press("y")
+    assert asked.decisions == [("a_1", "allow", "once")] * 2
+    assert desk.dialogs == []
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [("already_resolved", []), ("stale_args", ["look again"]), ("not_found", ["look again"])]
+)
+async def test_a_decision_that_comes_too_late_closes_the_question(desk, code, said):
+    asked = Asked(desk, question())
+    desk.answers[api.Approve] = CallError(code, "look again")
+    await desk.press("y")
+    asked.questions.look()
+    assert desk.dialogs == []
+    assert desk.said == said
+
+
+async def test_a_long_preview_is_cut_scrolled_and_printed(desk):
+    Asked(desk, question(tool="edit", preview="\n".join([DIFF, *(f" line {n}" for n in range(40))])))
+    assert "… 36 more lines (ctrl-t prints all)" in desk.screen()
+    await desk.press("pagedown")
+    assert "--- a/x.py" not in desk.screen()
+    await desk.press("pagedown", "pagedown", "pagedown", "pagedown", "pagedown")
+    assert " line 39" in desk.screen()
+    await desk.press("c-t")
+    (block,) = desk.printed
+    assert isinstance(block, Code)
+    assert block.language == "diff"
+    assert len(block.lines) == 45
+
+
+def test_a_diff_has_its_colours(desk):
+    Asked(desk, question(tool="edit", preview=DIFF))
+    looks = {text: look for row in desk.dialog.rows(80, 12) for look, text in row}
+    assert looks["-old"] == "class:removed"
+    assert looks["+new"] == "class:added"
+    assert looks["--- a/x.py"] == "class:muted"
+
+
+def test_a_call_without_a_preview_shows_its_arguments(desk):
+    Asked(desk, question(preview=None, args={"command": "npm test"}))
+    assert '"command": "npm test"' in desk.screen()
+
+
+def test_nothing_of_a_call_steers_the_terminal(desk):
+    Asked(desk, question(tool=EVIL, preview=EVIL, rule=EVIL))
+    assert "^[[2J" in desk.screen()
+
+
+@pytest.mark.parametrize("height", range(9))
+async def test_it_fits_into_any_height(desk, height):
+    Asked(desk, question(preview="\n".join("abcdefghijk"), rule=RULE))
+    for key in ("up", "a", "n", "f"):
+        await desk.press(key)
+        desk.screen(30, height)
+
+
+# --- arguments that are edited ----------------------------------------------------------------------------------------
+
+
+def editor(tmp_path, text):
+    """An editor that writes this."""
+    script = tmp_path / "editor.py"
+    script.write_text(f"import sys\nopen(sys.argv[1], 'w').write({text!r})\n")
+    return {"EDITOR": f"{sys.executable} {script}"}
+
+
+async def edited(desk):
+    """Press `e`, and wait until the editor has ended."""
+    before = desk.redraws
+    await desk.press("e")
+    await desk.until(lambda: desk.redraws > before or desk.said)
+
+
+async def test_edited_arguments_are_shown_before_they_are_allowed(tmp_path):
+    other = {"command": "yarn test"}
+    async with FakeDesk(LIVE, env=editor(tmp_path, json.dumps(other))) as desk:
+        asked = Asked(desk, question(preview="npm test", rule=RULE))
+        await edited(desk)
+        assert desk.suspensions == 1
+        assert '"command": "yarn test"' in desk.screen()
+        assert "session" not in desk.screen()
+        desk.time += QUIET_S
+        await desk.press("y")
+        assert asked.decisions == [("a_1", "allow", "once")]
+        assert asked.sent[0].args == other
+
+
+async def test_a_denial_takes_no_arguments_along(tmp_path):
+    async with FakeDesk(LIVE, env=editor(tmp_path, '{"command": "ls"}')) as desk:
+        asked = Asked(desk, question())
+        await edited(desk)
+        desk.time += QUIET_S
+        await desk.press("n")
+        assert asked.sent[0].args is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\x00"])
+async def test_arguments_that_are_no_json_object_are_not_taken(tmp_path, text):
+    async with FakeDesk(LIVE, env=editor(tmp_path, text)) as desk:
+        asked = Asked(desk, question())
+        await edited(desk)
+        assert "not taken" in desk.screen()
+        desk.time += QUIET_S
+        await desk.press("y")
+        assert asked.sent[0].args is None
+
+
+async def test_arguments_that_are_left_as_they_were_can_still_be_allowed_for_longer(tmp_path):
+    async with FakeDesk(LIVE, env={"EDITOR": "true"}) as desk:
+        Asked(desk, question(rule=RULE))
+        await edited(desk)
+        assert "this session" in desk.screen()
+
+
+async def test_without_an_editor_it_says_so():
+    async with FakeDesk(LIVE, env={"EDITOR": "/nowhere/vi"}) as desk:
+        Asked(desk, question())
+        await edited(desk)
+        assert "/nowhere/vi" in desk.said[0]

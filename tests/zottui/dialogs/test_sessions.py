@@ -1,0 +1,289 @@
+"""Choosing among sessions, and seeing what all of them do."""
+
+import asyncio
+
+import pytest
+from msgspec import structs
+
+from tests.zottui.widgets.states import EVIL, SESSION, question
+from zotd.client.errors import CallError
+from zotd.wire import api, events, reports
+from zotd.wire.content import Message, Text, ToolCall, ToolResult
+from zotd.wire.events import ApprovalRequested
+from zottui.dialogs.overview import Overview, newest_line
+from zottui.dialogs.picker import Picker
+from zottui.dialogs.watching import Watching
+
+NOW = 1_767_225_600.0
+"""2026-01-01, 00:00 UTC."""
+
+HERE = structs.replace(SESSION, updated="2025-12-31T23:57:00.000Z")
+WAITS = structs.replace(
+    HERE, id="s_2", name="docs 日本", cwd="/home/me/p", state="waiting", updated="2025-12-31T22:00:00.000Z"
+)
+IDLE = structs.replace(HERE, id="s_3", name="", cwd="/srv/other", state="idle", updated="2025-12-29T00:00:00.000Z")
+FAILED = structs.replace(HERE, id="s_4", name="broken", cwd="/srv/other", state="blocked")
+
+
+def answering(desk, *infos, questions=(), line="the newest line"):
+    """Have these sessions."""
+
+    def listed(params):
+        return api.Sessions([info for info in infos if params.cwd in {None, info.cwd}])
+
+    desk.answers |= {
+        api.SessionList: listed,
+        api.UsageReport: reports.UsageSums([reports.UsageSum("s_2", cost_usd=0.42)]),
+        api.ApprovalScope: lambda _: api.Approvals(list(questions)),
+        api.History: lambda _: api.HistoryPage([Message("assistant", [Text(line)], "")], has_more=False),
+    }
+
+
+async def opened(desk, dialog, *infos, **options):
+    answering(desk, *infos, **options)
+    shown = dialog(desk, lambda: NOW)
+    desk.open(shown)
+    await desk.turn()
+    desk.screen()
+    await desk.turn()
+    return shown
+
+
+# --- the picker ---------------------------------------------------------------------------------------------------------
+
+WIDE = """\
+sessions  of all directories
+  working    fix the tests (here)  3m         ~/src/p
+> needs you  docs 日本             2h  $0.42  ~/p
+  idle       s_3                   3d         /srv/other
+  failed     broken                3m         /srv/other
+"""
+
+ALL = {
+    20: """\
+sessions  of all di…
+  working    fix th…
+> needs you  docs …
+  idle       s_3
+  failed     broken
+enter opens
+tab all directories
+ctrl-n new""",
+    40: """\
+sessions  of all directories
+  working    fix the tests (here)  3m
+> needs you  docs 日本             2h
+  idle       s_3                   3d
+  failed     broken                3m
+enter opens  tab all directories
+ctrl-n new  ctrl-r rename  ctrl-d delete
+esc leave""",
+    80: f"{WIDE}enter opens  tab all directories  ctrl-n new  ctrl-r rename  ctrl-d delete\nesc leave",
+    140: f"{WIDE}enter opens  tab all directories  ctrl-n new  ctrl-r rename  ctrl-d delete  esc leave",
+}
+"""What the picker looks like, by width."""
+
+
+@pytest.mark.parametrize("width", ALL)
+async def test_all_sessions_are_listed_with_their_states_in_words(desk, width):
+    await opened(desk, Picker, HERE, WAITS, IDLE, FAILED)
+    await desk.press("tab")
+    assert desk.screen(width) == ALL[width]
+
+
+async def test_first_only_those_of_this_directory_are_listed(desk):
+    await opened(desk, Picker, HERE, WAITS, IDLE)
+    assert desk.screen().splitlines()[:2] == ["sessions  in ~/p", "> needs you  docs 日本  2h  $0.42"]
+    assert "s_3" not in desk.screen()
+
+
+async def test_enter_goes_to_the_session_that_was_filtered(desk):
+    await opened(desk, Picker, HERE, WAITS, IDLE)
+    await desk.press("tab", *"need", "enter")
+    assert desk.switched == ["s_2"]
+    assert desk.dialogs == []
+
+
+async def test_a_list_that_is_wanted_while_another_is_asked_for_comes_next(desk):
+    answering(desk, WAITS, IDLE)
+    desk.open(Picker(desk, lambda: NOW))
+    await asyncio.sleep(0)  # the first one is on its way
+    desk.dialog.key("tab", "")
+    await desk.turn()
+    assert "s_3" in desk.screen()
+
+
+async def test_without_sessions_it_says_how_to_make_one(desk):
+    answering(desk)
+    desk.open(Picker(desk, lambda: NOW))
+    assert "asking zotd…" in desk.screen()
+    await desk.turn()
+    assert "ctrl-n makes one" in desk.screen()
+    await desk.press("enter", "c-d", "c-r")
+    assert desk.switched == []
+
+
+async def test_a_new_session_is_of_this_directory(desk):
+    await opened(desk, Picker)
+    desk.answers[api.SessionCreate] = api.Created(IDLE, 0, "e")
+    await desk.press("c-n")
+    assert desk.switched == ["s_3"]
+    assert desk.asked[-1] == api.SessionCreate(cwd="/home/me/p", env={"HOME": "/home/me"})
+
+
+async def test_a_session_is_renamed(desk):
+    await opened(desk, Picker, WAITS)
+    desk.answers[api.Rename] = structs.replace(WAITS, name="manual")
+    await desk.press("c-r", "c-u", *"manual", "enter")
+    assert desk.asked[-1] == api.Rename(session="s_2", name="manual")
+    assert "manual" in desk.screen()
+
+
+async def test_a_session_is_deleted_after_a_yes(desk):
+    await opened(desk, Picker, WAITS)
+    await desk.press("c-d", "n")
+    assert desk.administered == []
+    await desk.press("c-d")
+    assert "delete docs 日本" in desk.screen()
+    await desk.press("y")
+    assert desk.administered == [api.Mutation(session="s_2")]
+    assert desk.commands[-1] == "session.delete"
+    assert "docs" not in desk.screen()
+
+
+async def test_a_session_that_cannot_be_deleted_stays(desk):
+    await opened(desk, Picker, WAITS)
+    desk.answers[api.Mutation] = CallError("busy", "the session is busy")
+    await desk.press("c-d", "y")
+    assert desk.said == ["the session is busy"]
+    assert "docs" in desk.screen()
+
+
+async def test_the_session_that_one_is_in_cannot_be_deleted(desk):
+    await opened(desk, Picker, HERE)
+    await desk.press("tab", "c-d")
+    assert "open another one" in desk.said[0]
+    assert len(desk.dialogs) == 1
+
+
+async def test_what_happens_elsewhere_shows_at_once(desk):
+    picker = await opened(desk, Picker, WAITS, structs.replace(IDLE, cwd=WAITS.cwd))
+    assert isinstance(picker, Watching)
+    desk.answers[api.OfSession] = structs.replace(FAILED, cwd=WAITS.cwd)
+    await desk.press("down")
+    picker.see(events.SessionUpdated("docs", WAITS.cwd, "running", session="s_2"))
+    picker.see(events.SessionAdded("broken", WAITS.cwd, "blocked", session="s_4"))
+    await desk.turn()
+    lines = desk.screen().splitlines()
+    assert lines[1:4] == ["  failed   broken  3m", "  working  docs    now  $0.42", "> idle     s_3     3d"]
+    picker.see(events.SessionRemoved(session="s_3"))
+    assert "> working  docs" in desk.screen()
+
+
+async def test_ctrl_c_and_keys_without_a_meaning_are_left_to_the_application(desk):
+    for dialog in (Picker, Overview):
+        await opened(desk, dialog, HERE, WAITS)
+        assert not await desk.press("c-c")
+        assert not await desk.press("f5")
+        await desk.press("escape")
+    assert desk.dialogs == []
+
+
+@pytest.mark.parametrize("dialog", [Picker, Overview])
+@pytest.mark.parametrize("height", [0, 1, 2, 3, 5, 12])
+async def test_nothing_of_a_session_steers_the_terminal(desk, dialog, height):
+    evil = structs.replace(HERE, name=EVIL, cwd=EVIL, state="new state", updated="whenever")
+    asked = question(tool=EVIL, preview=EVIL * 50)
+    await opened(desk, dialog, evil, questions=[asked], line=EVIL)
+    await desk.press("tab")
+    desk.screen(30, height)
+
+
+# --- the overview -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_most_urgent_comes_first_with_what_it_waits_for(desk):
+    await opened(desk, Overview, HERE, WAITS, IDLE, FAILED, questions=[question(session="s_2", preview="npm test")])
+    assert desk.screen(80) == (
+        "all sessions  1 needs you\n"
+        "> needs you  docs 日本             2h  $0.42  ~/p\n"
+        "  failed     broken                3m         /srv/other\n"
+        "  working    fix the tests (here)  3m         ~/src/p\n"
+        "  idle       s_3                   3d         /srv/other\n"
+        "bash: npm test\n"
+        "y once  n no  enter opens  esc leave"
+    )
+
+
+async def test_of_a_session_that_waits_for_nothing_the_newest_line_is_shown(desk):
+    await opened(desk, Overview, HERE, line="first\nall tests pass\n")
+    assert "  all tests pass" in desk.screen()
+    assert "y once" not in desk.screen()
+
+
+@pytest.mark.parametrize(("key", "decision"), [("y", "allow"), ("n", "deny")])
+async def test_a_call_is_decided_about_without_opening_its_session(desk, key, decision):
+    questions = [question(session="s_2")]
+    await opened(desk, Overview, WAITS, questions=questions)
+    questions.clear()
+    await desk.press(key, key)
+    (sent,) = [one for one in desk.asked if isinstance(one, api.Approve)]
+    assert (sent.session, sent.approval, sent.args_digest, sent.decision, sent.scope) == (
+        "s_2",
+        "a_1",
+        "d1",
+        decision,
+        "once",
+    )
+    assert "y once" not in desk.screen()
+    assert desk.switched == []
+
+
+async def test_what_is_not_shown_as_a_whole_cannot_be_allowed(desk):
+    await opened(desk, Overview, WAITS, questions=[question(session="s_2", preview="\n".join("abcdefgh"))])
+    assert "… 4 more lines: enter shows them" in desk.screen()
+    await desk.press("y")
+    assert not any(isinstance(one, api.Approve) for one in desk.asked)
+    await desk.press("n")
+    assert any(isinstance(one, api.Approve) for one in desk.asked)
+
+
+async def test_nothing_is_decided_about_a_session_that_was_not_shown_yet(desk):
+    questions = [question(session="s_2"), question("a_2", session="s_4")]
+    await opened(desk, Overview, WAITS, FAILED, questions=questions)
+    await desk.press("down", "y")
+    assert not any(isinstance(one, api.Approve) for one in desk.asked)
+
+
+async def test_a_question_that_comes_up_meanwhile_is_shown(desk):
+    questions: list[ApprovalRequested] = []
+    overview = await opened(desk, Overview, HERE, questions=questions)
+    questions.append(question(preview="rm -r build"))
+    overview.see(events.SessionUpdated(HERE.name, HERE.cwd, "waiting", session="s_1"))
+    await desk.turn()
+    assert "bash: rm -r build" in desk.screen()
+
+
+async def test_enter_opens_the_session(desk):
+    await opened(desk, Overview, HERE, WAITS)
+    await desk.press("down", "enter")
+    assert desk.switched == ["s_1"]
+    assert desk.dialogs == []
+
+
+async def test_f2_closes_it_again(desk):
+    await opened(desk, Overview, HERE)
+    assert await desk.press("f2")
+    assert desk.dialogs == []
+
+
+@pytest.mark.parametrize(
+    ("block", "line"),
+    [
+        (Text("one\n\n two \n\n"), " two "),
+        (ToolCall("c", "bash", {}), "calls bash"),
+        (ToolResult("c", is_error=False, content=[Text("out\nput")]), "put"),
+    ],
+)
+def test_the_newest_line_is_the_last_that_says_something(block, line):
+    assert newest_line([Message("assistant", [Text("before")], ""), Message("x", [block], "")]) == line

@@ -1,0 +1,16 @@
+"""The table and the tests say the same."""
+
+import importlib
+import inspect
+from pathlib import Path
+
+from tests.zottui.journeys.table import JOURNEYS, LATER
+
+
+def test_every_journey_is_made_by_a_test_or_is_said_to_come_later():
+    made = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        module = importlib.import_module(f"tests.zottui.journeys.{path.stem}")
+        made |= {test.journey for _, test in inspect.getmembers(module, lambda one: hasattr(one, "journey"))}
+    assert made | set(LATER) == set(JOURNEYS)
+    assert not made & set(LATER)

@@ -1,0 +1,128 @@
+"""The plain chat on a real terminal, against a fake daemon."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import zotd
+from tests.zottui.plain import terminal
+from zotd.testing.fake_daemon import running
+from zotd.wire import events
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with running(str(tmp_path / "zotd.sock")) as fake:
+        yield fake
+
+
+def chat(folder, *args):
+    env = {
+        "ZOTD_SOCKET": str(folder / "zotd.sock"),
+        "PYTHONPATH": str(Path(zotd.__file__).parent.parent),
+        "PATH": os.environ["PATH"],
+        "NO_COLOR": "1",
+    }
+    return terminal.chat(folder, *args, env=env)
+
+
+def test_a_prompt_is_answered_and_ctrl_d_leaves_with_the_way_back(daemon, tmp_path):
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        screen.type("tool\n")
+        assert screen.until("> ") == "tool\nI look.\n* bash true\nlooked\n"
+        screen.type("\x04")
+        code, rest = screen.end()
+    (session,) = daemon.sessions
+    assert code == 0
+    assert rest.strip() == f"the session stays; come back with: zot --session {session}"
+
+
+def test_words_on_the_command_line_are_the_first_prompt(daemon, tmp_path):
+    with chat(tmp_path, "say", "this", "--model", "m") as screen:
+        assert screen.until("\n") == f"fake m in {tmp_path} (/help)"
+        assert screen.until("> ") == "say this\n"
+
+
+def test_ctrl_c_ends_the_run_and_at_the_prompt_the_chat(daemon, tmp_path):
+    with chat(tmp_path, "hang on") as screen:
+        screen.until("on")
+        screen.interrupt()
+        assert "(aborted)" in screen.until("> ")
+        screen.interrupt()
+        code, rest = screen.end()
+    assert code == 0
+    assert "come back with" in rest
+
+
+def test_what_others_do_is_shown_between_prompts(daemon, tmp_path):
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        (session,) = daemon.sessions.values()
+        daemon.do(lambda: session.show(events.Notice("info", "somebody was here")))
+        assert screen.until("> ") == "\nsomebody was here\n"
+
+
+def test_a_segment_that_changes_all_the_time_is_shown_once_for_each_line_that_is_typed(daemon, tmp_path):
+    def show(*shown):
+        daemon.do(lambda: session.show(*shown))
+
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        (session,) = daemon.sessions.values()
+        show(events.ExtStatus("clock", "time", "12:00 \x1b[2J"))
+        assert screen.until("> ") == "\n[clock] 12:00 [2J\n"
+        show(events.ExtStatus("clock", "time", "12:01"), events.Notice("info", "tick"))
+        assert screen.until("> ") == "\ntick\n"
+        screen.type("/model\n")
+        assert screen.until("> ") == "/model\nfake-1\n[clock] 12:01\n"
+        show(events.ExtStatus("clock", "time", ""), events.Notice("info", "gone"))
+        assert screen.until("> ") == "\ngone\n"
+
+
+def test_with_trust_every_session_of_the_chat_is_told_so(daemon, tmp_path):
+    with chat(tmp_path, "--trust") as screen:
+        screen.until("> ")
+        screen.type("/new\n")
+        screen.until("> ")
+    assert [session.env["ZOT_TRUST"] for session in daemon.sessions.values()] == ["1", "1"]
+
+
+def test_the_commands(daemon, tmp_path):
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        for typed, shown in [
+            ("/help", "/exit"),
+            ("/model fake-2", "fake-1"),
+            ("/compact", "(compacted)"),
+            ("/clear", "forgotten"),
+            ("/nonsense", "there is no /nonsense"),
+            ("/new", "(/help)"),
+        ]:
+            screen.type(f"{typed}\n")
+            assert shown in screen.until("> ").removeprefix(typed)
+        assert len(daemon.sessions) == 2
+        screen.type("/sessions\n")
+        listed = screen.until("> ")
+        assert [line[:2] for line in listed.splitlines()[1:]] == ["* ", "  "]
+        screen.type("/exit\n")
+        assert screen.end()[0] == 0
+
+
+def test_an_error_is_a_line_and_the_chat_goes_on(daemon, tmp_path):
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        screen.type("fail no key\n")
+        assert screen.until("> ") == "fail no key\nerror: no key\n"
+        daemon.do(daemon.sessions.clear)
+        screen.type("hello\n")
+        assert "error: there is no session" in screen.until("> ")
+
+
+def test_a_daemon_that_dies_ends_the_chat_with_a_sentence(daemon, tmp_path):
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        daemon.do(daemon.cut_all)
+        code, rest = screen.end()
+    assert (code, rest.strip()) == (1, "zot: zotd closed the connection")

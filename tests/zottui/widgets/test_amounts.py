@@ -1,0 +1,31 @@
+"""Figures at a glance."""
+
+import pytest
+
+from zottui.widgets.amounts import age, count, duration, money
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-1, "0s"), (12.9, "12s"), (60, "1m 00s"), (3599, "59m 59s"), (7800, "2h 10m"), (5 * 86400, "5d")],
+)
+def test_how_long_it_takes(seconds, words):
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(59, "now"), (60, "1m"), (3600, "1h"), (86400, "1d")])
+def test_how_long_ago_it_was(seconds, words):
+    assert age(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0"), (999, "999"), (84_123, "84k"), (999_499, "999k"), (999_500, "1M"), (1_240_000, "1.2M")],
+)
+def test_how_many_there_are(number, words):
+    assert count(number) == words
+
+
+@pytest.mark.parametrize(("usd", "words"), [(0, "$0.00"), (0.001, "<$0.01"), (0.005, "$0.01"), (3.1, "$3.10")])
+def test_what_it_costs(usd, words):
+    assert money(usd) == words

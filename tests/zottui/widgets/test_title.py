@@ -1,0 +1,24 @@
+"""The title of the window."""
+
+from dataclasses import replace
+
+from msgspec import structs
+
+from tests.zottui.widgets.states import BUSY, EVIL, LIVE, SESSION, question
+from zottui.state import State
+from zottui.widgets.title import title
+
+
+def test_it_names_the_session_and_what_it_does():
+    assert title(LIVE) == "zot: fix the tests"
+    assert title(BUSY) == "◐ zot: fix the tests"
+    assert title(replace(BUSY, approvals=(question(),))) == "● needs you: fix the tests"
+
+
+def test_without_a_name_it_is_the_id_and_without_a_session_the_program():
+    assert title(replace(LIVE, session=structs.replace(SESSION, name=""))) == "zot: s_1"
+    assert title(State()) == "zot"
+
+
+def test_a_name_cannot_end_the_sequence_that_sets_the_title():
+    assert title(replace(LIVE, session=structs.replace(SESSION, name=f"x\x07y\x1b\\{EVIL}"))).isprintable()

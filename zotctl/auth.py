@@ -1,0 +1,117 @@
+"""`zotctl login`, `logout` and `auth`: the vendors' keys. A key is typed or piped in; on a command line others would see it."""
+
+import argparse
+import os
+import sys
+from getpass import getpass
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, strings, text
+
+EPILOG = """\
+examples:
+  zotctl login anthropic              asks for the key, and does not show it
+  pass show anthropic | zotctl login anthropic
+
+The key goes into auth.json in $ZOT_HOME, which only you can read. A key in the environment of zot goes before it.
+"""
+
+MAX_PIPED = 64 * 1024
+"""Characters of standard input; a key has some hundred."""
+
+WORDS = {
+    "option": "--api-key",
+    "environment": "the environment",
+    "auth.json": "auth.json",
+    "api_key_command": "api_key_command",
+    "daemon": "the environment of zotd",
+}
+"""The places of a key, as `auth.list` names them, for people."""
+
+
+def add(commands: Commands) -> None:
+    """`login`, `logout` and `auth`."""
+    login = commands.add_parser("login", help="store the key of a model vendor", epilog=EPILOG)
+    login.formatter_class = argparse.RawDescriptionHelpFormatter
+    login.set_defaults(run=_login)
+    logout = commands.add_parser("logout", help="forget it", epilog="example: zotctl logout anthropic")
+    logout.set_defaults(run=_logout)
+    for parser in (login, logout):
+        parser.add_argument("provider", metavar="PROVIDER", help="anthropic, openai, …; see zotctl auth")
+    listing = commands.add_parser(
+        "auth", help="where each vendor's key comes from", epilog="example: zotctl auth --json"
+    )
+    listing.set_defaults(run=_list)
+    for parser in (login, logout, listing):
+        parser.add_argument("--json", action="store_true")
+
+
+def _login(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        key = _asked(_vendor(connection, args.provider))
+        found = connection.call("auth.login", provider=args.provider, api_key=key)
+    return _tell(args, found, f"the key for {text(found, 'title')} is in auth.json")
+
+
+def _logout(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        found = connection.call("auth.logout", provider=args.provider)
+    return _tell(args, found, f"auth.json has no key for {text(found, 'title')} any more")
+
+
+def _list(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        found = children(connection.call("auth.list"), "providers")
+    for one in found:
+        one["source"] = _source(one)
+    if args.json:
+        output.print_json({"v": 1, "providers": found})
+        return 0
+    rows = [[text(one, "provider"), _words(one), ", ".join(strings(one, "variables"))] for one in found]
+    output.print_table(["PROVIDER", "KEY", "VARIABLE"], rows)
+    return 0
+
+
+def _vendor(connection: Connection, name: str) -> Json:
+    """What is known of a vendor; a ClientError says who there is, before anybody types a key."""
+    vendors = children(connection.call("auth.list"), "providers")
+    found = next((one for one in vendors if text(one, "provider") == name), None)
+    if found is None:
+        names = ", ".join(text(one, "provider") for one in vendors if strings(one, "variables"))
+        raise ClientError(f'unknown provider "{name}"; there are {names}')
+    return found
+
+
+def _asked(vendor: Json) -> str:
+    """The key, from a prompt without echo or from a pipe."""
+    if sys.stdin.isatty():
+        return getpass(f"key for {output.one_line(text(vendor, 'title'))}: ")
+    return sys.stdin.read(MAX_PIPED)
+
+
+def _tell(args: argparse.Namespace, found: Json, sentence: str) -> int:
+    found["source"] = _source(found)
+    if args.json:
+        output.print_json({"v": 1, **found})
+        return 0
+    print(output.one_line(sentence))
+    if found["source"] not in {None, "auth.json"}:
+        print(output.one_line(f"the one that zot uses comes from {_words(found)}, which goes before it"))
+    return 0
+
+
+def _source(one: Json) -> str | None:
+    """Where `zot` would find it here: its environment, which the daemon has not seen, goes before `auth.json`."""
+    if any(os.environ.get(name) for name in strings(one, "variables")):
+        return "environment"
+    return text(one, "source") or None
+
+
+def _words(one: Json) -> str:
+    if not strings(one, "variables"):
+        return "needs none"
+    source = one["source"]
+    return WORDS.get(str(source), "none" if source is None else str(source))

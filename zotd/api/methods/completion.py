@@ -1,0 +1,47 @@
+"""Commands that help with writing a prompt: completion, earlier prompts, where one is."""
+
+import asyncio
+
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import connection_of, place_of, session_of, wait_for_room
+from zotd.sessions.branch import checkout
+from zotd.wire import api, reports
+from zotd.wire.errors import Code, CommandError
+
+QUERY_CHARS = 1_000
+"""Of what prompts are looked for by: it is typed."""
+
+MAX_PROMPTS = 200
+"""In one answer."""
+
+LOOK_S = 2.0
+"""How long the directory may take to answer; a network mount that is gone takes for ever."""
+
+
+async def complete(call: Call, params: api.Complete) -> api.Completions:
+    """What could be meant. A client that cannot prompt sees nothing outside of the workspace."""
+    session = await session_of(call, params.session)
+    completer = connection_of(call).house.completer
+    return await completer.complete(session, params.kind, params.text, may_leave=call.door.role >= api.Role.SUBMIT)
+
+
+async def prompts(call: Call, params: api.PromptHistory) -> reports.PromptPage:
+    """A page of earlier prompts, newest first."""
+    if len(params.query) > QUERY_CHARS:
+        raise CommandError(Code.BAD_REQUEST, f"a query has at most {QUERY_CHARS} characters")
+    before = place_of(params.cursor, "prompt.history")
+    limit = max(1, min(params.limit, MAX_PROMPTS))
+    page = await connection_of(call).house.archive.prompts(params.query, before=before, limit=limit)
+    await wait_for_room(call)
+    return page
+
+
+async def workspace(call: Call, params: api.OfSession) -> api.WorkspaceInfo:
+    """Where the session works."""
+    cwd = (await session_of(call, params.session)).ledger.row.cwd
+    try:
+        async with asyncio.timeout(LOOK_S):
+            found = await asyncio.to_thread(checkout, cwd)
+    except TimeoutError:
+        found = None
+    return api.WorkspaceInfo(cwd, found.name, found.is_detached) if found else api.WorkspaceInfo(cwd)

@@ -1,0 +1,21 @@
+"""Commands about the people in front of the clients of a session."""
+
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import connection_of, session_of
+from zotd.wire import api
+from zotd.wire.errors import Code, CommandError
+
+
+async def listing(call: Call, params: api.OfSession) -> api.PresenceList:
+    """Who is attached."""
+    session = await session_of(call, params.session)
+    return api.PresenceList(connection_of(call).house.presences.of(session.id))
+
+
+async def update(call: Call, params: api.PresenceUpdate) -> None:
+    """Take down whether a person looks at this client."""
+    connection = connection_of(call)
+    session = await session_of(call, params.session)
+    presences = connection.house.presences
+    if not presences.update(session, connection.id, focused=params.focused, typing=params.typing):
+        raise CommandError(Code.CONFLICT, f"this client does not follow {session.id}; attach to it first")

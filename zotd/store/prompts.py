@@ -1,0 +1,90 @@
+"""What people have asked, in all sessions: the `input` records, newest first."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from zotd.store.branches import OWN
+from zotd.store.errors import is_damage
+from zotd.wire.reports import PastPrompt
+
+TEXT_BYTES = 64 * 1024
+"""Of one prompt; only a pasted file is longer."""
+
+MAX_KEY = 2**63 - 1
+"""Above every key: the largest integer of SQLite."""
+
+SLICE = 500
+"""Prompts that are read before others may read: 5 ms."""
+
+SLICE_BYTES = 4 * 1024 * 1024
+"""The same, for prompts with images."""
+
+KEYS = "SELECT key FROM records WHERE kind = 'input' AND key < ? ORDER BY key DESC LIMIT ?"
+"""From the index `records_input` alone: nothing of a record is read, one of which may be damaged."""
+
+_PROMPT = f"""
+SELECT records.body, sessions.id, sessions.cwd, records.time
+FROM records JOIN sessions ON sessions.key = records.session
+WHERE records.key = ? AND sessions.state <> 'staged' AND {OWN}
+"""  # noqa: S608  (the condition is ours)
+"""What a fork has of another session is found there."""
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str = ""
+
+
+class _Input(msgspec.Struct):
+    content: list[_Block]
+
+
+_INPUT = msgspec.json.Decoder(_Input)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some prompts, newest first, each with the key of its record."""
+
+    prompts: Sequence[tuple[int, PastPrompt]]
+    end: int | None
+    """Where the next ones begin; None: there are none."""
+
+
+def before(connection: sqlite3.Connection, key: int) -> Slice:
+    """The newest prompts of records below this key; those without a text, or damaged, are left out."""
+    keys = [found for (found,) in connection.execute(KEYS, (key, SLICE)).fetchall()]
+    prompts: list[tuple[int, PastPrompt]] = []
+    size = 0
+    for at in keys:
+        found = _read(connection, at)
+        if found is not None:
+            body, session, cwd, time = found
+            size += len(body)
+            if text := _text(body):
+                prompts.append((at, PastPrompt(text, session, cwd, time)))
+        if size > SLICE_BYTES:
+            return Slice(prompts, at)
+    return Slice(prompts, keys[-1] if len(keys) == SLICE else None)
+
+
+def _read(connection: sqlite3.Connection, key: int) -> tuple[bytes, str, str, str] | None:
+    try:
+        found: tuple[bytes, str, str, str] | None = connection.execute(_PROMPT, (key,)).fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return None  # its session says so itself when it is opened
+    return found
+
+
+def _text(body: bytes) -> str:
+    try:
+        content = _INPUT.decode(body).content
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+    text = "\n".join(block.text for block in content if block.type == "text").strip()
+    return text.encode()[:TEXT_BYTES].decode(errors="ignore")

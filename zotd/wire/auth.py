@@ -1,0 +1,43 @@
+"""Commands about the vendors' keys: giving one, taking it back, and where each comes from. No answer holds a key."""
+
+from zotd.wire.base import Frozen
+
+
+class AuthScope(Frozen, frozen=True):
+    """As a session has it, with what its client's environment holds; without one, as a new session would."""
+
+    session: str | None = None
+
+
+class Login(Frozen, frozen=True):
+    """A key for a vendor: it is put into `auth.json` and nowhere else."""
+
+    provider: str
+    api_key: str
+
+
+class Logout(Frozen, frozen=True):
+    """The vendor whose key in `auth.json` is to go."""
+
+    provider: str
+
+
+class KeyInfo(Frozen, frozen=True, omit_defaults=False):
+    """A vendor, and where its key comes from."""
+
+    provider: str
+    title: str
+    """Its name for people."""
+    variables: list[str]
+    """The environment variables that can hold its key; empty: it needs none."""
+    source: str | None
+    """The first place that has one: `option` (`--api-key`), `environment` (of the client), `auth.json`,
+    `api_key_command` (it will be asked) or `daemon` (its environment); null: none has."""
+    stored: bool
+    """`auth.json` has one, which may not be the first."""
+
+
+class KeyList(Frozen, frozen=True):
+    """Every vendor of the catalog, in its order."""
+
+    providers: list[KeyInfo]

@@ -1,0 +1,409 @@
+"""The terminal client: takes what the daemon says and what the user types, and shows what comes of it.
+
+link -> reduce -> state -> screen (the rows below)
+               -> effects -> scrollback, editor, notifications
+keys -> commands, dialogs, outgoing -> desk (this) -> link
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from prompt_toolkit.styles import DynamicStyle, Style
+
+from zotd.client.connection import CALL_S
+from zotd.client.errors import ClientError, ConnectionLostError
+from zotd.client.follow import Disconnected, Item
+from zotd.wire import api
+from zotd.wire.api import Attached
+from zotd.wire.base import Frozen
+from zottui.attention import Attention
+from zottui.blocks import Block, Note
+from zottui.choice import Choice
+from zottui.commands import COMMANDS
+from zottui.commands.command import UsageError, arguments
+from zottui.desk import Dialog, Row
+from zottui.dialogs.panel import Panels
+from zottui.dialogs.questions import Questions
+from zottui.dialogs.watching import watching
+from zottui.editor.buffer import Editor
+from zottui.editor.placeholders import Draft, Submission
+from zottui.effects import Alert, Effect, Insert, Print
+from zottui.figures import Figures
+from zottui.link import Link
+from zottui.opening import Opened
+from zottui.outgoing import Outgoing
+from zottui.pressing import Pressing
+from zottui.printer import Inline
+from zottui.reduce import reduce
+from zottui.screen import Parts, Room, Screen
+from zottui.scrollback import Scrollback
+from zottui.state import State
+from zottui.terminal.device import Terminal, leaving_on_signals
+from zottui.terminal.environment import reflows
+from zottui.terminal.keyboard import Keyboard
+from zottui.theme import Theme
+from zottui.widgets.live import live
+from zottui.widgets.queue import queue
+from zottui.widgets.status import status
+from zottui.widgets.title import title
+
+T = TypeVar("T", bound=Frozen)
+
+TURN_S = 0.125
+"""How often the spinner turns and times count up while something runs; else nothing is drawn."""
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the client begins with."""
+
+    theme: Theme
+    cwd: str
+    """Until there is a session, which has its own."""
+    env: Mapping[str, str]
+    typed: bytes = b""
+    """What was typed before the keyboard was ours."""
+    is_vi: bool = False
+
+
+class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialogs may do)
+    """The running client, and the desk of its parts."""
+
+    def __init__(self, setup: Setup) -> None:
+        """Nothing is drawn before `run`."""
+        self.state = State()
+        self.theme = setup.theme
+        self.env = setup.env
+        self._cwd = setup.cwd
+        self._link = Link(setup.env)
+        self._dialogs: list[Dialog] = []
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._following: asyncio.Task[None] | None = None
+        self._failure: ClientError | None = None
+        self._works = asyncio.Event()
+        """Something runs, so that what is shown changes with the time."""
+        self._questions = Questions(self)
+        self._panels = Panels(self)
+        self._figures = Figures(self, self._change)
+        self._outgoing = Outgoing(self, self._is_own)
+        self._attention = Attention(self)
+        self.editor = Editor(
+            self,
+            submit=self._outgoing.submit,
+            commands=lambda: self._outgoing.commands,
+            arguments=arguments(self, COMMANDS),
+            last_reply=lambda: self.last_reply,
+            recall=self._recall,
+            is_vi=setup.is_vi,
+        )
+        self._screen = Screen(
+            Parts(
+                live=self._live_rows,
+                status=self._status_row,
+                dialog=lambda: self.dialog,
+                editor=self.editor.window,
+                editor_rows=self.editor.rows,
+                room=self._room,
+            )
+        )
+        self._pressing = Pressing(self)
+        keyboard = Keyboard(sys.stdin, on_focus=self._focused, typed=setup.typed)
+        self._application: Inline[None] = Inline(
+            self._screen.layout,
+            style=DynamicStyle(lambda: Style.from_dict(self.theme.style())),
+            key_bindings=self._pressing.bindings,
+            input=keyboard,
+            reflows=reflows(setup.env),
+        )
+        self._pressing.dialogs.watch(self._application.key_processor)
+        self._application.editing_mode = self.editor.editing_mode
+        if self.editor.cursor is not None:
+            self._application.cursor = self.editor.cursor
+        self._application.before_render += lambda _: self._screen.prepare()
+        self._terminal = Terminal(self._application.output, setup.env)
+        self._scrollback = Scrollback(self._application.print_above)
+
+    # --- from beginning to end ----------------------------------------------------------------------------------------
+
+    async def run(self, opening: "asyncio.Future[Opened]", first: str = "", *, goes_on: bool = False) -> str:
+        """Show the session that `opening` finds until the user leaves; what is to be said then.
+
+        `first` is submitted as if it had been typed; `goes_on`: before that, a session that stopped in the middle goes on.
+        Raises `ClientError` when there is no session to show.
+        """
+        async with asyncio.TaskGroup() as self._tasks:
+            self._following = self._begin(self._open(opening, goes_on=goes_on))
+            _ = self._begin(self._turn())
+            if first:
+                self.submit(first)
+            try:
+                with leaving_on_signals(self.leave), self._terminal.prepared():
+                    await self._application.run_async(handle_sigint=False)
+            finally:
+                self.editor.close()
+                for task in self._running:
+                    task.cancel()
+        if self._failure is not None:
+            raise self._failure
+        return self._farewell()
+
+    def _farewell(self) -> str:
+        session = self.state.session
+        if session is None or session.ephemeral:
+            return ""
+        what = "it goes on without you" if self.state.run is not None else "the session stays"
+        return f"{what}; come back with: zot --session {session.name or session.id}"
+
+    def _begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
+        """A task that ends with the application, at the latest."""
+        assert self._tasks is not None, "nothing begins before the application runs"
+        task = self._tasks.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def _open(self, opening: "asyncio.Future[Opened]", *, goes_on: bool) -> None:
+        try:
+            found = await opening
+        except ClientError as error:
+            self._failure = error
+            self.leave()
+            return
+        if found.others:
+            self.say(f"other sessions here: {', '.join(found.others)} (/sessions)")
+        if goes_on and found.is_held:
+            self.submit("/continue")
+        try:
+            await self._follow(found.session, found.connection.close)
+        finally:
+            found.connection.close()
+
+    async def _follow(self, session_id: str, followed: Callable[[], None] = lambda: None) -> None:
+        """Show a session for as long as it is there; `followed` is called when this client is attached to it."""
+        try:
+            async with aclosing(self._link.items(session_id)) as items:
+                async for item in items:
+                    self._take(item)
+                    followed()
+        except ClientError as error:  # it was deleted, say: /sessions chooses another
+            self.say(str(error), "error")
+
+    async def _listen(self) -> None:
+        """Pass on what happens in the daemon to the dialogs that want to know, as long as there is a connection."""
+        with suppress(ConnectionLostError):
+            async for event in self._link.topics():
+                for dialog in watching(self._dialogs):
+                    dialog.see(event)
+
+    async def _turn(self) -> None:
+        """Draw what changes with the time, as long as something does."""
+        while True:
+            await self._works.wait()
+            self.redraw()
+            await asyncio.sleep(TURN_S)
+
+    # --- what comes in ------------------------------------------------------------------------------------------------
+
+    def _take(self, item: Item) -> None:
+        """The only place where what the daemon says changes something."""
+        self._change(*reduce(self.state, item, self.now()))
+        match item:
+            case Attached():
+                self.spawn(self._listen())
+                self._outgoing.attached()
+                self._attention.attached()
+                self._figures.attached(item)
+                self.editor.attached(item)
+            case Disconnected():
+                self._outgoing.lost()
+            case _:
+                self._figures.see(item)
+
+    def _change(self, state: State, effects: Sequence[Effect] = ()) -> None:
+        self.state = state
+        for effect in effects:
+            self._carry_out(effect)
+        if state.run is None:
+            self._works.clear()
+        else:
+            self._works.set()
+        self._questions.look()
+        self._panels.look()
+        self._terminal.title(title(state))
+        self.redraw()
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Print(blocks=blocks):
+                self.print(*blocks)
+            case Insert(text=words):
+                self.text = words
+            case Alert(text=words):
+                self._terminal.notify(words)
+
+    # --- the desk -----------------------------------------------------------------------------------------------------
+
+    @property
+    def dialog(self) -> Dialog | None:
+        """The one that has the keys."""
+        return self._dialogs[-1] if self._dialogs else None
+
+    @property
+    def learnt(self) -> Sequence[Choice]:
+        """As `Desk` says."""
+        return self._outgoing.learnt
+
+    @property
+    def last_reply(self) -> str:
+        """As `Desk` says."""
+        return self._figures.last_reply
+
+    @property
+    def cwd(self) -> str:
+        """As `Desk` says."""
+        return self.state.session.cwd if self.state.session is not None else self._cwd
+
+    @property
+    def text(self) -> str:
+        """As `Desk` says."""
+        return self.editor.text
+
+    @text.setter
+    def text(self, words: str) -> None:
+        self.editor.text = words
+
+    def now(self) -> float:
+        """As `Desk` says."""
+        return time.monotonic()
+
+    async def ask(
+        self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
+    ) -> T:
+        """As `Desk` says."""
+        answer = await self._link.ask(params, result, command=command, timeout_s=timeout_s)
+        if isinstance(params, api.Approve):
+            self._is_own(params.approval)
+        return answer
+
+    async def administer(self, params: Frozen, result: type[T], *, command: str | None = None) -> T:
+        """As `Desk` says."""
+        return await self._link.administer(params, result, command=command)
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        """As `Desk` says."""
+        _ = self._begin(self._guarded(work))
+
+    async def _guarded(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except (ClientError, UsageError, OSError) as error:
+            self.say(str(error), "error")
+
+    def say(self, words: str, level: str = "info") -> None:
+        """As `Desk` says."""
+        self.print(Note(words, level))
+
+    def print(self, *blocks: Block) -> None:
+        """As `Desk` says."""
+        self._scrollback.print(blocks, self._room().columns, self.theme)
+
+    def open(self, dialog: Dialog) -> None:
+        """As `Desk` says."""
+        self._dialogs.append(dialog)
+        self._screen.focus()
+        self.redraw()
+
+    def close(self, dialog: Dialog) -> None:
+        """As `Desk` says."""
+        if dialog in self._dialogs:
+            self._dialogs.remove(dialog)
+            self._screen.focus()
+            self.redraw()
+
+    def redraw(self) -> None:
+        """As `Desk` says."""
+        self._application.invalidate()
+
+    def submit(self, text: str, when_busy: str = "queue") -> None:
+        """As `Desk` says."""
+        self._outgoing.submit(Submission(text, (), Draft(text)), when_busy)
+
+    async def switch(self, session_id: str) -> None:
+        """As `Desk` says."""
+        if self._following is not None:
+            self._following.cancel()
+        self._change(State(shows_thoughts=self.state.shows_thoughts))
+        self._following = self._begin(self._follow(session_id))
+
+    def show_thoughts(self, *, shows: bool) -> None:
+        """As `Desk` says."""
+        self._change(replace(self.state, shows_thoughts=shows))
+
+    def leave(self) -> None:
+        """As `Desk` says."""
+        if self._application.is_running:
+            self._application.exit()
+
+    def suspended(self) -> AbstractAsyncContextManager[None]:
+        """As `Desk` says."""
+        return self._terminal.lent()
+
+    def write_raw(self, sequence: str) -> None:
+        """As `Desk` says."""
+        self._terminal.write(sequence)
+
+    # --- for keys -----------------------------------------------------------------------------------------------------
+
+    def steer(self) -> None:
+        """Send what is in the editor into what runs."""
+        self.editor.submit("steer")
+
+    def clear(self) -> None:
+        """Empty the editor."""
+        self.editor.clear()
+
+    def repaint(self) -> None:
+        """Draw the live area anew."""
+        self._application.repaint()
+
+    async def stop(self) -> None:
+        """Stop this job, as Ctrl-Z does."""
+        await self._terminal.stop()
+
+    def _focused(self, is_focused: bool) -> None:
+        self._terminal.has_focus = is_focused
+        self._attention.focused(is_focused)
+
+    def _is_own(self, key: str) -> None:
+        self._change(replace(self.state, own=self.state.own | {key}))
+
+    def _recall(self) -> bool:
+        """Take the newest waiting input of this client back into the editor."""
+        own = [item for item in self.state.queue if item.id in self.state.own]
+        if own:
+            self.spawn(self._withdraw(own[-1].id, own[-1].text))
+        return bool(own)
+
+    async def _withdraw(self, key: str, text: str) -> None:
+        session = self.state.session
+        assert session is not None, "it has a queue"
+        await self.ask(api.QueueWithdraw(session=session.id, input=key), api.Nothing)
+        self.text = text
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    def _room(self) -> Room:
+        size = self._application.output.get_size()
+        return Room(size.columns, size.rows)
+
+    def _live_rows(self, width: int, height: int) -> list[Row]:
+        waiting = queue(self.state, width, max(height // 2, 1))
+        return live(self.state, self.now(), width, height - len(waiting)) + waiting
+
+    def _status_row(self, width: int) -> Row:
+        return status(self.state, width, home=self.env.get("HOME", ""), vi_mode=self.editor.mode)

@@ -1,0 +1,200 @@
+"""Tool calls in few lines: what was called, and the beginning of what came of it. All of it is in the viewer."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from zottui.blocks import ToolRan
+from zottui.columns import clipped, width_of
+from zottui.diffs import ADDED, Change, between, count, diff_lines, focused, unified
+from zottui.harmless import harmless
+from zottui.theme import Role, Theme
+
+BODY_LINES = 8
+"""Most lines of a result that are shown; with a screen of 30 there is room for what the model says about it."""
+
+HEAD_LINES = 3
+"""So many of them are the first ones when the last ones matter more: of what a command prints."""
+
+SLOW_S = 1.0
+"""Calls that took less do not say how long."""
+
+INDENT = "  "
+"""Before the lines below the first one."""
+
+_SHOWN_ARGS = {"bash": "command", "read": "path", "write": "path", "edit": "path", "grep": "pattern", "glob": "pattern"}
+"""What a call is about, by tool; of others it is all that is short."""
+
+_BASH_END = re.compile(r"\[([^\n\]]*)\]  Took [\d.]+s\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is shown of a call."""
+
+    about: str
+    facts: tuple[tuple[Role, str], ...] = ()
+    """Short things behind it."""
+    lines: tuple[str, ...] = ()
+    """Of the result, not harmless yet."""
+    role: Role = Role.MUTED
+    changes: tuple[Change, ...] = ()
+    """Instead of lines."""
+    is_ending_shown: bool = False
+    """When not all lines are shown, then also the last ones."""
+
+
+def card_lines(call: ToolRan, width: int, theme: Theme) -> list[str]:
+    """The lines of a card, each at most `width` columns: they are no text that anybody would copy."""
+    card = _card(call)
+    return [_header(call, card, width, theme), *(INDENT + line for line in _body(card, width - len(INDENT), theme))]
+
+
+def has_body(call: ToolRan) -> bool:
+    """Whether the card has more than one line."""
+    card = _card(call)
+    return bool(card.lines or card.changes)
+
+
+def duration(seconds: float) -> str:
+    """`3.2s`, `12s`, `2m 5s`, `1h 2m`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest}s" if minutes else f"{rest}s"
+    return f"{minutes // 60}h {minutes % 60}m"
+
+
+# --- the first line ---------------------------------------------------------------------------------------------
+
+
+def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
+    mark = "tool: " if theme.is_plain else "● "
+    name = harmless(call.name)
+    facts = list(card.facts)
+    if call.is_error and not any(role is Role.ERROR for role, _ in facts):
+        facts.insert(0, (Role.ERROR, "failed"))
+    if call.images:
+        facts.append((Role.MUTED, "1 image" if call.images == 1 else f"{call.images} images"))
+    if call.seconds is not None and call.seconds >= SLOW_S:
+        facts.append((Role.MUTED, duration(call.seconds)))
+    if call.extension:
+        facts.append((Role.MUTED, f"({harmless(call.extension)})"))
+    taken = width_of(mark + name) + sum(2 + width_of(text) for _, text in facts) + 2
+    about = clipped(" ".join(harmless(card.about).split()), max(width - taken, 0))
+    outcome = theme.paint(Role.ERROR if call.is_error else Role.SUCCESS, mark)
+    pieces = [theme.paint(Role.TOOL, name), about, *(theme.paint(role, text) for role, text in facts)]
+    return outcome + "  ".join(filter(None, pieces))
+
+
+def _about(name: str, args: Mapping[str, object]) -> str:
+    shown = args.get(_SHOWN_ARGS.get(name, ""))
+    if isinstance(shown, str):
+        where = args.get("path") if name in {"grep", "glob"} else None
+        return f"{shown} in {where}" if isinstance(where, str) and where not in {"", "."} else shown
+    return " ".join(str(value) for value in args.values() if isinstance(value, str | int | float))
+
+
+# --- what a call is -----------------------------------------------------------------------------------------------
+
+
+def _card(call: ToolRan) -> Card:
+    about = _about(call.name, call.args)
+    if call.extension:
+        return _any(call, about)
+    match call.name:
+        case "bash":
+            return _bash(call, about)
+        case "read" if not call.is_error:
+            size = call.result.rstrip("\n").count("\n") + 1
+            return Card(about, ((Role.MUTED, "1 line" if size == 1 else f"{size} lines"),) if not call.images else ())
+        case "edit" if not call.is_error:
+            return _changed(about, unified(call.result) or _wanted(call.args))
+        case "write" if not call.is_error:
+            return _written(call, about)
+        case _:
+            return _any(call, about)
+
+
+def _any(call: ToolRan, about: str) -> Card:
+    return Card(about, lines=_lines(call.result), role=Role.ERROR if call.is_error else Role.MUTED)
+
+
+def _bash(call: ToolRan, about: str) -> Card:
+    """Without what the result repeats of the call, and says about it: how it ended stands in the header."""
+    text = call.result
+    found = _BASH_END.search(text)
+    if not found or not text.startswith("$ "):
+        return _any(call, about)
+    command = f"$ {call.args.get('command')}\n\n"
+    output = text[: found.start()]
+    output = output.removeprefix(command) if output.startswith(command) else output.partition("\n\n")[2]
+    facts = () if found[1] == "exit 0" else ((Role.ERROR, found[1]),)
+    return Card(about, facts, _lines(output), is_ending_shown=True)
+
+
+def _written(call: ToolRan, about: str) -> Card:
+    content = call.args.get("content")
+    if not isinstance(content, str):
+        return _any(call, about)
+    lines = content.removesuffix("\n").split("\n") if content else []
+    if call.result.startswith("Created "):
+        return _changed(about, [Change(ADDED, line, number) for number, line in enumerate(lines, 1)])
+    size = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
+    return Card(about, ((Role.MUTED, f"replaced, {size}"),), tuple(lines))
+
+
+def _wanted(args: Mapping[str, object]) -> list[Change]:
+    """What the call asks for, where its result does not show what has become of it."""
+    edits = args.get("edits")
+    changes: list[Change] = []
+    for edit in edits if isinstance(edits, list) else []:
+        if isinstance(edit, dict):
+            changes += between(str(edit.get("oldText", "")), str(edit.get("newText", "")))
+    return changes
+
+
+def _changed(about: str, changes: Sequence[Change]) -> Card:
+    come, gone = count(changes)
+    facts = ((Role.ADDED, f"+{come}"), (Role.REMOVED, f"-{gone}"))
+    return Card(about, tuple(fact for fact in facts if fact[1][1:] != "0"), changes=tuple(focused(changes)))
+
+
+# --- the lines below ----------------------------------------------------------------------------------------------
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """As a terminal would show them: what a carriage return goes back over is gone."""
+    lines = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n"))
+    kept = list(lines)
+    while kept and not kept[-1]:
+        kept.pop()
+    while kept and not kept[0]:
+        del kept[0]
+    return tuple(kept)
+
+
+def _body(card: Card, width: int, theme: Theme) -> list[str]:
+    if card.changes:
+        shown = diff_lines(card.changes[:BODY_LINES], theme, width)
+        return shown + _more(len(card.changes) - len(shown), theme)
+    left_out = len(card.lines) - BODY_LINES
+    if left_out <= 0:
+        return _painted(card.lines, card.role, width, theme)
+    head = HEAD_LINES if card.is_ending_shown else BODY_LINES
+    first, last = card.lines[:head], card.lines[len(card.lines) - (BODY_LINES - head) :]
+    return [
+        *_painted(first, card.role, width, theme),
+        *_more(left_out, theme),
+        *_painted(last, card.role, width, theme),
+    ]
+
+
+def _painted(lines: Sequence[str], role: Role, width: int, theme: Theme) -> list[str]:
+    # Far more than fits is cut before it is looked at: a line may be the whole result.
+    return [theme.paint(role, clipped(harmless(line[: width * 8]), width)) for line in lines]
+
+
+def _more(count_: int, theme: Theme) -> list[str]:
+    return [theme.paint(Role.MUTED, f"… {count_} more (ctrl-t)")] if count_ > 0 else []

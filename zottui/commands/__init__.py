@@ -1,0 +1,25 @@
+"""The slash commands of this client, for `/help`, completion and dispatch. A new one is a row of its module."""
+
+from zottui.commands import accounts, conversation, display, leaving, looking, sessions, settings
+from zottui.commands.command import Command
+from zottui.desk import Desk
+
+
+async def help_(desk: Desk, _: str) -> None:
+    """List the commands; those of extensions, too."""
+    rows = [(f"/{command.name} {command.args}".rstrip(), command.summary) for command in COMMANDS]
+    rows += [(f"/{each.name}", f"{each.what} ({each.source})") for each in desk.learnt]
+    desk.say("\n".join(f"{name:26} {what}" for name, what in rows))
+
+
+COMMANDS: tuple[Command, ...] = (
+    *sessions.COMMANDS,
+    *conversation.COMMANDS,
+    *settings.COMMANDS,
+    *accounts.COMMANDS,
+    *looking.COMMANDS,
+    *display.COMMANDS,
+    Command("help", "this list", help_),
+    *leaving.COMMANDS,
+)
+"""In the order in which `/help` lists them."""

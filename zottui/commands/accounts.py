@@ -1,0 +1,54 @@
+"""Commands about the vendors' keys."""
+
+from zotd.wire import auth
+from zottui.commands.command import Command
+from zottui.desk import Desk
+from zottui.dialogs import choose
+from zottui.dialogs import input as line
+from zottui.dialogs.listing import Entry
+
+
+async def login(desk: Desk, provider: str) -> None:
+    """Keep a vendor's key, which is typed where nobody can read it."""
+    known = await _known(desk)
+    provider = provider or await _one_of(desk, "whose key", [each for each in known if each.variables]) or ""
+    if not provider:
+        return
+    key = await line.ask(desk, f"the key for {provider}", is_secret=True)
+    if key is None:
+        return
+    kept = await desk.administer(auth.Login(provider, key), auth.KeyInfo)
+    desk.say(f"the key for {kept.title} is kept in auth.json", "success")
+
+
+async def logout(desk: Desk, provider: str) -> None:
+    """Throw a vendor's key away."""
+    stored = [each for each in await _known(desk) if each.stored]
+    if not stored:
+        desk.say("no key is kept in auth.json")
+        return
+    provider = provider or await _one_of(desk, "whose key is to go", stored) or ""
+    if provider:
+        kept = await desk.administer(auth.Logout(provider), auth.KeyInfo)
+        desk.say(f"the key for {kept.title} is gone" + (f"; {kept.source} still has one" if kept.source else ""))
+
+
+async def _known(desk: Desk) -> list[auth.KeyInfo]:
+    session = desk.state.session
+    scope = auth.AuthScope(None if session is None else session.id)
+    return (await desk.ask(scope, auth.KeyList)).providers
+
+
+async def _one_of(desk: Desk, title: str, known: list[auth.KeyInfo]) -> str | None:
+    entries = [Entry(each.provider, each.title, (each.source or "", ", ".join(each.variables))) for each in known]
+    return await choose.ask(desk, title, entries)
+
+
+async def _providers(desk: Desk) -> list[tuple[str, str]]:
+    return [(each.provider, each.title) for each in await _known(desk)]
+
+
+COMMANDS = (
+    Command("login", "keep a vendor's key", login, "[PROVIDER]", _providers),
+    Command("logout", "throw a vendor's key away", logout, "[PROVIDER]", _providers),
+)

@@ -1,0 +1,57 @@
+"""Commands about this terminal: how it looks, and what it shows."""
+
+from zottui.commands.command import Command, UsageError
+from zottui.commands.settings import one_of
+from zottui.desk import Desk
+from zottui.theme import THEMES
+
+THEME_WORDS = {
+    "default": "the terminal's own 16 colours",
+    "dark": "for a dark background",
+    "light": "for a light background",
+    "plain": "no colours",
+}
+
+
+async def theme(desk: Desk, name: str) -> None:
+    """Other colours, from here on."""
+    await one_of(desk, THEME_WORDS, _set_theme, name, what="theme", now=desk.theme.name)
+
+
+async def _set_theme(desk: Desk, name: str) -> None:
+    desk.theme = THEMES[name]
+    desk.say(f'theme {name}; to keep it: theme = "{name}" under [terminal] in config.toml')
+
+
+async def thinking(desk: Desk, what: str) -> None:
+    """Show what the model thinks before it answers, or only for how long."""
+    shows = {"": not desk.state.shows_thoughts, "show": True, "hide": False}.get(what)
+    if shows is None:
+        raise UsageError(f"/thinking {what}: show or hide")
+    desk.show_thoughts(shows=shows)
+    desk.say("thoughts are shown from now on" if shows else "thoughts are not shown any more")
+
+
+async def status(desk: Desk, _: str) -> None:
+    """What is known of the session, in full."""
+    session = desk.state.session
+    if session is None:
+        raise UsageError("there is no session yet")
+    rows = {
+        "session": f"{session.name} {session.id}".strip(),
+        "directory": session.cwd,
+        "branch": desk.state.branch or "none",
+        "model": f"{session.provider}/{session.model}, reasoning {session.reasoning}",
+        "mode": session.mode,
+        "state": session.state,
+        "messages": f"{session.message_count:,}",
+        "theme": desk.theme.name,
+    }
+    desk.say("\n".join(f"{what:10} {value}" for what, value in rows.items()))
+
+
+COMMANDS = (
+    Command("theme", "other colours", theme, "[NAME]"),
+    Command("thinking", "show what the model thinks", thinking, "[show|hide]"),
+    Command("status", "what is known of the session", status),
+)

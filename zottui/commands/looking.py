@@ -1,0 +1,150 @@
+"""Commands that look: at the conversation, the costs, who is there, what there is."""
+
+import asyncio
+import os
+
+from zotd.client.whole_file import whole
+from zotd.wire import api, extensions, reports
+from zotd.wire.events import ClientInfo
+from zottui.commands.command import Command, UsageError, number, of
+from zottui.desk import Desk
+from zottui.dialogs import choose
+from zottui.dialogs.listing import Entry
+from zottui.editor.keys import KEYS as EDITOR_KEYS
+from zottui.fences import fences
+from zottui.keys import KEYS
+from zottui.terminal.sequences import TooLongError, clipboard
+from zottui.viewer import view
+from zottui.widgets.amounts import count, money
+
+
+async def jump(desk: Desk, args: str) -> None:
+    """Look at the conversation from a prompt on, or choose one."""
+    await view(desk, turn=number(args, "the prompt to look at"))
+
+
+async def find(desk: Desk, words: str) -> None:
+    """Look for words in all sessions, and look at what was found."""
+    if not words:
+        raise UsageError("/find takes the words to look for; words in quotes are a phrase")
+    page = await desk.ask(api.Search(query=words), reports.SearchPage)
+    if not page.hits:
+        desk.say(f"nobody has said {words}" + ("" if page.complete else "; the newest messages are not searched yet"))
+        return
+    entries = [
+        Entry(f"{hit.session} {hit.seq}", hit.snippet, (hit.name or hit.session, hit.time[:10]), mark=hit.role)
+        for hit in page.hits
+    ]
+    chosen = await choose.ask(desk, f"found: {words}", entries)
+    if chosen is not None:
+        session, _, seq = chosen.partition(" ")
+        await view(desk, session=session, seq=int(seq))
+
+
+async def usage(desk: Desk, _: str) -> None:
+    """What the session has taken, and its budgets."""
+    taken = desk.state.usage
+    desk.say(
+        f"this session: {money(taken.cost_usd)} for {count(taken.input)} tokens in, {count(taken.output)} out,"
+        f" {count(taken.cache_read)} from the cache, {count(taken.cache_write)} into it"
+    )
+    sums = await desk.ask(api.UsageReport(), reports.UsageSums)
+    for row in sums.rows:
+        desk.say(f"{row.key}, in all: {money(row.cost_usd)} in {row.attempts} requests")
+    for budget in sums.budgets:
+        if budget.limit_usd is not None and budget.session in {"", of(desk)}:
+            desk.say(f"budget of the {budget.scope}: {money(budget.spent_usd)} of {money(budget.limit_usd)}")
+
+
+async def who(desk: Desk, _: str) -> None:
+    """Who else is in this session."""
+    here = await desk.ask(api.OfSession(of(desk)), api.PresenceList, command="presence")
+    for client in here.clients:
+        desk.say(_present(client))
+
+
+def _present(client: ClientInfo) -> str:
+    doing = "is typing" if client.typing else "looks at it" if client.focused else "is attached"
+    return f"{client.name or client.kind or client.id} {doing}, since {client.since[11:16]} UTC"
+
+
+async def export(desk: Desk, path: str) -> None:
+    """Write the session into a file: Markdown, or all of it in a file whose name ends with .jsonl."""
+    session = of(desk)
+    form = "jsonl" if path.endswith(".jsonl") else "markdown"
+    pages: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = await desk.ask(api.Export(session=session, format=form, after=after), api.Exported)
+        pages.append(page.text)
+        after = page.next
+    written = await asyncio.to_thread(_write, os.path.join(desk.cwd, path or f"{session}.md"), pages)
+    desk.say(f"written: {written}")
+
+
+def _write(path: str, pages: list[str]) -> str:
+    path = os.path.expanduser(path)
+    with whole(path) as file:
+        file.writelines(pages)
+    return path
+
+
+async def copy(desk: Desk, which: str) -> None:
+    """Put the last reply on the clipboard, or what is in its fences, or one of them."""
+    reply = desk.last_reply
+    if not reply:
+        raise UsageError("there is no reply to copy yet")
+    blocks = fences(reply)
+    match which:
+        case "" | "all":
+            text = reply
+        case "code" if blocks:
+            text = "\n\n".join(blocks)
+        case _ if which.isdecimal() and 1 <= int(which) <= len(blocks):
+            text = blocks[int(which) - 1]
+        case _:
+            raise UsageError(f"/copy {which}: the last reply has {len(blocks)} pieces of code; all, code or a number")
+    try:
+        desk.write_raw(clipboard(text, desk.env))
+    except TooLongError as error:
+        raise UsageError(f"{error}; /export writes a file") from error
+    desk.say(f"copied {len(text):,} characters")
+
+
+async def skills(desk: Desk, _: str) -> None:
+    """What the model can read up on."""
+    found = await desk.ask(api.Complete(session=of(desk), kind="command", text=""), api.Completions)
+    known = [each for each in found.found if each.source == "skill"]
+    for each in known:
+        desk.say(f"{each.text}  {each.detail}")
+    if not known:
+        desk.say("there are no skills here")
+
+
+async def ext(desk: Desk, _: str) -> None:
+    """The extensions of this session."""
+    found = await desk.ask(extensions.Scope(session=of(desk)), extensions.ExtensionList, command="ext.list")
+    for each in found.extensions:
+        reason = f": {each.reason}" if each.reason else ""
+        desk.say(f"{each.name} {each.version}  {each.state}{reason}", "info" if each.state == "ready" else "warn")
+    if not found.extensions:
+        desk.say("there are no extensions here; zotctl ext new makes one")
+
+
+async def keys(desk: Desk, _: str) -> None:
+    """What the keys do."""
+    rows = [(key.label, key.what) for key in EDITOR_KEYS] + [(key.label, key.what) for key in KEYS]
+    desk.say("\n".join(f"{label:22} {what}" for label, what in rows))
+
+
+COMMANDS = (
+    Command("jump", "look at the conversation from a prompt on", jump, "[N]"),
+    Command("find", "look for words in all sessions", find, "WORDS"),
+    Command("usage", "tokens, money and budgets", usage),
+    Command("who", "who else is in this session", who),
+    Command("export", "write the session into a file: .md or .jsonl", export, "[FILE]"),
+    Command("copy", "copy the last reply, or its code", copy, "[all|code|N]"),
+    Command("skills", "what the model can read up on", skills),
+    Command("ext", "the extensions of this session", ext),
+    Command("keys", "what the keys do", keys),
+)

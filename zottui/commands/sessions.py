@@ -1,0 +1,54 @@
+"""Commands about sessions: new ones, others, names, branches."""
+
+from zotd.wire import api
+from zottui.commands.command import Command, UsageError, number, of
+from zottui.commands.conversation import prompts
+from zottui.desk import Desk
+from zottui.dialogs.picker import Picker
+from zottui.dialogs.tree import browse
+
+
+async def new(desk: Desk, name: str) -> None:
+    """Go on in a new session of this directory."""
+    params = api.SessionCreate(cwd=desk.cwd, name=name or None, env=dict(desk.env))
+    created = await desk.ask(params, api.Created)
+    await desk.switch(created.session.id)
+
+
+async def rename(desk: Desk, name: str) -> None:
+    """Give the session a name."""
+    if not name:
+        raise UsageError("/rename takes the new name")
+    await desk.ask(api.Rename(session=of(desk), name=name), api.SessionInfo)
+
+
+async def fork(desk: Desk, args: str) -> None:
+    """Go on in a copy, of all or of what was said before a prompt."""
+    which = number(args, "the prompt before which the fork begins")
+    seq = None
+    if which is not None:
+        turns = await prompts(desk)
+        if not 1 < which <= len(turns):
+            raise UsageError(f"there are {len(turns)} prompts; /fork N takes the second or a later one")
+        seq = turns[which - 1].before
+    created = await desk.ask(api.Fork(session=of(desk), seq=seq), api.Created)
+    await desk.switch(created.session.id)
+
+
+async def choose_one(desk: Desk, _: str) -> None:
+    """Switch to another session."""
+    desk.open(Picker(desk))
+
+
+async def tree(desk: Desk, _: str) -> None:
+    """The branches of this session; goes to one of them."""
+    await browse(desk)
+
+
+COMMANDS = (
+    Command("sessions", "switch to another session", choose_one),
+    Command("new", "a new session of this directory", new, "[NAME]"),
+    Command("rename", "name the session", rename, "NAME"),
+    Command("fork", "go on in a copy of the session", fork, "[N]"),
+    Command("tree", "forks and rewinds of this session", tree),
+)

@@ -1,0 +1,105 @@
+"""Commands about the model, what it may do, and keys."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from zotd.wire import api
+from zottui.commands.command import Command, UsageError, of
+from zottui.desk import Desk
+from zottui.dialogs import choose
+from zottui.dialogs.listing import Entry
+
+LEVELS = {
+    "off": "no thinking before the answer",
+    "low": "little",
+    "medium": "some",
+    "high": "as much as it takes",
+}
+
+MODES = {
+    "yolo": "runs every call",
+    "ask": "asks before each call that may change something",
+    "read-only": "denies those",
+}
+
+
+async def model(desk: Desk, name: str) -> None:
+    """Switch the model, or choose one from a list."""
+    if name:
+        await _set_model(desk, name, None)
+        return
+    session = desk.state.session
+    found = await desk.ask(api.GetModels(session=of(desk), all=True), api.Models)
+    now = f"{session.provider}/{session.model}" if session else ""
+    chosen = await choose.ask(desk, "model", choose.models(found.models), selected=now)
+    if chosen is not None:
+        provider, _, name = chosen.partition("/")
+        await _set_model(desk, name, provider)
+
+
+async def _set_model(desk: Desk, name: str, provider: str | None) -> None:
+    now = await desk.ask(api.SetModel(session=of(desk), model=name, provider=provider), api.ModelName)
+    context = desk.state.context
+    desk.say(f"the model is {now.model}" + (f"; it reads all {context:,} tokens anew" if context else ""))
+
+
+async def reasoning(desk: Desk, level: str) -> None:
+    """Say how much it may think."""
+    session = desk.state.session
+    await one_of(desk, LEVELS, _set_reasoning, level, what="reasoning", now=session.reasoning if session else "")
+
+
+async def _set_reasoning(desk: Desk, level: str) -> None:
+    await desk.ask(api.SetReasoning(session=of(desk), reasoning=level), api.Nothing)
+    desk.say(f"reasoning {level}: {LEVELS[level]}")
+
+
+async def mode(desk: Desk, name: str) -> None:
+    """Say which calls a person is asked about."""
+    session = desk.state.session
+    await one_of(desk, MODES, _set_mode, name, what="mode", now=session.mode if session else "")
+
+
+async def _set_mode(desk: Desk, name: str) -> None:
+    await desk.ask(api.SetMode(session=of(desk), mode=name), api.Nothing)
+    desk.say(f"mode {name}: {MODES[name]}")
+
+
+Set = Callable[[Desk, str], Awaitable[None]]
+"""Carries out what was chosen."""
+
+
+async def one_of(desk: Desk, known: Mapping[str, str], set_it: Set, word: str, *, what: str, now: str) -> None:
+    """Take the word that was typed, or let one be chosen; `now` is the one that holds.
+
+    Raises:
+        UsageError: it is none of those that are known.
+    """
+    if not word:
+        entries = [Entry(name, name, (meaning,)) for name, meaning in known.items()]
+        chosen = await choose.ask(desk, what, entries, selected=now)
+        if chosen is None:
+            return
+        word = chosen
+    if word not in known:
+        raise UsageError(f"{what} {word}: there are {', '.join(known)}")
+    await set_it(desk, word)
+
+
+async def _models(desk: Desk) -> list[tuple[str, str]]:
+    found = await desk.ask(api.GetModels(session=of(desk), all=True), api.Models)
+    return [(each.id, each.provider if each.ready else f"{each.provider}, no key") for each in found.models]
+
+
+async def _levels(_: Desk) -> list[tuple[str, str]]:
+    return list(LEVELS.items())
+
+
+async def _modes(_: Desk) -> list[tuple[str, str]]:
+    return list(MODES.items())
+
+
+COMMANDS = (
+    Command("model", "switch the model", model, "[NAME]", _models),
+    Command("reasoning", "how much it may think", reasoning, "[LEVEL]", _levels),
+    Command("mode", "which calls you are asked about", mode, "[MODE]", _modes),
+)

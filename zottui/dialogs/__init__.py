@@ -1,0 +1,1 @@
+"""What takes the keys for a while: questions, lists to choose from, panels of extensions."""

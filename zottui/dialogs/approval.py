@@ -1,0 +1,269 @@
+"""One call of a tool that waits for a decision.
+
+    asking ─┬─ y, s, n ──────────────────────────────────> sent ─┬─> gone: decided, here or elsewhere
+            ├─ a ──> confirming: the rule is shown ── y ──> sent  └─> asking: it did not work, and why
+            ├─ f ──> explaining: a reason is typed ─ enter > sent
+            └─ e ──> the arguments in the editor ──> asking, about those
+
+What is decided is bound to what is shown: the digest goes along, so that no other call can run by it.
+"""
+
+import json
+from collections.abc import Callable
+from enum import Enum, auto
+
+from zotd.client.errors import CallError, ClientError
+from zotd.wire import api
+from zotd.wire.base import BadFrameError, decode
+from zotd.wire.events import ApprovalRequested
+from zottui.blocks import Code
+from zottui.desk import Desk, Row
+from zottui.dialogs.frame import Keys, framed, headed
+from zottui.dialogs.keys import PASTED, TYPED, letter, named
+from zottui.dialogs.line import Line
+from zottui.dialogs.outside import edited
+from zottui.theme import Role
+from zottui.widgets.cells import POINTER, folded, piece
+
+QUIET_S = 0.5
+"""Keys count for a question when none was typed for so long: it may come up in the middle of a word. People who type do
+not pause for so long between letters, and nobody reads a question faster."""
+
+CHANGING = frozenset({"edit", "write"})
+"""Tools of ours whose preview is a diff."""
+
+DECISIONS = frozenset("ysanfe")
+
+OVER = frozenset({"already_resolved", "not_found", "stale_args"})
+"""Errors after which nothing is left to decide about what is shown."""
+
+
+class Stage(Enum):
+    """What the keys mean."""
+
+    ASKING = auto()
+    CONFIRMING = auto()
+    EXPLAINING = auto()
+    SENT = auto()
+
+
+class Approval:
+    """The question, as a dialog. `zottui.dialogs.questions` opens and closes it."""
+
+    has_editor = True
+
+    def __init__(self, desk: Desk, question: ApprovalRequested, over: Callable[[], None]) -> None:
+        """About this call, in the session that it names, or else the one of `desk`.
+
+        `over` is called when there is nothing to ask any more, or the user wants to be asked later.
+        """
+        self.question = question
+        self._desk = desk
+        self._over = over
+        self._stage = Stage.ASKING
+        self._reason = Line()
+        self._args: dict[str, object] | None = None
+        """Other arguments to run it with."""
+        self._offset = 0
+        """Lines of the preview that were scrolled away."""
+        self._trouble = ""
+        self._drawn: tuple[tuple[int, str], list[Row]] | None = None
+        self._last_key = desk.now()
+
+    # --- what is shown ----------------------------------------------------------------------------------------------
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """As `Dialog` says."""
+        number = len(self._desk.state.approvals)
+        details = [f"1 of {number}"] if number > 1 else []
+        details += [f"until {self.question.expires[11:16]} UTC"] if self.question.expires else []
+        head = headed(f"● {self.question.tool} needs you", " · ".join(details), Role.WARNING)
+        return framed(head, lambda room: self._body(width, room), self._keys(), width=width, height=height)
+
+    def _body(self, width: int, room: int) -> list[Row]:
+        below = self._below(width)
+        room = max(room - len(below), 0)
+        lines = self._lines(width)
+        self._offset = max(0, min(self._offset, len(lines) - room))
+        shown = lines[self._offset : self._offset + room]
+        left = len(lines) - self._offset - len(shown)
+        if left and room > 1:
+            shown[-1:] = [[piece(Role.MUTED, f"… {left + 1} more lines (ctrl-t prints all)")]]
+        return [*shown, *below]
+
+    def _below(self, width: int) -> list[Row]:
+        """What stands between the preview and the keys."""
+        rows: list[Row] = []
+        if self._stage is Stage.CONFIRMING:
+            rows.append([piece(Role.WARNING, "save this rule for all sessions?")])
+            rows += [[piece(Role.CODE, line)] for line in folded((self.question.rule or "").strip("\n"), width)]
+        elif self._stage is Stage.EXPLAINING:
+            rows.append(self._reason.row(f"why not? {POINTER} ", width))
+        if self._trouble:
+            rows += [[piece(Role.ERROR, line)] for line in folded(self._trouble, width)]
+        return rows
+
+    def _lines(self, width: int) -> list[Row]:
+        """The preview; made once for a width, since it may be long and is drawn again and again."""
+        if self._drawn is not None and self._drawn[0] == (width, self._preview):
+            return self._drawn[1]
+        is_diff = self._language == "diff"
+        lines: list[Row] = [
+            [piece(_role(line) if is_diff else Role.TEXT, part)]
+            for line in self._preview.split("\n")
+            for part in folded(line, width)
+        ]
+        self._drawn = (width, self._preview), lines
+        return lines
+
+    @property
+    def _preview(self) -> str:
+        """What would run."""
+        if self._args is not None:
+            return _as_json(self._args)
+        return self.question.preview or _as_json(self.question.args)
+
+    def _keys(self) -> Keys:
+        match self._stage:
+            case Stage.ASKING:
+                wider = [("s", "this session"), ("a", "always")] if self._has_rule else []
+                others = [("n", "no"), ("f", "no, because…"), ("e", "edit"), ("ctrl-t", "all"), ("tab", "later")]
+                return [("y", "once"), *wider, *others]
+            case Stage.CONFIRMING:
+                return [("y", "save it"), ("n", "no")]
+            case Stage.EXPLAINING:
+                return [("enter", "deny"), ("esc", "back")]
+            case Stage.SENT:
+                return [("", "sent…")]
+
+    @property
+    def _language(self) -> str:
+        """What the preview is, for colours."""
+        if self._args is not None or self._preview.startswith("{"):
+            return "json"
+        return "diff" if self.question.tool in CHANGING else "bash" if self.question.tool == "bash" else ""
+
+    @property
+    def _has_rule(self) -> bool:
+        """More than this one call can be allowed."""
+        return self.question.rule is not None and self._args is None
+
+    # --- keys -------------------------------------------------------------------------------------------------------
+
+    def key(self, name: str, text: str) -> bool:
+        """As `Dialog` says. What is typed on goes to the editor: the question may have come in the middle of a word."""
+        if named(name) == "c-c":
+            return False
+        now, before = self._desk.now(), self._last_key
+        if self._stage is Stage.ASKING and name in {TYPED, PASTED} and now - before < QUIET_S:
+            self._last_key = now
+            # A decision on an empty line was meant for the question before this one, and is no draft.
+            return not self._desk.text and letter(name, text) in DECISIONS
+        match self._stage:
+            case Stage.ASKING:
+                return self._asking(name, text)
+            case Stage.CONFIRMING:
+                self._confirming(letter(name, text))
+            case Stage.EXPLAINING:
+                self._explaining(name, text)
+            case Stage.SENT:
+                pass
+        return True
+
+    def _asking(self, name: str, text: str) -> bool:
+        match letter(name, text):
+            case "y":
+                self._send("allow")
+            case "n":
+                self._send("deny")
+            case "s" if self._has_rule:
+                self._send("allow", "session")
+            case "a" if self._has_rule:
+                self._stage = Stage.CONFIRMING
+            case "f":
+                self._stage = Stage.EXPLAINING
+            case "e":
+                self._desk.spawn(self._edit())
+            case "tab":
+                self._over()
+            case key:
+                return self._looking(key)
+        return True
+
+    def _looking(self, key: str) -> bool:
+        """Keys that decide nothing; letters and enter stop here all the same, the editor is not what is looked at."""
+        steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8}
+        if key == "c-t":
+            self._desk.print(Code(self._language, tuple(self._preview.split("\n")), opens=True, closes=True))
+        elif key in steps:
+            self._offset += steps[key]
+        return key in {*steps, "c-t", "enter"} or len(key) == 1
+
+    def _confirming(self, key: str) -> None:
+        self._stage = Stage.ASKING
+        if key == "y":
+            self._send("allow", "always")
+
+    def _explaining(self, name: str, text: str) -> None:
+        match named(name):
+            case "enter":
+                self._send("deny", reason=self._reason.text.strip() or None)
+            case "escape":
+                self._stage = Stage.ASKING
+            case _:
+                self._reason.key(name, text)
+
+    # --- what comes of it -------------------------------------------------------------------------------------------
+
+    def _send(self, decision: str, scope: str = "once", reason: str | None = None) -> None:
+        self._stage, self._trouble = Stage.SENT, ""
+        self._desk.spawn(self._decide(decision, scope, reason))
+
+    async def _decide(self, decision: str, scope: str, reason: str | None) -> None:
+        question, session = self.question, self._desk.state.session
+        args = self._args if decision == "allow" else None
+        params = api.Approve(
+            session=question.session or (session.id if session else ""),
+            approval=question.approval,
+            args_digest=question.args_digest,
+            decision=decision,
+            scope=scope,
+            reason=reason,
+            args=args,
+        )
+        try:
+            await self._desk.ask(params, api.Nothing)
+        except ClientError as error:
+            if isinstance(error, CallError) and error.code in OVER:
+                if error.code != "already_resolved":  # of that the session's events tell
+                    self._desk.say(str(error), "warn")
+            else:
+                self._stage, self._trouble = Stage.ASKING, str(error)
+                self._desk.redraw()
+                return
+        self._over()
+
+    async def _edit(self) -> None:
+        """Have the arguments changed; what was typed is kept as long as it is no JSON object."""
+        before = _as_json(self._args if self._args is not None else self.question.args)
+        after = await edited(self._desk, before, suffix=".json")
+        try:
+            args = decode(after.encode(), dict[str, object])
+        except BadFrameError as error:
+            self._trouble = f"not taken, arguments are a JSON object: {error}"
+        else:
+            self._trouble = ""
+            self._args = None if args == self.question.args else args
+        self._offset = 0
+        self._last_key = self._desk.now()
+        self._desk.redraw()
+
+
+def _as_json(args: dict[str, object]) -> str:
+    return json.dumps(args, indent=2, ensure_ascii=False)
+
+
+def _role(line: str) -> Role:
+    if line.startswith(("+++", "---", "@@")):
+        return Role.MUTED
+    return Role.ADDED if line.startswith("+") else Role.REMOVED if line.startswith("-") else Role.TEXT

@@ -1,0 +1,45 @@
+"""Asking yes or no, before something that cannot be undone."""
+
+from zottui.desk import Desk, Row
+from zottui.dialogs.answers import Answer, answered
+from zottui.dialogs.frame import framed
+from zottui.dialogs.keys import letter
+from zottui.theme import Role
+from zottui.widgets.cells import folded, piece
+
+KEYS = (("y", "yes"), ("n", "no"))
+
+
+async def ask(desk: Desk, question: str) -> bool:
+    """Whether the user has said yes; enter and escape mean no. `question` may have several lines."""
+    said: bool | None = await answered(desk, lambda answer: Confirm(question, answer))
+    return said is True
+
+
+class Confirm:
+    """The question, as a dialog."""
+
+    has_editor = False
+
+    def __init__(self, question: str, answer: Answer[bool]) -> None:
+        """`answer` is given True for yes, and else False."""
+        self._question = question
+        self._answer = answer
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """As `Dialog` says."""
+        first, *others = ([piece(Role.STRONG, line)] for line in folded(self._question, width))
+        return framed(first, lambda room: others[:room], KEYS, width=width, height=height)
+
+    def key(self, name: str, text: str) -> bool:
+        """As `Dialog` says."""
+        match letter(name, text):
+            case "y":
+                self._answer(True)
+            case "n" | "enter" | "escape":
+                self._answer(False)
+            case "c-c" | "c-d":
+                return False
+            case _:
+                pass
+        return True

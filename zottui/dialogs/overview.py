@@ -1,0 +1,180 @@
+"""All sessions of the daemon at a glance: what they do, what they said last, and what they wait for.
+
+A call that waits can be decided about right here, if all of what it would do is shown.
+"""
+
+import time
+from collections.abc import Callable
+
+from zotd.wire import api, events
+from zotd.wire.content import Message, Text, ToolCall, ToolResult
+from zotd.wire.events import AnyEvent, ApprovalRequested
+from zottui.desk import Desk, Row
+from zottui.dialogs.frame import Keys, framed, headed
+from zottui.dialogs.keys import letter
+from zottui.dialogs.listing import Listing
+from zottui.dialogs.refreshing import Refreshing
+from zottui.dialogs.sessions import Sessions
+from zottui.theme import Role
+from zottui.widgets.cells import clean, cut, cut_front, folded, piece
+
+PEEK_ROWS = 5
+"""Of the session that is selected, at most; and never more than half of the room."""
+
+MOVES = frozenset({"up", "down", "pageup", "pagedown"})
+
+
+class Overview:
+    """The list, as a dialog; open it with `Desk.open`."""
+
+    has_editor = False
+
+    def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+        """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
+        self._desk = desk
+        self._sessions = Sessions(desk, clock)
+        self._sessions.cwd = None
+        self._listing = Listing()
+        self._questions: dict[str, list[ApprovalRequested]] = {}
+        """By session, oldest first."""
+        self._lines: dict[str, str] = {}
+        """The newest line of sessions that were selected."""
+        self._question: ApprovalRequested | None = None
+        """That is shown now."""
+        self._is_whole = False
+        """All of what it would do is."""
+        self._asking = Refreshing(desk, self._ask)
+        self._peeking = Refreshing(desk, self._peek)
+        self._sessions.want()
+        self._asking.want()
+
+    # --- what is shown ----------------------------------------------------------------------------------------------
+
+    def see(self, event: AnyEvent) -> None:
+        """As `Watching` says."""
+        if not self._sessions.see(event):
+            return
+        if isinstance(event, events.SessionUpdated):
+            self._lines.pop(event.session or "", None)
+            self._asking.want()
+        self._desk.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """As `Dialog` says."""
+        self._listing.replace(self._sessions.entries(by_urgency=True))
+        selected = self._listing.selected
+        if selected is not None and selected.key not in self._lines:
+            self._peeking.want()
+        peek = self._shown(selected.key, width, min(PEEK_ROWS, height // 2)) if selected is not None else []
+        number = sum(map(bool, self._questions.values()))
+        head = headed("all sessions", f"{number} need{'s' * (number == 1)} you" if number else "")
+        return framed(
+            head,
+            lambda room: self._listing.rows(width, max(room - len(peek), 1)) + peek,
+            self._keys(),
+            width=width,
+            height=height,
+        )
+
+    def _keys(self) -> Keys:
+        decide = [("y", "once")] if self._is_whole else []
+        deny = [("n", "no")] if self._question is not None else []
+        return [*decide, *deny, ("enter", "opens"), ("esc", "leave")]
+
+    def _shown(self, session: str, width: int, room: int) -> list[Row]:
+        """The question of a session, else its newest line; remembers which one, and whether all of it is there."""
+        self._question = next(iter(self._questions.get(session, ())), None)
+        self._is_whole = False
+        if self._question is None:
+            line = clean(self._lines.get(session, "")).strip()
+            return [[piece(Role.QUOTE, cut(f"  {line}", width))]] if line and room > 0 else []
+        preview = self._question.preview or _arguments(self._question)
+        lines = [cut_front(line, width) for line in folded(f"{self._question.tool}: {preview}", width)]
+        self._is_whole = len(lines) <= room
+        shown = lines if self._is_whole else lines[: max(room - 1, 0)]
+        rows = [[piece(Role.WARNING, line)] for line in shown]
+        if not self._is_whole and room > 0:
+            rows.append([piece(Role.MUTED, f"… {len(lines) - len(shown)} more lines: enter shows them")])
+        return rows
+
+    # --- keys -------------------------------------------------------------------------------------------------------
+
+    def key(self, name: str, text: str) -> bool:
+        """As `Dialog` says."""
+        match letter(name, text):
+            case "escape" | "f2":
+                self._desk.close(self)
+            case "enter":
+                if (selected := self._listing.selected) is not None:
+                    self._desk.close(self)
+                    self._desk.spawn(self._desk.switch(selected.key))
+            case "y" if self._question is not None and self._is_whole:
+                self._decide(self._question, "allow")
+            case "n" if self._question is not None:
+                self._decide(self._question, "deny")
+            case key if key in MOVES:
+                self._listing.key(name, text)
+                self._question = None  # until the one of the session that is selected now has been shown
+                self._desk.redraw()
+            case key:
+                return len(key) == 1
+        return True
+
+    def _decide(self, question: ApprovalRequested, decision: str) -> None:
+        self._question = None
+        session = question.session or ""
+        self._questions[session] = [one for one in self._questions.get(session, ()) if one is not question]
+        params = api.Approve(
+            session=session,
+            approval=question.approval,
+            args_digest=question.args_digest,
+            decision=decision,
+        )
+
+        async def deciding() -> None:
+            try:
+                await self._desk.ask(params, api.Nothing)
+            finally:
+                self._asking.want()
+
+        self._desk.spawn(deciding())
+
+    # --- what is asked for ------------------------------------------------------------------------------------------
+
+    async def _ask(self) -> None:
+        pending = (await self._desk.ask(api.ApprovalScope(), api.Approvals)).approvals
+        found: dict[str, list[ApprovalRequested]] = {}
+        for one in pending:
+            found.setdefault(one.session or "", []).append(one)
+        self._questions = found
+
+    async def _peek(self) -> None:
+        selected = self._listing.selected
+        if selected is None or selected.key in self._lines:
+            return
+        self._lines[selected.key] = ""  # so that a session that cannot be read is asked once
+        page = await self._desk.ask(api.History(session=selected.key, limit=1), api.HistoryPage)
+        self._lines[selected.key] = newest_line(page.messages)
+
+
+def _arguments(question: ApprovalRequested) -> str:
+    """A call without a preview: its arguments."""
+    return "\n".join(f"{name}: {value}" for name, value in question.args.items())
+
+
+def newest_line(messages: list[Message]) -> str:
+    """The last line that says something, of the last message; empty when it says nothing."""
+    lines = [line for message in messages[-1:] for block in message.content for line in _said(block).splitlines()]
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def _said(block: object) -> str:
+    match block:
+        case Text(text=words):
+            return words
+        case ToolCall(name=name):
+            return f"calls {name}"
+        case ToolResult(content=content):
+            return "\n".join(one.text for one in content if isinstance(one, Text))
+        case _:
+            return ""

@@ -1,0 +1,113 @@
+"""Choosing the session to go on with."""
+
+import time
+from collections.abc import Callable
+
+from zotd.client.environment import shared
+from zotd.wire import api
+from zotd.wire.events import AnyEvent
+from zottui.desk import Desk, Row
+from zottui.dialogs import confirm, input  # noqa: A004  (the module)
+from zottui.dialogs.frame import framed, headed
+from zottui.dialogs.keys import named
+from zottui.dialogs.listing import Listing
+from zottui.dialogs.sessions import Sessions
+from zottui.theme import Role
+from zottui.widgets.cells import clean, piece
+from zottui.widgets.status import short_path
+
+KEYS = (
+    ("enter", "opens"), ("tab", "all directories"), ("ctrl-n", "new"), ("ctrl-r", "rename"), ("ctrl-d", "delete"),
+    ("esc", "leave"),
+)  # fmt: skip
+
+
+class Picker:
+    """The list, as a dialog; open it with `Desk.open`. Of the directory of the session, or of all of them."""
+
+    has_editor = False
+
+    def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+        """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
+        self._desk = desk
+        self._sessions = Sessions(desk, clock)
+        self._listing = Listing()
+        self._sessions.want()
+
+    def see(self, event: AnyEvent) -> None:
+        """As `Watching` says."""
+        if self._sessions.see(event):
+            self._desk.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """As `Dialog` says."""
+        self._listing.replace(self._sessions.entries())
+        return framed(self._head(width), lambda room: self._body(width, room), KEYS, width=width, height=height)
+
+    def _head(self, width: int) -> Row:
+        cwd = self._sessions.cwd
+        where = "of all directories" if cwd is None else f"in {short_path(cwd, self._desk.env.get('HOME', ''))}"
+        if self._listing.filter.text:
+            return self._listing.filter.row("sessions: ", width)
+        return headed("sessions", where)
+
+    def _body(self, width: int, room: int) -> list[Row]:
+        if rows := self._listing.rows(width, room):
+            return rows
+        words = "asking zotd…" if not self._sessions.is_loaded else "there is none; ctrl-n makes one"
+        return [[piece(Role.MUTED, f"  {words}")]]
+
+    def key(self, name: str, text: str) -> bool:
+        """As `Dialog` says."""
+        self._listing.replace(self._sessions.entries())
+        match named(name):
+            case "escape":
+                self._desk.close(self)
+            case "tab":
+                self._sessions.cwd = None if self._sessions.cwd is not None else self._desk.cwd
+                self._sessions.want()
+            case "c-n":
+                self._desk.spawn(self._new())
+            case "enter" | "c-r" | "c-d" as key:
+                if (selected := self._listing.selected) is not None:
+                    self._with(key, selected.key)
+            case _:
+                return self._listing.key(name, text)
+        return True
+
+    def _with(self, key: str, session: str) -> None:
+        match key:
+            case "enter":
+                self._desk.close(self)
+                self._desk.spawn(self._desk.switch(session))
+            case "c-r":
+                self._desk.spawn(self._rename(session))
+            case _:
+                self._desk.spawn(self._delete(session))
+
+    async def _new(self) -> None:
+        params = api.SessionCreate(cwd=self._desk.cwd, env=shared(self._desk.env))
+        created = await self._desk.ask(params, api.Created)
+        self._desk.close(self)
+        await self._desk.switch(created.session.id)
+
+    async def _rename(self, session: str) -> None:
+        name = await input.ask(self._desk, "name of the session", text=self._name(session))
+        if name is not None:
+            self._sessions.put(await self._desk.ask(api.Rename(session=session, name=name), api.SessionInfo))
+            self._desk.redraw()
+
+    async def _delete(self, session: str) -> None:
+        current = self._desk.state.session
+        if current is not None and current.id == session:
+            self._desk.say("this is the session that you are in; open another one, then delete it", "warn")
+            return
+        what = clean(self._name(session) or session)
+        if await confirm.ask(self._desk, f"delete {what}, with everything that was said in it?"):
+            await self._desk.administer(api.Mutation(session=session), api.Nothing, command="session.delete")
+            self._sessions.remove(session)
+            self._desk.redraw()
+
+    def _name(self, session: str) -> str:
+        info = self._sessions.get(session)
+        return info.name if info is not None else ""

@@ -1,0 +1,81 @@
+"""How a session branches: going back to where one of its branches ended, on from there in another one, or to a fork."""
+
+from collections.abc import Iterator, Sequence
+
+from zotd.wire import api, reports
+from zotd.wire.reports import Branch
+from zottui.desk import Desk
+from zottui.dialogs import choose
+from zottui.dialogs.listing import Entry
+from zottui.theme import Role
+
+WAYS = (
+    Entry("rewind", "go back there", ("what came after it is kept beside; files stay as they are",)),
+    Entry("fork", "fork a new session from there", ("this one stays as it is",)),
+)
+"""What can be done with a place in the conversation; what destroys nothing that is easy to miss comes first."""
+
+
+async def browse(desk: Desk) -> None:
+    """Show the branches of the desk's session, and do what the user chooses. Raises `ClientError`."""
+    session = desk.state.session
+    if session is None:
+        return
+    tree = await desk.ask(api.OfSession(session.id), reports.Tree, command="session.tree")
+    chosen = await choose.ask(
+        desk, "branches", entries(tree), selected=_key(tree.branches[-1]) if tree.branches else ""
+    )
+    if chosen is None:
+        return
+    branch = next((one for one in tree.branches if _key(one) == chosen), None)
+    if branch is None:
+        await desk.switch(chosen)
+        return
+    page = await desk.ask(api.History(session=session.id, at=branch.last, limit=1), api.HistoryPage)
+    await _go(desk, session.id, (page.messages[-1].seq if page.messages else None) or branch.last)
+
+
+async def _go(desk: Desk, session: str, seq: int) -> None:
+    """Go on from the message `seq`, in the way that the user chooses."""
+    match await choose.ask(desk, "this place", WAYS):
+        case "rewind":
+            await desk.ask(api.Rewind(session=session, seq=seq), api.Nothing)
+        case "fork":
+            created = await desk.ask(api.Fork(session=session, seq=seq), api.Created)
+            await desk.switch(created.session.id)
+        case _:
+            pass
+
+
+def entries(tree: reports.Tree) -> list[Entry]:
+    """The branches below those that they go on from, each with its forks; the session's origin comes first."""
+    shown = [_relative(tree.origin, "from", 0)] if tree.origin is not None else []
+    return shown + list(_below(tree, None, 0))
+
+
+def _below(tree: reports.Tree, parent: Branch | None, depth: int) -> Iterator[Entry]:
+    for branch in tree.branches:
+        if _parent(tree.branches, branch) is not parent:
+            continue
+        mark = "● here" if branch is tree.branches[-1] else ""
+        notes = (f"{branch.messages} messages", (branch.time or "")[:16].replace("T", " "))
+        yield Entry(_key(branch), branch.text or "(nothing said)", notes, mark=mark, role=Role.ACCENT, depth=depth)
+        forks = (fork for fork in tree.forks if branch.first <= fork.at <= branch.last)
+        yield from (_relative(fork, "fork", depth + 1) for fork in forks)
+        yield from _below(tree, branch, depth + 1)
+
+
+def _parent(branches: Sequence[Branch], branch: Branch) -> Branch | None:
+    """The branch that it goes on from."""
+    at = branch.at
+    if at is None:
+        return None
+    return next((one for one in branches if one.first <= at <= one.last), None)
+
+
+def _relative(fork: reports.Fork, word: str, depth: int) -> Entry:
+    return Entry(fork.session, fork.name or fork.session, (f"at {fork.at}",), mark=word, role=Role.LINK, depth=depth)
+
+
+def _key(branch: Branch) -> str:
+    return f"branch {branch.first}"

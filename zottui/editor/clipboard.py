@@ -1,0 +1,92 @@
+"""The image in the clipboard of the desktop, by the programs that desktops have for it."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+
+from zottui.editor.images import MAX_BYTES, ImageError
+
+READ_S = 5.0
+"""For a program that only copies some megabytes; an X server behind a slow connection has that much time."""
+
+END_S = 1.0
+"""For a program that was killed, to be gone."""
+
+_DRAINED_BYTES = 64 * 1024
+"""What a pipe holds."""
+
+_WAYLAND = ("wl-paste", "--no-newline", "--type", "image/png")
+_X11 = ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")
+_MACOS = ("pngpaste", "-")
+
+
+async def image(env: Mapping[str, str]) -> bytes:
+    """The PNG file that is in the clipboard; of a too large one a beginning that is too large.
+
+    Raises:
+        ImageError: there is no display, no program for it, or no image.
+    """
+    command = _command(env)
+    program = shutil.which(command[0], path=env.get("PATH"))
+    if program is None:
+        raise ImageError(f"install {command[0]} to paste images, or drop the file of the image on the terminal")
+    data = await _output(program, *command[1:], env=env)
+    if not data:
+        raise ImageError("there is no image in the clipboard")
+    return data
+
+
+def _command(env: Mapping[str, str]) -> tuple[str, ...]:
+    if env.get("WAYLAND_DISPLAY"):
+        return _WAYLAND
+    if env.get("DISPLAY"):
+        return _X11
+    if sys.platform == "darwin":
+        return _MACOS
+    raise ImageError("there is no display whose clipboard could be read: drop the file of the image on the terminal")
+
+
+async def _output(program: str, *args: str, env: Mapping[str, str]) -> bytes:
+    """What a program writes, at most one byte more than an image may have; it is gone afterwards."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *args,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ImageError(f"{program} cannot be started: {error.strerror}") from error
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(READ_S):
+            return await _read(process.stdout)
+    except TimeoutError as error:
+        raise ImageError(f"{program} did not answer in {READ_S:.0f} s") from error
+    finally:
+        await _end(process, process.stdout)
+
+
+async def _end(process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
+    """Make sure that it is gone, with what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            while await stream.read(_DRAINED_BYTES):  # else the pipe stays open, and nobody sees that it has ended
+                pass
+            await process.wait()
+
+
+async def _read(stream: asyncio.StreamReader) -> bytes:
+    data = bytearray()
+    while len(data) <= MAX_BYTES and (piece := await stream.read(MAX_BYTES + 1 - len(data))):
+        data += piece
+    return bytes(data)

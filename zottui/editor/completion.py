@@ -1,0 +1,291 @@
+"""The list that appears while a command, its argument or a file is typed.
+
+/mo              commands, at the beginning of the text
+/model op        arguments of a command that has a source of them
+see @src/ma      files, where a word begins; @"with spaces" too
+"""
+
+import re
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from prompt_toolkit.buffer import Buffer
+
+from zotd.client.errors import ClientError
+from zotd.wire.api import Complete, Completions
+from zottui.choice import Choice
+from zottui.desk import Desk, Row
+from zottui.editor.newest import Newest
+from zottui.editor.ranking import best, is_subsequence, ranked
+from zottui.editor.text import PromptBuffer
+from zottui.theme import Role
+from zottui.widgets.cells import cells, clean, fit, padded, piece
+
+ROWS = 8
+"""Height of the list: what is seen at a glance, and half of what the live area may take."""
+
+NAME_CELLS = 32
+"""Columns for names beside which something is said; what is longer pushes that to the right."""
+
+Source = Callable[[str], Coroutine[object, object, Sequence[Choice]]]
+"""Gives what the text so far can become; it is asked again at every key. A `ClientError` of it counts as nothing."""
+
+_FILE = re.compile(r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]*)|(?P<plain>[^\s"]*))\Z')
+_COMMAND = re.compile(r"/[^\s/]*\Z")
+
+
+class Kind(Enum):
+    """What is completed."""
+
+    COMMAND = "command"
+    ARGUMENT = "argument"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The piece of text before the cursor that can be completed."""
+
+    kind: Kind
+    start: int
+    """Where it begins; it ends at the cursor."""
+    query: str
+    """What is typed of the name."""
+    command: str = ""
+    """Whose argument it is."""
+
+
+def token_at(text: str, cursor: int, commands_with_arguments: Collection[str]) -> Token | None:
+    """What is being typed at `cursor`, if a list could help."""
+    before = text[:cursor]
+    if _COMMAND.match(before):
+        return Token(Kind.COMMAND, 0, before[1:])
+    name, space, argument = before.partition(" ")
+    if space and name[:1] == "/" and name[1:] in commands_with_arguments and "\n" not in before:
+        return Token(Kind.ARGUMENT, len(name) + 1, argument, name[1:])
+    found = _FILE.search(before)
+    if found is None:
+        return None
+    quoted = found["quoted"]
+    return Token(Kind.FILE, found.start(), found["plain"] if quoted is None else quoted)
+
+
+class Popup:
+    """The list; a `Dialog` while it is shown."""
+
+    has_editor = True
+
+    def __init__(
+        self,
+        desk: Desk,
+        buffer: PromptBuffer,
+        *,
+        commands: Callable[[], Sequence[Choice]],
+        arguments: Mapping[str, Source],
+        run: Callable[[], None],
+    ) -> None:
+        """Follows what is typed into `buffer`; `run` submits that. `arguments` by command, without the slash."""
+        self._desk = desk
+        self._buffer = buffer
+        self._commands = commands
+        self._arguments = arguments
+        self._run = run
+        self._token: Token | None = None
+        self._choices: Sequence[Choice] = ()
+        """What the source said last for this token."""
+        self._shown: list[Choice] = []
+        self._chosen: str | None = None
+        """Where the user has moved to; None: the best is highlighted."""
+        self._dismissed: tuple[Kind, int] | None = None
+        """The token whose list the user has closed."""
+        self._asking = Newest(desk.spawn, self._ask, self._take)
+        buffer.on_text_changed += self._follow
+        buffer.on_cursor_position_changed += self._follow
+
+    @property
+    def is_open(self) -> bool:
+        """There is something to choose from."""
+        return bool(self._shown)
+
+    def dismiss(self) -> None:
+        """Close it until something else is begun."""
+        self._dismissed = (self._token.kind, self._token.start) if self._token else None
+        self._show([])
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """A window of the list around what is highlighted."""
+        most = min(height, ROWS)
+        at = self._highlighted()
+        top = max(0, min((at or 0) - most // 2, len(self._shown) - most))
+        window = self._shown[top : top + most]
+        names = max((cells(self._name(choice)) for choice in window), default=0)
+        return [
+            fit(self._row(choice, min(names, NAME_CELLS, width), is_highlighted=top + n == at), width)
+            for n, choice in enumerate(window)
+        ]
+
+    def key(self, name: str, text: str) -> bool:  # noqa: ARG002  (of a Dialog)
+        """Take a key while there is something to choose from; False: it means nothing here."""
+        if not self._shown:
+            return False
+        match name:
+            case "up" | "c-p" | "s-tab" | "backtab":
+                self._move(-1)
+            case "down" | "c-n":
+                self._move(1)
+            case "tab" | "c-i":
+                self._complete()
+            case "enter" | "c-m":
+                return self._enter()
+            case "escape":
+                self.dismiss()
+            case _:
+                return False
+        return True
+
+    # --- what is shown ---------------------------------------------------------------------------------------------
+
+    def _follow(self, _: Buffer) -> None:
+        """The text or the cursor has changed."""
+        token = token_at(self._buffer.text, self._buffer.cursor_position, self._arguments.keys())
+        before, self._token = self._token, token
+        if token is None:
+            self._dismissed = None
+            self._show([])
+        elif token != before:
+            if before is None or (before.kind, before.start, before.command) != (
+                token.kind,
+                token.start,
+                token.command,
+            ):
+                self._choices, self._chosen = (), None
+            self._look(token)
+
+    def _look(self, token: Token) -> None:
+        if self._dismissed not in {None, (token.kind, token.start)}:
+            self._dismissed = None
+        if self._dismissed is not None:
+            return
+        if token.kind is Kind.COMMAND:
+            self._choices = self._commands()
+        else:
+            self._asking.want(token.query)
+        self._show(self._fitting(token))
+
+    def _fitting(self, token: Token) -> list[Choice]:
+        """Those of the choices that can still be meant; files as the daemon has ranked them."""
+        if token.kind is not Kind.FILE:
+            return ranked(self._choices, token.query)
+        query = token.query.casefold()
+        return [choice for choice in self._choices if is_subsequence(query, choice.name.casefold())]
+
+    async def _ask(self, query: str) -> tuple[Token | None, Sequence[Choice]]:
+        token = self._token
+        try:
+            if token is None or token.kind is Kind.COMMAND:
+                return token, ()
+            if token.kind is Kind.ARGUMENT:
+                return token, await self._arguments[token.command](query)
+            return token, await self._files(query)
+        except ClientError:  # no connection, or an older daemon: nobody wants to read that at every key
+            return token, ()
+
+    async def _files(self, query: str) -> list[Choice]:
+        session = self._desk.state.session
+        if session is None:
+            return []
+        found = await self._desk.ask(Complete(session=session.id, kind="file", text=query), Completions)
+        return [Choice(item) for item in found.items]
+
+    def _take(self, _: str, answer: tuple[Token | None, Sequence[Choice]]) -> None:
+        token, choices = answer
+        if token is not None and token == self._token and self._dismissed is None:
+            self._choices = choices
+            self._show(list(choices) if token.kind is Kind.FILE else self._fitting(token))
+
+    def _show(self, choices: list[Choice]) -> None:
+        was_open, self._shown = self.is_open, choices
+        if all(choice.name != self._chosen for choice in choices):
+            self._chosen = None
+        if self.is_open and not was_open:
+            self._desk.open(self)
+        elif was_open and not self.is_open:
+            self._desk.close(self)
+        self._desk.redraw()
+
+    def _highlighted(self) -> int | None:
+        """The index of what Enter takes; None: nothing, as nothing was typed that could mean one of them."""
+        for index, choice in enumerate(self._shown):
+            if choice.name == self._chosen:
+                return index
+        if not self._shown or self._token is None:
+            return None
+        if self._token.kind is Kind.FILE:
+            return 0
+        return best(self._shown, self._token.query) if self._token.query else None
+
+    def _name(self, choice: Choice) -> str:
+        return clean(f"/{choice.name}" if self._token and self._token.kind is Kind.COMMAND else choice.name)
+
+    def _row(self, choice: Choice, names: int, *, is_highlighted: bool) -> Row:
+        role = Role.SELECTED if is_highlighted else Role.TEXT
+        if not choice.what and not choice.source:
+            return [piece(role, self._name(choice))]
+        row = [piece(role, padded(self._name(choice), max(names, cells(self._name(choice)))))]
+        if choice.what:
+            row.append(piece(Role.MUTED, f"  {clean(choice.what)}"))
+        if choice.source:
+            row.append(piece(Role.ACCENT, f"  [{clean(choice.source)}]"))
+        return row
+
+    # --- choosing --------------------------------------------------------------------------------------------------
+
+    def _move(self, by: int) -> None:
+        at = self._highlighted()
+        if at is None:
+            at = -1 if by > 0 else 0
+        self._chosen = self._shown[(at + by) % len(self._shown)].name
+        self._desk.redraw()
+
+    def _enter(self) -> bool:
+        token, at = self._token, self._highlighted()
+        if token is None or at is None:  # a slash alone means nothing yet; a command without its argument is one
+            return token is not None and token.kind is Kind.COMMAND
+        choice = self._shown[at]
+        is_exact = choice.name.casefold() == token.query.casefold()
+        runs = token.kind is Kind.ARGUMENT or (token.kind is Kind.COMMAND and (is_exact or not choice.needs_argument))
+        self.dismiss()
+        self._insert(token, written(token.kind, choice.name) + ("" if runs else " "))
+        if runs:
+            self._run()
+        return True
+
+    def _complete(self) -> None:
+        """Put what is highlighted into the text; a directory stays open for what is in it."""
+        token, choice = self._token, self._shown[self._highlighted() or 0]
+        if token is None:
+            return
+        words = written(token.kind, choice.name)
+        if token.kind is Kind.FILE and choice.name.endswith("/"):
+            self._insert(token, words.removesuffix('"'))
+        else:
+            self.dismiss()
+            self._insert(token, f"{words} ")
+
+    def _insert(self, token: Token, words: str) -> None:
+        """Put `words` in the place of the token; a space that follows them is there already."""
+        text, cursor = self._buffer.text, self._buffer.cursor_position
+        rest = text[cursor:].removeprefix(" ") if words.endswith(" ") else text[cursor:]
+        self._buffer.replace(text[: token.start] + words + rest, token.start + len(words))
+
+
+def written(kind: Kind, name: str) -> str:
+    """A choice as it stands in the text."""
+    match kind:
+        case Kind.COMMAND:
+            return f"/{name}"
+        case Kind.ARGUMENT:
+            return name
+        case Kind.FILE:
+            return f'@"{name}"' if " " in name else f"@{name}"

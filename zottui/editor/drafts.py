@@ -1,0 +1,240 @@
+"""Drafts that survive the death of the terminal (docs/decisions/0023-the-editor.md).
+
+$ZOT_HOME/drafts/
+    SESSION.OWNER.json   a draft; written at most once a second, replaced whole, removed as soon as there is none
+    OWNER.lock           locked by the client that writes these, for as long as it lives
+
+A draft whose owner is gone goes to the first client that attaches to its session; those of living clients are private.
+"""
+
+import asyncio
+import fcntl
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from zotd import private_file
+from zotd.paths import UnsafePathError, check_private_dir, zot_home
+from zotd.wire.base import BadFrameError, decode, encode
+from zottui.desk import Desk
+from zottui.editor.placeholders import Draft
+
+WRITE_S = 1.0
+"""Between two writes: what a kill may cost. A draft that was sent is removed at once."""
+
+KEPT_S = 30 * 24 * 3600.0
+"""How long a draft waits for somebody who attaches to its session."""
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Of what is kept of one draft: it is written again every second while somebody types. A screenshot fits."""
+
+_NAME = re.compile(r"(?P<session>[\w-]+)\.(?P<owner>[\w-]+)\.json")
+
+
+class Drafts:
+    """Those of one client."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Touches no file yet."""
+        self._desk = desk
+        self._folder = Path(zot_home(desk.env), "drafts")
+        self._owner = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._lock: int | None = None
+        self._waiting: dict[str, Draft] = {}
+        """To be written, by session. Threads take from it with `popitem`, which is one step."""
+        self._stored: set[str] = set()
+        """Sessions of which there may be a file."""
+        self._writer = threading.Lock()
+        """Held while files are written: at the end the loop does itself what a thread may be doing."""
+        self._is_writing = False
+        self._is_closed = False
+        self._sent = asyncio.Event()
+
+    def keep(self, session: str, draft: Draft) -> None:
+        """Have `draft` written within a second; an empty one is removed at once."""
+        if self._is_closed or (not draft.text and session not in self._stored):
+            return
+        self._stored.add(session)
+        self._waiting[session] = draft
+        if not draft.text:
+            self._sent.set()
+        if not self._is_writing:
+            self._is_writing = True
+            self._desk.spawn(self._write())
+
+    async def claim(self, session: str) -> Draft | None:
+        """The draft that this client has left in `session`, or else the newest one whose owner is gone.
+
+        That is this client's own from now on. None: there is none, or drafts cannot be kept here, which is said once.
+        """
+        try:
+            return await asyncio.to_thread(self._claim, session)
+        except (OSError, UnsafePathError) as error:
+            self._give_up(error)
+            return None
+
+    def close(self) -> None:
+        """Write what is waiting. What is left then belongs to whoever attaches next. Blocks for some milliseconds."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with suppress(OSError, UnsafePathError):
+            self._store()
+        if self._lock is not None:
+            os.close(self._lock)
+            if not list(self._folder.glob(f"*.{self._owner}.json")):
+                self._folder.joinpath(f"{self._owner}.lock").unlink(missing_ok=True)
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                self._sent.clear()
+                await asyncio.to_thread(self._store)
+                await self._pause()
+        except (OSError, UnsafePathError) as error:
+            self._give_up(error)
+        finally:
+            self._is_writing = False
+
+    async def _pause(self) -> None:
+        """Until the next write is due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WRITE_S):
+                await self._sent.wait()
+
+    def _give_up(self, error: OSError | UnsafePathError) -> None:
+        if not self._is_closed:
+            reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            self._desk.say(f"drafts are not kept, as they cannot be written to {self._folder}: {reason}", "warn")
+        self._is_closed = True
+
+    def _store(self) -> None:
+        with self._writer:
+            while self._waiting:
+                session, draft = self._waiting.popitem()
+                path = self._own(session)
+                if draft.text:
+                    self._prepare()
+                    private_file.write(path, encode(fitting(draft)))
+                else:
+                    path.unlink(missing_ok=True)
+
+    def _own(self, session: str) -> Path:
+        return self._folder / f"{session}.{self._owner}.json"
+
+    # --- finding ---------------------------------------------------------------------------------------------------
+
+    def _claim(self, session: str) -> Draft | None:
+        with self._writer:
+            self._prepare()
+            mine = self._own(session)
+            found = _read(mine)
+            if found is not None or session in self._waiting:
+                return found
+            times = self._times()
+            for name in orphans(times, session, self._living(times)):
+                with suppress(FileNotFoundError):  # somebody else has claimed it
+                    self._folder.joinpath(name).rename(mine)
+                    self._stored.add(session)
+                    return _read(mine)
+        return None
+
+    def _prepare(self) -> None:
+        """The folder, our lock in it, and nothing too old; once."""
+        if self._lock is not None:
+            return
+        check_private_dir(str(self._folder))
+        lock = self._folder / f"{self._owner}.lock"
+        unborn = self._folder / f".{lock.name}"  # nobody may see it before it is locked: it would be a dead client's
+        self._lock = os.open(unborn, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private_file.MODE)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        unborn.rename(lock)
+        times = self._times()
+        for name in expired(times, self._living(times), time.time()):
+            self._folder.joinpath(name).unlink(missing_ok=True)
+
+    def _times(self) -> dict[str, float]:
+        """When each file was written last."""
+        found = {}
+        for entry in os.scandir(self._folder):
+            with suppress(FileNotFoundError):
+                found[entry.name] = entry.stat(follow_symlinks=False).st_mtime
+        return found
+
+    def _living(self, names: Iterable[str]) -> set[str]:
+        """The owners whose client runs."""
+        locks = (name.removesuffix(".lock") for name in names if name.endswith(".lock") and not name.startswith("."))
+        return {owner for owner in locks if _is_locked(self._folder / f"{owner}.lock")}
+
+
+def orphans(times: Mapping[str, float], session: str, living: set[str]) -> list[str]:
+    """The files with drafts of `session` that belong to nobody, newest first."""
+    found = [name for name in times if (parts := _NAME.fullmatch(name)) and parts["session"] == session]
+    return sorted((name for name in found if _owner(name) not in living), key=lambda name: -times[name])
+
+
+def expired(times: Mapping[str, float], living: set[str], now: float) -> list[str]:
+    """The files that nobody will want: drafts after `KEPT_S`, what a killed writer left, locks that nothing is kept by."""
+    old = {name for name, written in times.items() if now - written > KEPT_S and _owner(name) not in living}
+    left = {_owner(name) for name in times.keys() - old if _NAME.fullmatch(name)}
+    locks = {name for name in times if name.endswith(".lock") and not name.startswith(".")}
+    return sorted(old | {name for name in locks if _owner(name) not in living | left})
+
+
+def fitting(draft: Draft) -> Draft:
+    """`draft` without what is beyond `MAX_BYTES`; the placeholders of that say that it is lost."""
+    room = MAX_BYTES - len(draft.text.encode())
+    pastes, images, text = {}, {}, draft.text
+    for label, content in draft.pastes.items():
+        room -= len(content.encode())
+        if room >= 0:
+            pastes[label] = content
+        else:
+            text, room = text.replace(label, _lost(label)), room + len(content.encode())
+    for label, image in draft.images.items():
+        room -= len(image.data)
+        if room >= 0:
+            images[label] = image
+        else:
+            text, room = text.replace(label, _lost(label)), room + len(image.data)
+    return Draft(text, pastes, images)
+
+
+def _lost(label: str) -> str:
+    return f"{label.removesuffix(']')} · lost]"
+
+
+def _owner(name: str) -> str:
+    """Whose file it is."""
+    parts = _NAME.fullmatch(name)
+    return parts["owner"] if parts else name.removesuffix(".lock")
+
+
+def _read(path: Path) -> Draft | None:
+    content = private_file.read(path)
+    if content is None:
+        return None
+    try:
+        return decode(content, Draft)
+    except BadFrameError:  # of another version; it is replaced by what is typed next
+        return None
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not see each other
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

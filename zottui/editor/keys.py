@@ -1,0 +1,75 @@
+"""The editor's own keys; all others are those of prompt_toolkit, which are readline's or vi's."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from prompt_toolkit.filters import FilterOrBool
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+
+Action = Callable[[KeyPressEvent], object]
+"""What a key does; what it returns means nothing."""
+
+_MODIFIERS = {"c-": "ctrl+", "s-": "shift+"}
+
+
+class Key(NamedTuple):
+    """A thing that keys do."""
+
+    keys: tuple[tuple[str, ...], ...]
+    """The sequences of prompt_toolkit's names that do it."""
+    name: str
+    """What it is called in a configuration."""
+    what: str
+    """What it does, for a list of keys."""
+
+    @property
+    def label(self) -> str:
+        """The keys as people write them: `alt+enter, ctrl+j`."""
+        return ", ".join(_written(sequence) for sequence in self.keys)
+
+
+KEYS = (
+    Key((("enter",),), "submit", "send it; while something runs it waits in the queue"),
+    Key((("escape", "enter"), ("c-j",)), "newline", "a new line; so does shift+enter, and enter behind a backslash"),
+    Key((("up",),), "older", "an earlier prompt of this session, from the first line"),
+    Key((("down",),), "newer", "a later one, and at the end the draft, from the last line"),
+    Key((("c-r",),), "search", "search the prompts of all sessions"),
+    Key((("c-g",),), "edit", "edit it with $VISUAL or $EDITOR"),
+    Key((("c-v",),), "paste-image", "attach the image that is in the clipboard"),
+    Key((("c-_",),), "undo", "undo"),
+)
+"""For `/keys`, and for `bindings`."""
+
+
+def bindings(actions: Mapping[str, Action], filters: Mapping[str, FilterOrBool]) -> KeyBindings:
+    """`KEYS` with these actions, by name; where there is a filter of that name, only while it holds."""
+    made = KeyBindings()
+    for key in KEYS:
+        for sequence in key.keys:
+            saves = _never if key.name == "undo" else _always  # else it would go back and forth between two states
+            made.add(*sequence, filter=filters.get(key.name, True), save_before=saves)(quiet(actions[key.name]))
+    return made
+
+
+def quiet(action: Action) -> Callable[[KeyPressEvent], None]:
+    """`action` without its result, by which prompt_toolkit would decide whether to draw."""
+
+    def handler(event: KeyPressEvent) -> None:
+        action(event)
+
+    return handler
+
+
+def _always(_: KeyPressEvent) -> bool:
+    return True
+
+
+def _never(_: KeyPressEvent) -> bool:
+    return False
+
+
+def _written(sequence: tuple[str, ...]) -> str:
+    if len(sequence) == 2 and sequence[0] == "escape":
+        return f"alt+{_written(sequence[1:])}"
+    return " ".join(_MODIFIERS.get(key[:2], key[:2]) + key[2:] for key in sequence)

@@ -1,0 +1,52 @@
+"""What no event tells: the branch, the cost of today, the size of the model's window; and what was said last."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from zotd.wire import api, events, reports
+from zotd.wire.events import AnyEvent
+from zottui.desk import Desk
+from zottui.state import State
+from zottui.transcript import text_of
+
+
+class Figures:
+    """Asks for them when they may have changed, which is when a run ends or the session changes."""
+
+    def __init__(self, desk: Desk, change: Callable[[State], None]) -> None:
+        """`change` takes the state with new figures."""
+        self._desk = desk
+        self._change = change
+        self.last_reply = ""
+        """As Markdown: for `/copy` and the external editor."""
+
+    def attached(self, snapshot: api.Attached) -> None:
+        """A session is shown, or shown again."""
+        replies = [message for message in snapshot.messages if message.role == "assistant"]
+        self.last_reply = next(filter(None, (text_of(reply.content) for reply in reversed(replies))), self.last_reply)
+        self._desk.spawn(self._refresh())
+
+    def see(self, batch: Sequence[AnyEvent]) -> None:
+        """Look at what has happened."""
+        for event in batch:
+            match event:
+                case events.AssistantMessage(content=content):
+                    self.last_reply = text_of(content) or self.last_reply
+                case events.Done() | events.SessionChanged():
+                    self._desk.spawn(self._refresh())
+                case _:
+                    pass
+
+    async def _refresh(self) -> None:
+        session = self._desk.state.session
+        if session is None:
+            return
+        midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        since = midnight.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        sums = await self._desk.ask(api.UsageReport(since=since), reports.UsageSums)
+        where = await self._desk.ask(api.OfSession(session.id), api.WorkspaceInfo, command="workspace.info")
+        known = await self._desk.ask(api.GetModels(session=session.id, provider=session.provider), api.Models)
+        window = next((each.context_window for each in known.models if each.id == session.model), 0)
+        today = sum(row.cost_usd for row in sums.rows)
+        self._change(replace(self._desk.state, cost_today=today, branch=where.branch or "", window=window))

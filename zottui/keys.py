@@ -1,0 +1,86 @@
+"""Keys that mean something wherever the cursor is, and the way of all others through the dialog that is open."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent, KeyProcessor
+from prompt_toolkit.keys import Keys
+
+TYPED = "<any>"
+"""What a dialog gets as the name of a character."""
+
+
+class Key(NamedTuple):
+    """A thing that a key does."""
+
+    key: str
+    """As prompt_toolkit calls it."""
+    label: str
+    """As people write it."""
+    name: str
+    what: str
+    """What it does, for a list of keys."""
+
+
+KEYS = (
+    Key("escape", "esc", "interrupt", "interrupt what runs; what waits is held"),
+    Key("c-c", "ctrl+c", "cancel", "empty the editor; twice: leave, and what runs goes on"),
+    Key("c-d", "ctrl+d", "leave", "leave, when the editor is empty"),
+    Key("c-s", "ctrl+s", "steer", "send it into what runs, before its next step"),
+    Key("c-t", "ctrl+t", "view", "look through the whole conversation"),
+    Key("c-o", "ctrl+o", "detail", "show the last tool's whole output"),
+    Key("f2", "F2", "overview", "all sessions, and what needs you"),
+    Key("c-l", "ctrl+l", "repaint", "draw the lower part anew"),
+    Key("c-z", "ctrl+z", "suspend", "go to the shell; fg comes back"),
+)
+"""For `/keys`, and for `bindings`."""
+
+
+class DialogKeys:
+    """Every key goes to the dialog that is open first; what it does not want goes on as if there were none."""
+
+    def __init__(self, take: Callable[[str, str], bool], is_open: Callable[[], bool]) -> None:
+        """`take` gives the dialog a key (name, text), and says whether that meant something to it."""
+        self._take = take
+        self._is_open = is_open
+        self._refused = False
+        """The key that comes next was offered already."""
+        self._passes = False
+        """The one that is being handled was."""
+
+    def add_to(self, made: KeyBindings) -> None:
+        """Bind every key. Escape by its name, too: prompt_toolkit binds it with precedence for vi."""
+        for key in (Keys.Any, "escape"):
+            made.add(key, filter=Condition(self._offers), eager=True)(self._offer)
+
+    def watch(self, processor: KeyProcessor) -> None:
+        """Learn when a key has gone its way; once, with the application's key processor."""
+        processor.before_key_press += self._begins
+        processor.after_key_press += self._has_gone
+
+    def _offers(self) -> bool:
+        return self._is_open() and not self._passes
+
+    def _offer(self, event: KeyPressEvent) -> None:
+        press = event.key_sequence[0]
+        name = press.key.value if isinstance(press.key, Keys) else TYPED
+        if not self._take(name, press.data):
+            self._refused = True
+            event.key_processor.feed(press, first=True)  # comes again, as the next one
+
+    def _begins(self, _: KeyProcessor) -> None:
+        self._passes, self._refused = self._refused, False
+
+    def _has_gone(self, _: KeyProcessor) -> None:
+        self._passes = False
+
+
+def bindings(dialogs: DialogKeys, actions: Mapping[str, Callable[[KeyPressEvent], None]]) -> KeyBindings:
+    """`KEYS` with these actions, by name, behind the dialogs."""
+    made = KeyBindings()
+    dialogs.add_to(made)
+    for key in KEYS:
+        made.add(key.key)(actions[key.name])
+    return made

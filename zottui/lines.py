@@ -1,0 +1,30 @@
+"""Events that are a line in the scrollback, and change nothing else."""
+
+from zotd.wire import events
+from zotd.wire.events import AnyEvent
+from zottui.blocks import Block, Note, Rule
+
+
+def line_of(event: AnyEvent) -> Block | None:  # noqa: PLR0911  (a case per event)
+    """What to print of an event that is a line and changes nothing."""
+    match event:
+        case events.CompactDone():
+            return Rule("the conversation so far was summarised for the model")
+        case events.Rewound(to=seq):
+            return Rule(f"rewound to message {seq}")
+        case events.Forked(origin=origin, file=file):
+            return Rule(f"forked from {file or origin}")
+        case events.Error(message=words) | events.Blocked(message=words):
+            return Note(words, "error")
+        case events.Interrupted(text=words):
+            return Note(f"interrupted: {words}", "warn")
+        case events.GuardNote(extension=source, text=words):
+            return Note(words, "warn", source)
+        case events.Notice(level=level, text=words):
+            return Note(words, level)
+        case events.ExtNotify(extension=source, level=level, message=words):
+            return Note(words, level, source)
+        case events.ExtDisplay(extension=source, text=words):
+            return Note(words, "info", source)
+        case _:
+            return None

@@ -1,0 +1,71 @@
+"""The connection to the daemon, as long as the program runs: followed, lost, found again."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from typing import TypeVar
+
+from zotd.client.client import Client
+from zotd.client.connection import CALL_S
+from zotd.client.errors import ClientError, ConnectionLostError
+from zotd.client.follow import Disconnected, Follower, Item
+from zotd.wire import api
+from zotd.wire.base import Frozen
+from zotd.wire.events import AnyEvent
+from zottui.opening import revive
+
+T = TypeVar("T", bound=Frozen)
+
+NAME = "zot"
+"""What this client calls itself."""
+
+TOPICS = ["sessions", "trust"]
+"""What of the daemon it wants to hear, besides its session."""
+
+
+class Link:
+    """One session at a time."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        """`env`: of this program; it says where the daemon is."""
+        self._env = env
+        self._follower: Follower | None = None
+
+    async def items(self, session_id: str) -> AsyncGenerator[Item, None]:
+        """What `zotd.client.follow` gives of this session; a daemon that was killed is started again."""
+        self._follower = Follower(session_id, env=self._env, name=NAME, can_approve=True)
+        async with aclosing(self._follower.items()) as items:
+            async for item in items:
+                yield item
+                if isinstance(item, Disconnected):
+                    await self._revive()
+
+    async def topics(self) -> AsyncGenerator[AnyEvent, None]:
+        """What happens in the daemon beside the session, until the connection ends, which raises."""
+        client = self._client()
+        with client.connection.feed(None) as feed:
+            await client.ask(api.Subscribe(TOPICS), api.Nothing)
+            while True:
+                for event in await feed.batch():
+                    yield event
+
+    async def _revive(self) -> None:
+        with suppress(ClientError):  # said again by the next attempt to connect
+            await asyncio.get_running_loop().run_in_executor(None, revive, self._env)
+
+    async def ask(
+        self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
+    ) -> T:
+        """Carry out a command. Raises `ClientError`, also while there is no connection."""
+        return await self._client().ask(params, result, command=command, timeout_s=timeout_s)
+
+    async def administer(self, params: Frozen, result: type[T], *, command: str | None = None) -> T:
+        """The same with the role `admin`, which a terminal does not have all day."""
+        async with Client.connect(env=self._env, autostart=False, name=NAME, role="admin") as client:
+            return await client.ask(params, result, command=command)
+
+    def _client(self) -> Client:
+        client = self._follower.client if self._follower is not None else None
+        if client is None:
+            raise ConnectionLostError("there is no connection to zotd; it is being tried again")
+        return client

@@ -1,0 +1,177 @@
+"""One block of Markdown as lines for the terminal."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+from zottui.harmless import harmless
+from zottui.markdown.code import highlighted
+from zottui.markdown.inline import lines_of, painted
+from zottui.markdown.tables import table_lines
+from zottui.theme import Role, Theme
+
+PARSED_CHARS = 100_000
+"""Longer blocks are shown as they are: no person wrote them, and there are texts for which a parser takes minutes."""
+
+NESTED = 40
+"""Blocks and marks in each other; what is deeper is shown as it is. A parser has to stop somewhere, and forgets the rest."""
+
+RULE_COLUMNS = 40
+"""Length of a rule: not of the terminal, which would break it when it becomes narrower."""
+
+COLOURED_HEADINGS = 2
+"""Levels of headings that have a colour; those below are strong."""
+
+FENCE = "```"
+"""What stands before and behind code where there are no colours."""
+
+_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+"""Of tasks."""
+
+_INDENT = 3
+"""Most columns that a block keeps of what stands before it; from four on it would be code."""
+
+
+def markdown_lines(source: str, width: int, theme: Theme) -> list[str]:
+    """The logical lines of a block of Markdown; blank ones only inside it."""
+    text = harmless(source)
+    nodes = _parsed(text)
+    if nodes is None:
+        return text.split("\n")
+    start = text[: min(_INDENT, len(text) - len(text.lstrip(" ")))]
+    emitter = Emitter(theme, text.split("\n"), width - len(start))
+    return [f"{start}{line}" if line else "" for line in emitter.blocks(nodes)]
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    """CommonMark and tables; HTML and definitions of links are text, so that nothing of them is lost."""
+    options = {"html": False, "maxNesting": NESTED}
+    return MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable("reference")
+
+
+def _parsed(text: str) -> list[SyntaxTreeNode] | None:
+    """None: better shown as it is."""
+    if len(text) > PARSED_CHARS:
+        return None
+    tokens = _parser().parse(text)
+    if any(inner.level >= NESTED - 1 for token in tokens for inner in (token, *(token.children or ()))):
+        return None
+    return SyntaxTreeNode(tokens).children
+
+
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """Makes lines of nodes."""
+
+    theme: Theme
+    source: Sequence[str]
+    """The lines that were parsed."""
+    width: int
+    depth: int = 0
+    """In so many lists."""
+    under: tuple[Role, ...] = ()
+    """Roles that all text has here."""
+
+    def blocks(self, nodes: Iterable[SyntaxTreeNode], *, is_tight: bool = False) -> list[str]:
+        """The lines of all nodes, with a blank line between two of them unless they are in a tight list."""
+        lines: list[str] = []
+        for node in nodes:
+            if lines and not is_tight:
+                lines.append("")
+            lines += self._block(node)
+        return lines
+
+    def _block(self, node: SyntaxTreeNode) -> list[str]:
+        match node.type:
+            case "paragraph":
+                return self._paragraph(node)
+            case "heading":
+                return self._heading(node)
+            case "bullet_list" | "ordered_list":
+                return self._list(node)
+            case "blockquote":
+                return self._quote(node)
+            case "table":
+                return self._table(node)
+            case "hr":
+                return [rule(self.theme, self.width)]
+            case _:
+                return self._code(node)
+
+    def _paragraph(self, node: SyntaxTreeNode) -> list[str]:
+        inline = node.children[0]
+        lines = lines_of(inline, self.theme, keeps_newlines=inline.content.startswith("<"))
+        return [painted(line, self.theme, *self.under) for line in lines]
+
+    def _heading(self, node: SyntaxTreeNode) -> list[str]:
+        level = int(node.tag.removeprefix("h"))
+        role = Role.HEADING if level <= COLOURED_HEADINGS else Role.STRONG
+        mark = f"{'#' * level} " if self.theme.is_plain else ""
+        lines = lines_of(node.children[0], self.theme)
+        return [mark + painted(line, self.theme, *self.under, role) for line in lines]
+
+    def _list(self, node: SyntaxTreeNode) -> list[str]:
+        lines: list[str] = []
+        is_tight = not any(
+            child.type == "paragraph" and not child.hidden for item in node.children for child in item.children
+        )
+        for item in node.children:
+            if lines and not is_tight:
+                lines.append("")
+            lines += self._item(item, is_tight=is_tight)
+        return lines
+
+    def _item(self, item: SyntaxTreeNode, *, is_tight: bool) -> list[str]:
+        mark = f"{item.info}{item.markup} " if item.info else self._bullet()
+        inside = replace(self, depth=self.depth + 1, width=self.width - len(mark))
+        first, *others = inside.blocks(item.children, is_tight=is_tight) or [""]
+        if first[:4] in _BOXES and not self.theme.is_plain:
+            first = _BOXES[first[:4]] + first[4:]
+        indent = " " * len(mark)
+        return [self.theme.paint(Role.ACCENT, mark) + first, *(indent + line if line else "" for line in others)]
+
+    def _bullet(self) -> str:
+        if self.theme.is_plain:
+            return "- "
+        return "◦ " if self.depth % 2 else "• "
+
+    def _quote(self, node: SyntaxTreeNode) -> list[str]:
+        mark = "> " if self.theme.is_plain else self.theme.paint(Role.MUTED, "│ ")
+        inside = replace(self, under=(*self.under, Role.QUOTE), width=self.width - 2)
+        return [mark + line for line in inside.blocks(node.children)]
+
+    def _table(self, node: SyntaxTreeNode) -> list[str]:
+        begin, end = node.map or (0, 0)
+        raw = self.source[begin:end]
+        rows = [
+            [lines_of(cell.children[0], self.theme)[0] for cell in row.children]
+            for part in node.children
+            for row in part.children
+        ]
+        if any(_cells(line) > len(rows[0]) for line in raw):
+            return [*raw]  # there are cells without a head, which the parser has dropped
+        head = node.children[0].children[0].children
+        sides = [str(cell.attrs.get("style", "")).removeprefix("text-align:") for cell in head]
+        return table_lines(rows, sides, self.width, self.theme)
+
+    def _code(self, node: SyntaxTreeNode) -> list[str]:
+        lines = node.content.removesuffix("\n").split("\n")
+        if self.theme.is_plain and node.type == "fence":
+            return [f"{FENCE}{harmless(node.info)}", *lines, FENCE]
+        return highlighted(node.info, lines, (), self.theme)
+
+
+def rule(theme: Theme, width: int, text: str = "") -> str:
+    """A line across, perhaps with a text in it."""
+    if theme.is_plain:
+        return f"--- {text} ---" if text else "---"
+    return theme.paint(Role.MUTED, f"── {text} ──" if text else "─" * min(RULE_COLUMNS, width))
+
+
+def _cells(row: str) -> int:
+    return len(re.findall(r"(?<!\\)\|", row.strip(" >|"))) + 1

@@ -1,0 +1,105 @@
+"""What is inside a line of Markdown: words that are strong, code or links."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from markdown_it.tree import SyntaxTreeNode
+
+from zottui.columns import width_of
+from zottui.harmless import harmless
+from zottui.theme import Role, Theme
+
+_LINKABLE = re.compile(r"(?:https?://|mailto:)[!-~]+")
+"""Addresses that a terminal may be told to open with a click. Other schemes start programs."""
+
+_LIKE_AN_ADDRESS = re.compile(r"\s*(?:\w+://|(?:[\w-]+\.)+[a-z]{2,}(?:/|\s*$))", re.IGNORECASE)
+
+_ROLES = {"strong": Role.STRONG, "em": Role.EMPHASIS, "s": Role.STRUCK, "link": Role.LINK, "image": Role.LINK}
+
+_HARD_BREAK, _SOFT_BREAK = "\n", "\r"
+"""Texts that no other piece has: what they stand for is decided at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some text without a newline, all of which looks the same."""
+
+    text: str
+    roles: tuple[Role, ...] = ()
+    address: str = ""
+    """Where a click leads; empty: nowhere."""
+
+
+Line = list[Piece]
+
+
+def lines_of(inline: SyntaxTreeNode, theme: Theme, *, keeps_newlines: bool = False) -> list[Line]:
+    """The lines of a node `inline`: one, and one more behind each hard break.
+
+    `keeps_newlines`: where the source begins a new line there is one, and not a space.
+    """
+    lines: list[Line] = [[]]
+    for piece in _pieces(inline.children, Piece(""), theme):
+        if piece.text == _HARD_BREAK or (keeps_newlines and piece.text == _SOFT_BREAK):
+            lines.append([])
+        else:
+            lines[-1].append(replace(piece, text=" ") if piece.text == _SOFT_BREAK else piece)
+    return lines
+
+
+def columns(line: Iterable[Piece]) -> int:
+    """How wide it is on a terminal."""
+    return sum(width_of(piece.text) for piece in line)
+
+
+def painted(line: Iterable[Piece], theme: Theme, *under: Role) -> str:
+    """The line for the terminal; `under` are roles that all of it has."""
+    return "".join(_linked(piece.address, theme.paint_all((*under, *piece.roles), piece.text)) for piece in line)
+
+
+def _linked(address: str, text: str) -> str:
+    """OSC 8; see the specification of hyperlinks in terminal emulators by Egmont Koblinger."""
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if address else text
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------
+
+
+def _pieces(nodes: Iterable[SyntaxTreeNode], outer: Piece, theme: Theme) -> Iterator[Piece]:
+    """The pieces of these nodes; `outer` is a piece without text, of what they are in."""
+    for node in nodes:
+        roles = (*outer.roles, _ROLES[node.type]) if node.type in _ROLES else outer.roles
+        match node.type:
+            case "hardbreak":
+                yield Piece(_HARD_BREAK)
+            case "softbreak":
+                yield Piece(_SOFT_BREAK, roles, outer.address)
+            case "link":
+                yield from _link(node, Piece("", roles, str(node.attrs.get("href", ""))), theme)
+            case "image":
+                yield Piece("image: " if node.children else "image", roles)
+                yield from _link(node, Piece("", roles, str(node.attrs.get("src", ""))), theme)
+            case "code_inline":
+                text = harmless(node.content)
+                yield Piece(f"`{text}`" if theme.is_plain else text, (*roles, Role.CODE), outer.address)
+            case "s" if theme.is_plain:
+                yield Piece("~~", roles)
+                yield from _pieces(node.children, Piece("", roles, outer.address), theme)
+                yield Piece("~~", roles)
+            case "strong" | "em" | "s":
+                yield from _pieces(node.children, Piece("", roles, outer.address), theme)
+            case _:
+                yield Piece(harmless(node.content), roles, outer.address)
+
+
+def _link(node: SyntaxTreeNode, link: Piece, theme: Theme) -> Iterator[Piece]:
+    """A click leads there where it can; and the address is shown where it cannot, or where the text says another."""
+    can_be_clicked = theme.has_links and _LINKABLE.fullmatch(link.address) is not None
+    shown = list(_pieces(node.children, Piece("", link.roles, link.address if can_be_clicked else ""), theme))
+    yield from shown
+    text = "".join(piece.text for piece in shown)
+    if text == link.address.removeprefix("mailto:"):
+        return
+    if link.address and (not can_be_clicked or _LIKE_AN_ADDRESS.match(text)):
+        yield Piece(f" ({harmless(link.address)})", (Role.MUTED,))

@@ -1,0 +1,117 @@
+"""What the user says on its way to the daemon: it arrives once, also when the connection is lost on the way."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+
+from zotd.client import slash
+from zotd.client.errors import CallError, ConnectionLostError, NoAnswerError
+from zotd.wire import api
+from zottui.choice import Choice
+from zottui.commands import COMMANDS
+from zottui.commands.command import UsageError, of
+from zottui.desk import Desk
+from zottui.editor.placeholders import Submission
+from zottui.editor.ranking import nearest
+
+BUILT_IN = tuple(
+    Choice(command.name, command.summary, needs_argument=command.args[:1].isalpha()) for command in COMMANDS
+)
+
+
+class Outgoing:
+    """Takes what was typed: a prompt, a slash command, `!command`."""
+
+    def __init__(self, desk: Desk, own: Callable[[str], None]) -> None:
+        """`own` is told the id of each input that the daemon has accepted from here."""
+        self._desk = desk
+        self._own = own
+        self._live = asyncio.Event()
+        self.learnt: tuple[Choice, ...] = ()
+        """Slash commands of the daemon, of extensions and of skills."""
+
+    @property
+    def commands(self) -> tuple[Choice, ...]:
+        """All slash commands that there are now."""
+        return BUILT_IN + self.learnt
+
+    def attached(self) -> None:
+        """The daemon can be asked; what waited goes out."""
+        self._live.set()
+        self._desk.spawn(self._learn())
+
+    def lost(self) -> None:
+        """It cannot be asked: prompts wait."""
+        self._live.clear()
+
+    def submit(self, submission: Submission, when_busy: str) -> bool:
+        """Take it, which always works: what cannot be sent now is sent later, and what cannot be done is said."""
+        text = submission.text.strip()
+        command = slash.parsed(text)
+        if text.startswith("!"):
+            self._desk.spawn(self._shell(text))
+        elif command is not None:
+            self._desk.spawn(self._command(*command))
+        else:
+            self._desk.spawn(self._prompt(slash.unescaped(text), submission.images, when_busy))
+        return True
+
+    async def _prompt(self, text: str, images: Sequence[api.PromptImage], when_busy: str) -> None:
+        """Have it accepted; the daemon knows a repetition by its request id."""
+        await self._live.wait()
+        request = os.urandom(16).hex()
+        params = api.Prompt(
+            session=of(self._desk), message=text, images=list(images), when_busy=when_busy, request_id=request
+        )
+        started = await self._answered(params)
+        if started.input is not None:
+            self._own(started.input)
+
+    async def _answered(self, params: api.Prompt) -> api.Started:
+        while True:
+            await self._live.wait()
+            try:
+                return await self._desk.ask(params, api.Started)
+            except ConnectionLostError:
+                self.lost()  # until the next snapshot
+            except NoAnswerError:
+                self._desk.say("zotd has not answered yet; it is asked again", "warn")
+
+    async def _command(self, name: str, args: str) -> None:
+        """Ours, or one of the daemon, an extension or a skill."""
+        own = next((command for command in COMMANDS if command.name == name.casefold()), None)
+        if own is not None:
+            await own.run(self._desk, args.strip())
+            return
+        await self._live.wait()
+        params = api.RunCommand(session=of(self._desk), name=name, args=args)
+        try:
+            answer = await self._desk.ask(params, api.CommandResult, timeout_s=slash.COMMAND_S)
+        except CallError as error:
+            raise self._unknown(name) if error.code == "not_found" else error from error
+        if answer.input is not None:
+            self._own(answer.input)
+        if answer.extension is None and answer.text:
+            self._desk.say(answer.text)
+
+    def _unknown(self, name: str) -> UsageError:
+        meant = nearest(name, (choice.name for choice in self.commands))
+        return UsageError(f"there is no /{name}" + (f"; did you mean /{meant}?" if meant else "; /help lists them"))
+
+    async def _shell(self, text: str) -> None:
+        """`!command` shows its output to the model, too; `!!command` only to people."""
+        for_model = not text.startswith("!!")
+        command = text.lstrip("!").strip()
+        if not command:
+            raise UsageError("!COMMAND runs a shell command, and shows its output to the model; !!COMMAND only to you")
+        await self._live.wait()
+        await self._desk.ask(api.Shell(session=of(self._desk), command=command, context=for_model), api.Started)
+
+    async def _learn(self) -> None:
+        """Ask which commands there are besides ours."""
+        params = api.Complete(session=of(self._desk), kind="command", text="")
+        found = await self._desk.ask(params, api.Completions)
+        ours = {command.name for command in COMMANDS}
+        self.learnt = tuple(
+            Choice(each.text, each.detail, each.source) for each in found.found if each.text not in ours
+        )

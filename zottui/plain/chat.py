@@ -1,0 +1,390 @@
+"""A chat in plain lines: type, read, type. Works in every terminal and with screen readers.
+
+Between prompts it shows what others do in the session. Ctrl-C ends a run; at the prompt, like Ctrl-D, it leaves, and
+says how to come back. Leaving ends nothing. A line that is typed while a run is shown joins it at its next step.
+"""
+
+import os
+import shlex
+import signal
+import sys
+import termios
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from zotd import paths
+from zotd.client import choosing, colour, slash
+from zotd.client.autostart import ensure
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import ClientError, NoAnswerError
+from zotd.client.fields import child, children, maybe_text, strings, text
+from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
+from zotd.client.options import environment, hello, open_session, parser
+from zotd.client.plain import Plain, harmless
+from zotd.client.running import go_on
+from zotd.client.runs import Run
+from zottui.plain.deciding import Questions
+from zottui.plain.following import HELD, QUEUE, STEER, Following, Line, meanwhile
+from zottui.plain.segments import Segments
+
+PROMPT = "> "
+
+READ_BYTES = 64 * 1024
+
+SENT_S = 5.0
+"""How long an event may take that was sent right behind the answer to a command."""
+
+KEYBOARD = 0
+"""The descriptor that lines are typed on."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Chat until the user leaves; the exit code."""
+    args = parser().parse_args(argv)
+    watch = Watch()
+    try:
+        sock = ensure(paths.socket_path(os.environ), os.environ)
+        with Connection(sock, watch.wait) as connection:
+            hello(connection, "zot", can_approve=True)
+            connection.call("subscribe", topics=["trust"])
+            session = open_session(connection, args, os.environ)
+            plain = Plain(has_colours=not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ))
+            with watch:
+                chat = Chat(connection, watch, session, plain=plain, env=environment(args, os.environ))
+                chat.talk(" ".join(args.prompt), goes_on=args.go_on)
+    except ClientError as error:
+        sys.stderr.write(f"zot: {harmless(str(error))}\n")
+        return 1
+    except (KeyboardInterrupt, InterruptedBySignal):
+        return 130
+    except (OSError, OutputLostError):  # the terminal is gone; the session is not
+        return 1
+    return 0
+
+
+class Leave(Exception):  # noqa: N818  (not an error: the user wants to go)
+    """The chat is over."""
+
+
+class Chat:
+    """One conversation on one terminal."""
+
+    def __init__(
+        self, connection: Connection, watch: Watch, session: Json, *, plain: Plain, env: Mapping[str, str]
+    ) -> None:
+        """`session`: attached on `connection`, whose wait is `watch`. `env`: what new sessions run in."""
+        self._connection = connection
+        self._watch = watch
+        self._plain = plain
+        self._env = dict(env)
+        self._typed = b""
+        self._session = session
+        self._segments = Segments()
+        self._questions = Questions(connection, ask=self._ask, say=self._say_apart)
+        self._suggestion = ""
+        """What an extension has put into the editor that this chat does not have; an empty line takes it."""
+        self._asked_for_trust = False
+        self._following = Following(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
+
+    @property
+    def _id(self) -> str:
+        return text(self._session, "id")
+
+    def talk(self, first: str, *, goes_on: bool) -> None:
+        """Take lines until the user leaves; `first`, if any, is the first of them.
+
+        `goes_on`: before that, a session that stopped in the middle goes on.
+        """
+        self._introduce()
+        try:
+            if first and goes_on and self._session.get("state") == "held":
+                self._take("/continue")
+            if first:
+                self._take(first)
+            for line in self._lines():
+                self._take(line)
+        except Leave:
+            pass
+        if self._session.get("ephemeral") is not True:
+            self._say(f"the session stays; come back with: zot --session {self._id}")
+
+    def _introduce(self) -> None:
+        session = self._session
+        self._say(f"{text(session, 'provider')} {text(session, 'model')} in {text(session, 'cwd')} (/help)")
+        untrusted = [text(one, "name") for one in self._extensions() if one.get("state") == "untrusted"]
+        if untrusted:
+            self._write(self._ask_for_trust(untrusted))
+        if session.get("state") == "held":
+            self._say(HELD)
+        self._questions.load(self._id)
+
+    def _take(self, line: str) -> None:
+        line = line.strip() or self._suggestion
+        if not line:
+            return
+        self._suggestion = ""
+        self._segments.typed()
+        command = slash.parsed(line)
+        try:
+            if command is None:
+                self._following.prompt(self._id, slash.unescaped(line))
+            elif f"/{command[0]}" in COMMANDS:
+                COMMANDS[f"/{command[0]}"][1](self, command[1])
+            else:
+                self._invoke(*command)
+        except ClientError as error:
+            self._write(self._plain.text({"type": "error", "message": str(error)}))
+
+    def _invoke(self, name: str, args: str) -> None:
+        """Run a command of the daemon or of an extension, and show what comes of it."""
+        try:
+            answer, run = slash.invoke(self._connection, self._id, name, args)
+            if run is None:
+                self._show_up_to(_SHOWS.get(text(answer, "action"), ()) if "extension" in answer else ())
+        except InterruptedBySignal as interruption:
+            if interruption.number != signal.SIGINT:
+                raise
+            self._say(f"\n(no longer waiting for /{name})")
+            return
+        if run is not None:
+            self._following.follow(self._id, run)
+            self._write(self._plain.end())
+        elif "extension" not in answer and "text" in answer:
+            self._say(text(answer, "text"))
+
+    def _show_up_to(self, kinds: Collection[str]) -> None:
+        """Show what comes up to the first event of one of these types, which has been sent already."""
+        events = self._connection.lines(SENT_S) if kinds else ()
+        for _, event in events:
+            if event.get("session") in {self._id, None}:
+                self._write(self._words(event))
+            if event.get("type") in kinds:
+                return
+
+    # --- commands -------------------------------------------------------------------------------------------------
+
+    def help(self, _: str) -> None:
+        """List the commands."""
+        rows = {name: what for name, (what, _work) in COMMANDS.items()}
+        for extension in self._extensions():
+            whose = text(extension, "name")
+            for name in strings(extension, "commands"):
+                rows[f"/{whose}:{name}" if f"/{name}" in rows else f"/{name}"] = f"of the extension {whose}"
+        for name, what in rows.items():
+            self._say(f"{name:12} {what}")
+
+    def leave(self, _: str) -> None:
+        """End the chat, and nothing else."""
+        raise Leave
+
+    def new(self, _: str) -> None:
+        """Go on in a new session of the same directory."""
+        created = self._connection.call("session.create", cwd=text(self._session, "cwd"), env=self._env)
+        self._session = child(created, "session")
+        after = {"epoch": created.get("epoch"), "seq": created.get("seq")}
+        self._connection.call("attach", session=self._id, after=after)
+        self._segments = Segments()
+        self._introduce()
+
+    def sessions(self, _: str) -> None:
+        """List the sessions of this directory."""
+        for session in choosing.sessions(self._connection, text(self._session, "cwd")):
+            here = "*" if text(session, "id") == self._id else " "
+            self._say(f"{here} {text(session, 'id')} {text(session, 'state'):8} {text(session, 'name')}")
+
+    def compact(self, instructions: str) -> None:
+        """Summarise the transcript."""
+        started = self._connection.call("compact", session=self._id, instructions=instructions or None)
+        self._following.follow(self._id, Run(None, maybe_text(started, "run"), starts_now=True))
+
+    def go_on(self, _: str) -> None:
+        """Go on where the session stopped."""
+        self._following.follow(self._id, go_on(self._connection, self._id))
+
+    def steer(self, line: str) -> None:
+        """Tell it to what somebody else has running here."""
+        if line:
+            self._following.prompt(self._id, line, STEER)
+
+    def wait(self, line: str) -> None:
+        """Ask when what runs is done."""
+        if line:
+            self._following.prompt(self._id, line, QUEUE)
+
+    def reload(self, name: str) -> None:
+        """Restart the extensions, or one of them."""
+        self._invoke("reload-ext", name)
+
+    def clear(self, _: str) -> None:
+        """Start the transcript anew."""
+        self._connection.call("clear", session=self._id)
+        self._say("the model has forgotten everything")
+
+    def model(self, name: str) -> None:
+        """Show the model, or switch it."""
+        if name:
+            self._connection.call("set_model", session=self._id, model=name)
+        self._say(text(self._connection.call("get_state", session=self._id), "model"))
+
+    def mode(self, name: str) -> None:
+        """Show the approval mode, or set it."""
+        if name:
+            self._connection.call("set_mode", session=self._id, mode=name)
+        self._say(text(self._connection.call("session.get", session=self._id), "mode"))
+
+    # --- extensions -----------------------------------------------------------------------------------------------
+
+    def _extensions(self) -> list[Json]:
+        """Those of the session, in load order."""
+        return children(self._connection.call("ext.list", session=self._id), "extensions")
+
+    def _ask_for_trust(self, items: Sequence[str]) -> str:
+        """One line, once: the directory has code that nobody has trusted."""
+        if self._asked_for_trust:
+            return ""
+        self._asked_for_trust = True
+        grant = f"zotctl trust grant {shlex.quote(text(self._session, 'cwd'))}"
+        return harmless(f"nobody trusts this directory, so these are not used: {', '.join(items)}; to look: {grant}\n")
+
+    # --- terminal -------------------------------------------------------------------------------------------------
+
+    def _lines(self) -> Iterator[str]:
+        """What the user types; shows events in between."""
+        while True:
+            with _leaving_on_signals():
+                line = self._read_line()
+            yield line
+
+    def _read_line(self) -> str:
+        self._show_waiting()
+        self._questions.settle()
+        self._write(PROMPT)
+        while b"\n" not in self._typed:
+            ready = self._watch.wait_any([KEYBOARD, self._connection.fileno()])
+            if self._connection.fileno() in ready and (self._show_waiting("\n") or self._questions.are_open):
+                self._questions.settle()
+                self._write(PROMPT)
+            elif KEYBOARD in ready:
+                self._type()
+        return self._typed_line()
+
+    def _ask(self, prompt: str, is_over: Callable[[], bool]) -> str | None:
+        """The next line that is typed from now on; None when the question is over before."""
+        before, self._typed = self._typed, b""
+        if os.isatty(KEYBOARD):  # what was typed ahead is no answer to what nobody had seen
+            termios.tcflush(KEYBOARD, termios.TCIFLUSH)
+        self._write(self._plain.end() + prompt)
+        try:
+            while b"\n" not in self._typed:
+                ready = self._watch.wait_any([KEYBOARD, self._connection.fileno()])
+                if KEYBOARD in ready:
+                    self._type()
+                elif is_over():
+                    self._write("\n")
+                    return None
+            return self._typed_line()
+        finally:
+            self._typed = before
+
+    def _typed_meanwhile(self) -> list[Line]:
+        """Wait for the daemon and the user; the lines that have been typed up to the next command."""
+        if KEYBOARD in self._watch.wait_any([KEYBOARD, self._connection.fileno()]):
+            self._type()
+        lines: list[Line] = []
+        while b"\n" in self._typed:
+            line = meanwhile(self._typed.partition(b"\n")[0].decode(errors="replace").strip())
+            if line is None:
+                break
+            self._typed_line()
+            lines += [line] if line[0] else []
+        return lines
+
+    def _type(self) -> None:
+        data = os.read(KEYBOARD, READ_BYTES)
+        if not data:
+            raise Leave
+        self._typed += data
+
+    def _typed_line(self) -> str:
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode(errors="replace")
+
+    def _show_waiting(self, before: str = "") -> bool:
+        """Show what has come, after `before`, without waiting for more; whether that was anything to see."""
+        shown = ""
+        try:
+            for _, event in self._connection.lines(0):
+                if event.get("session") in {self._id, None}:
+                    shown += self._words(event)
+        except NoAnswerError:
+            shown += self._plain.end()
+        shown += "".join(harmless(f"{line}\n") for line in self._segments.due())
+        self._write(f"{before}{shown}" if shown else "")
+        return bool(shown)
+
+    def _words(self, event: Json) -> str:
+        """What to print for an event; where the plain renderer does not know enough, it is here."""
+        match event.get("type"):
+            case "ext_status":
+                self._segments.take(event)
+            case "approval_requested":
+                self._questions.see(event)  # shown when it is asked
+            case "trust_required" if text(event, "cwd") == text(self._session, "cwd"):
+                return self._ask_for_trust(strings(event, "items"))
+            case "notice" if self._asked_for_trust and "zotctl trust grant" in text(event, "text"):
+                pass  # the run says it for those that have not been asked
+            case "ext_insert":
+                self._suggestion = harmless(text(event, "text"))
+                return f"{self._plain.text(event)}(Enter sends it, another line drops it)\n"
+            case _:
+                self._questions.see(event)
+                return self._plain.text(event)
+        return ""
+
+    def _shown(self, event: Json) -> None:
+        """Show an event of a run, and ask what it asks."""
+        self._write(self._words(event))
+        self._questions.settle()
+
+    def _say(self, words: str) -> None:
+        self._write(f"{harmless(words)}\n")
+
+    def _say_apart(self, words: str) -> None:
+        """On a line of its own, whatever is on the screen."""
+        self._write(self._plain.end())
+        self._say(words)
+
+    def _write(self, words: str) -> None:
+        if words:
+            sys.stdout.write(words)
+            sys.stdout.flush()
+
+
+@contextmanager
+def _leaving_on_signals() -> Iterator[None]:
+    """At the prompt Ctrl-C leaves, and so do the other signals."""
+    try:
+        yield
+    except InterruptedBySignal as interruption:
+        sys.stdout.write("\n")
+        raise Leave from interruption
+
+
+_SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": ("ext_panel", "ext_notify")}
+"""The event, by the action that a command of an extension asks for; a panel may be refused with a note."""
+
+COMMANDS: dict[str, tuple[str, Callable[[Chat, str], None]]] = {
+    "/help": ("this list", Chat.help),
+    "/new": ("go on in a new session", Chat.new),
+    "/sessions": ("list the sessions of this directory", Chat.sessions),
+    "/continue": ("go on where the session stopped", Chat.go_on),
+    "/steer": ("tell what runs: /steer TEXT; so does a line that is typed while it runs", Chat.steer),
+    "/queue": ("ask when that is done: /queue TEXT", Chat.wait),
+    "/compact": ("summarise what was said", Chat.compact),
+    "/clear": ("forget what was said", Chat.clear),
+    "/model": ("show or switch the model: /model NAME", Chat.model),
+    "/mode": ("show or set which calls you are asked about: /mode yolo, ask or read-only", Chat.mode),
+    "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", Chat.reload),
+    "/exit": ("leave; the session stays", Chat.leave),
+}
+"""What a line may begin with; help and dispatch read this."""

@@ -1,0 +1,388 @@
+"""(state, what the daemon says) -> (state, effects). Pure: the clock's time is an argument.
+
+A step's text arrives up to three times: as deltas, as the partial of a snapshot when the client comes back in the
+middle, and whole in `assistant_message`. `Reply.seen` counts what was taken, so each character is printed once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from msgspec import structs
+
+from zotd.client.follow import Disconnected, Item
+from zotd.wire import events
+from zotd.wire.api import Attached
+from zotd.wire.events import AnyEvent
+from zottui.blocks import Block, Note, Rule, Thought, ToolRan, UserSaid
+from zottui.effects import Alert, Effect, Insert, Print
+from zottui.lines import line_of
+from zottui.state import Call, Link, Reply, Run, State
+from zottui.transcript import blocks_of, calls_in, images_in, last_turns, prose, ran_by_hand, text_of
+
+Next = tuple[State, tuple[Effect, ...]]
+"""What a step gives."""
+
+TAIL_LINES = 6
+"""Lines of a running tool's output that are kept to be shown."""
+
+TAIL_CHARS = 4096
+"""As many characters of them: a progress bar may never end its line."""
+
+THOUGHT_S = 2.0
+"""A model that answers sooner has not visibly thought: no line about that."""
+
+
+def reduce(state: State, item: Item, now: float) -> Next:
+    """Take what `zotd.client.follow` gives: a snapshot, a batch of events, or the loss of the connection."""
+    match item:
+        case Disconnected():
+            return replace(state, link=Link.LOST, why_lost=item.reason), ()
+        case Attached(mode="resumed"):
+            return _resumed(state, item, now), ()
+        case Attached():
+            return _snapshot(state, item, now)
+        case _:
+            return _batch(state, item, now)
+
+
+def _batch(state: State, batch: Sequence[AnyEvent], now: float) -> Next:
+    effects: list[Effect] = []
+    for event in _merged(batch):
+        state, more = _event(state, event, now)
+        effects += more
+    return state, _joined(effects)
+
+
+def _merged(batch: Sequence[AnyEvent]) -> Iterator[AnyEvent]:
+    """Deltas that follow each other as one: a burst costs what its text costs."""
+    for kind, run in groupby(batch, key=type):
+        if kind is events.TextDelta:
+            yield events.TextDelta(_deltas(run))
+        elif kind is events.ThinkingDelta:
+            yield events.ThinkingDelta(_deltas(run))
+        else:
+            yield from run
+
+
+def _deltas(run: Iterable[AnyEvent]) -> str:
+    return "".join(event.delta for event in run if isinstance(event, events.TextDelta | events.ThinkingDelta))
+
+
+def _joined(effects: Sequence[Effect]) -> tuple[Effect, ...]:
+    """One print for all that is printed in a row: each costs a redraw."""
+    joined: list[Effect] = []
+    for effect in effects:
+        if isinstance(effect, Print) and joined and isinstance(joined[-1], Print):
+            joined[-1] = Print(joined[-1].blocks + effect.blocks)
+        elif not isinstance(effect, Print) or effect.blocks:
+            joined.append(effect)
+    return tuple(joined)
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+def _attached(state: State, snapshot: Attached, now: float) -> State:
+    """What a snapshot says of now, whether or not it says what was."""
+    running = snapshot.run
+    run = None if running is None else replace(state.run or Run(now), step=running.step)
+    return replace(
+        state,
+        link=Link.LIVE,
+        why_lost="",
+        session=snapshot.session,
+        run=run,
+        reply=state.reply if run is not None else Reply(),
+        partial=None if running is None else running.partial,
+        queue=tuple(snapshot.queue),
+        held=snapshot.held,
+        approvals=tuple(snapshot.approvals),
+        panels=tuple(snapshot.panels),
+        segments=tuple(((one.extension, one.key), one.text) for one in snapshot.status),
+        usage=snapshot.usage,
+    )
+
+
+def _resumed(state: State, snapshot: Attached, now: float) -> State:
+    # The missed events come next and tell of runs, replies and queue as they were: what is shown of them stays till
+    # then, and only what no event repeats is taken from the snapshot.
+    after = _attached(state, snapshot, now)
+    return replace(after, reply=state.reply, run=state.run or after.run)
+
+
+def _snapshot(state: State, snapshot: Attached, now: float) -> Next:
+    """The first one, or one after so much has happened that it cannot be told event by event."""
+    news = [message for message in snapshot.messages if (message.seq or 0) > state.last_seq]
+    shown = last_turns(news)
+    left_out = len(news) - len(shown) + (len(news) == len(snapshot.messages) and snapshot.has_more)
+    earlier = max(snapshot.session.message_count - len(shown), 0) if left_out else 0
+    rule: tuple[Block, ...] = ()
+    if earlier:
+        rule = (Rule(f"{earlier:,} earlier messages: ctrl-t or /jump shows them"),)
+    elif state.last_seq and news:
+        rule = (Rule("meanwhile"),)
+    after = replace(
+        _attached(state, snapshot, now),
+        reply=Reply(),
+        tools=state.tools + calls_in(shown),
+        last_seq=max(state.last_seq, snapshot.seq),
+    )
+    notes = tuple(Note(note.message, note.level, note.extension) for note in snapshot.notes)
+    blocks = (*rule, *blocks_of(shown, state.tools + 1), *notes)
+    return after, _joined([Print(blocks)])
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def _event(state: State, event: AnyEvent, now: float) -> Next:
+    if event.seq is not None and event.seq > state.last_seq:
+        state = replace(state, last_seq=event.seq)
+    line = line_of(event)
+    return _printed(state, line) if line is not None else _step(state, event, now)
+
+
+def _printed(state: State, *blocks: Block) -> Next:
+    return state, (Print(blocks),) if blocks else ()
+
+
+def _user_message(state: State, event: events.UserMessage, now: float) -> Next:
+    if event.shell is not None:
+        block = ran_by_hand(event.shell, event.content, state.tools + 1)
+        return _printed(replace(_without(state, event.shell.id), tools=state.tools + 1), block)
+    is_own = event.input is not None and event.input in state.own
+    said = UserSaid(
+        text_of(event.content), images_in(event.content), sender="" if is_own or event.sender is None else event.sender
+    )
+    return _printed(replace(state, run=state.run or Run(now)), said)
+
+
+def _turn_start(state: State, event: events.TurnStart, now: float) -> State:
+    run = replace(state.run or Run(now), step=event.step, retry="")
+    return replace(state, run=run, reply=Reply(thinking_since=now))
+
+
+def _thinking(state: State, event: events.ThinkingDelta, now: float) -> State:
+    reply = state.reply
+    since = now if reply.thinking_since is None and not reply.seen else reply.thinking_since
+    return replace(state, reply=replace(reply, thinking_since=since, thought=reply.thought + event.delta))
+
+
+def _text(state: State, event: events.TextDelta, now: float) -> Next:
+    state, thought = _answering(state, now)
+    finished, stream = state.reply.stream.feed(event.delta)
+    reply = replace(state.reply, stream=stream, seen=state.reply.seen + len(event.delta))
+    return _printed(replace(state, reply=reply), *thought, *finished)
+
+
+def _answering(state: State, now: float) -> tuple[State, tuple[Block, ...]]:
+    """The model answers: the line about its thinking, if it took long enough for one."""
+    reply = state.reply
+    if reply.thinking_since is None:
+        return state, ()
+    seconds = now - reply.thinking_since
+    words = reply.thought if state.shows_thoughts else ""
+    has_thought = bool(reply.thought) and seconds >= THOUGHT_S
+    thought = (Thought(seconds, words),) if words or has_thought else ()
+    run = state.run and replace(state.run, retry="")
+    return replace(state, run=run, reply=replace(reply, thinking_since=None, thought="")), thought
+
+
+def _call_begins(state: State, event: events.ToolUseStart, now: float) -> Next:
+    state, thought = _answering(state, now)
+    calls = (*state.reply.calls, Call(event.id, event.name))
+    return _printed(replace(state, reply=replace(state.reply, calls=calls)), *thought)
+
+
+def _called(state: State, event: events.ToolCallEvent) -> State:
+    if not any(call.id == event.id for call in state.reply.calls):
+        calls = (*state.reply.calls, Call(event.id, event.name))
+        state = replace(state, reply=replace(state.reply, calls=calls))
+    return _call(state, event.id, lambda call: replace(call, args=event.args))
+
+
+def _call(state: State, call_id: str, change: Callable[[Call], Call]) -> State:
+    calls = tuple(change(call) if call.id == call_id else call for call in state.reply.calls)
+    return replace(state, reply=replace(state.reply, calls=calls))
+
+
+def _assistant_message(state: State, event: events.AssistantMessage, now: float) -> Next:
+    """Print what of the reply was not printed as it came."""
+    state, thought = _answering(state, now)
+    whole = text_of(event.content)
+    reply = state.reply
+    if len(whole) < reply.seen:  # a guard has put something else in its place
+        rest = (Note("the reply was replaced by:", "warn"), *prose(whole)) if whole else ()
+    else:
+        finished, stream = reply.stream.feed(whole[reply.seen :])
+        rest = (*finished, *stream.end())
+    # Events of a past step may come again behind a lost connection: its text is over either way.
+    reply = replace(reply, stream=type(reply.stream)(), seen=len(whole))
+    return _printed(replace(state, reply=reply), *thought, *rest)
+
+
+def _turn_end(state: State, event: events.TurnEnd, now: float) -> Next:
+    rest = state.reply.stream.end() if event.stop in {"aborted", "error"} else ()
+    calls = tuple(replace(call, since=call.since or now) for call in state.reply.calls)
+    state = replace(
+        state, reply=replace(state.reply, stream=type(state.reply.stream)(), calls=calls, thinking_since=None)
+    )
+    return _printed(state, *rest, *((Note("interrupted", "warn"),) if event.stop == "aborted" else ()))
+
+
+def _progress(state: State, event: events.ToolProgress) -> State:
+    def grown(call: Call) -> Call:
+        lines = (call.tail + event.text)[-TAIL_CHARS:].splitlines(keepends=True)
+        return replace(call, tail="".join(lines[-TAIL_LINES:]))
+
+    return _call(state, event.id, grown)
+
+
+def _result(state: State, event: events.ToolResultEvent, now: float) -> Next:
+    call = next((call for call in state.reply.calls if call.id == event.id), Call(event.id, event.name or "tool"))
+    block = ToolRan(
+        call.name,
+        call.args,
+        text_of(event.content),
+        is_error=event.is_error,
+        extension=event.extension or "",
+        seconds=None if call.since is None else now - call.since,
+        images=images_in(event.content),
+        number=state.tools + 1,
+    )
+    return _printed(replace(_without(state, event.id), tools=state.tools + 1), block)
+
+
+def _without(state: State, call_id: str) -> State:
+    calls = tuple(call for call in state.reply.calls if call.id != call_id)
+    return replace(state, reply=replace(state.reply, calls=calls))
+
+
+def _shell_start(state: State, event: events.ShellStart, now: float) -> State:
+    call = Call(event.id, "!" if event.context else "!!", {"command": event.command}, since=now)
+    return replace(state, run=state.run or Run(now), reply=replace(state.reply, calls=(*state.reply.calls, call)))
+
+
+def _context(event: events.Usage) -> int:
+    """Tokens of one call, which is what the conversation takes of the model's window."""
+    return event.input + event.output + event.cache_read + event.cache_write
+
+
+def _replayed(state: State, now: float) -> Next:
+    """Now the partial of the snapshot is what comes next."""
+    partial, state = state.partial, replace(state, partial=None)
+    if partial is None or state.run is None:
+        return state, ()
+    known = {call.id for call in state.reply.calls}
+    begun = tuple(Call(use.id, use.name, written=len(use.args)) for use in partial.tool_uses if use.id not in known)
+    state = replace(state, reply=replace(state.reply, calls=(*state.reply.calls, *begun)))
+    unseen = partial.text[state.reply.seen :]
+    return _text(state, events.TextDelta(unseen), now) if unseen else (state, ())
+
+
+def _session_changed(state: State, event: events.SessionChanged) -> State:
+    if state.session is None:
+        return state
+    told = {name: getattr(event, name) for name in ("state", "name", "provider", "model", "reasoning", "mode")}
+    known = {name: value for name, value in told.items() if value is not None}
+    return replace(state, session=structs.replace(state.session, **known))
+
+
+def _approval_resolved(state: State, event: events.ApprovalResolved) -> Next:
+    question = next((one for one in state.approvals if one.approval == event.approval), None)
+    state = replace(state, approvals=tuple(one for one in state.approvals if one.approval != event.approval))
+    what = f": {question.tool}" if question else ""
+    reason = f" ({event.reason})" if event.reason else ""
+    if not event.by:
+        return _printed(state, Note(f"no decision{what}{reason}", "warn"))
+    by = "" if event.approval in state.own else f" by {event.by}"
+    if event.decision == "allow":
+        return _printed(state, Note(f"approved{by}{what}", "success")) if by else (state, ())
+    return _printed(state, Note(f"denied{by}{what}{reason}", "warn"))
+
+
+def _retry(event: events.Retry) -> str:
+    return f"{event.reason.rstrip('.')}; attempt {event.attempt} of {event.of} in {event.delay_s:g} s"
+
+
+def _segment(state: State, event: events.ExtStatus) -> State:
+    """Segments keep their places: one that changes every second does not wander."""
+    key = (event.extension, event.key)
+    if not event.text:
+        return replace(state, segments=tuple(segment for segment in state.segments if segment[0] != key))
+    if all(segment[0] != key for segment in state.segments):
+        return replace(state, segments=(*state.segments, (key, event.text)))
+    changed = tuple((each, event.text if each == key else text) for each, text in state.segments)
+    return replace(state, segments=changed)
+
+
+def _other_panels(state: State, event: events.ExtPanel | events.ExtPanelClosed) -> tuple[events.ExtPanel, ...]:
+    about = (event.extension, event.panel_id)
+    return tuple(panel for panel in state.panels if (panel.extension, panel.panel_id) != about)
+
+
+def _step(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
+    """What happens in a run."""
+    match event:
+        case events.UserMessage():
+            return _user_message(state, event, now)
+        case events.ShellStart():
+            return _shell_start(state, event, now), ()
+        case events.TurnStart():
+            return _turn_start(state, event, now), ()
+        case events.ThinkingDelta():
+            return _thinking(state, event, now), ()
+        case events.TextDelta():
+            return _text(state, event, now)
+        case events.ToolUseStart():
+            return _call_begins(state, event, now)
+        case events.ToolUseArgs():
+            return _call(state, event.id, lambda call: replace(call, written=call.written + len(event.delta))), ()
+        case events.ToolCallEvent():
+            return _called(state, event), ()
+        case events.AssistantMessage():
+            return _assistant_message(state, event, now)
+        case events.TurnEnd():
+            return _turn_end(state, event, now)
+        case events.ToolProgress():
+            return _progress(state, event), ()
+        case events.ToolResultEvent():
+            return _result(state, event, now)
+        case events.Usage(cumulative=usage):
+            return replace(state, usage=usage, context=_context(event)), ()
+        case events.Retry():
+            return replace(state, run=replace(state.run or Run(now), retry=_retry(event))), ()
+        case events.Done():
+            return _printed(replace(state, run=None, reply=Reply()), *state.reply.stream.end())
+        case _:
+            return _around(state, event, now)
+
+
+def _around(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
+    """What happens beside the runs."""
+    match event:
+        case events.ReplayComplete():
+            return _replayed(state, now)
+        case events.SessionChanged():
+            return _session_changed(state, event), ()
+        case events.ApprovalRequested():
+            return replace(state, approvals=(*state.approvals, event)), ()
+        case events.ApprovalResolved():
+            return _approval_resolved(state, event)
+        case events.QueueChanged(items=items, held=held):
+            return replace(state, queue=tuple(items), held=held), ()
+        case events.Presence(clients=clients):
+            return replace(state, clients=tuple(clients)), ()
+        case events.ExtStatus():
+            return _segment(state, event), ()
+        case events.ExtPanel():
+            return replace(state, panels=(*_other_panels(state, event), event)), ()
+        case events.ExtPanelClosed():
+            return replace(state, panels=_other_panels(state, event)), ()
+        case events.ExtInsert(text=words):
+            return state, (Insert(words),)
+        case events.Attention(reason=reason, text=words):
+            return state, (Alert(reason, words),)
+        case _:
+            return state, ()

@@ -1,0 +1,97 @@
+"""What a terminal knows of its session, as one value. `zottui.reduce` makes the next one."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from zotd.wire.api import Partial, SessionInfo
+from zotd.wire.content import Tokens
+from zotd.wire.events import ApprovalRequested, ClientInfo, ExtPanel, QueueItem
+from zottui.markdown.stream import Stream
+
+
+class Link(Enum):
+    """The connection to the daemon."""
+
+    CONNECTING = "connecting"
+    LIVE = "live"
+    LOST = "reconnecting"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that is being written, or runs."""
+
+    id: str
+    name: str
+    args: dict[str, object] = field(default_factory=dict)
+    written: int = 0
+    """Characters of arguments that the model has written so far."""
+    tail: str = ""
+    """The last lines of what it has printed so far."""
+    since: float | None = None
+    """Seconds of the clock when it began to run; None while it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model has said in this step, as far as it is not printed."""
+
+    stream: Stream = field(default_factory=Stream)
+    seen: int = 0
+    """Characters of the step's text that `stream` was fed."""
+    thinking_since: float | None = None
+    """Seconds of the clock; None once it has begun to answer."""
+    thought: str = ""
+    calls: tuple[Call, ...] = ()
+    """In the order in which they were begun; also those that run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the session is doing."""
+
+    since: float
+    """Seconds of the clock."""
+    step: int = 0
+    retry: str = ""
+    """Why the model is asked again; empty as soon as it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The screen below the scrollback is a function of this, the size of the terminal and the clock."""
+
+    link: Link = Link.CONNECTING
+    why_lost: str = ""
+    session: SessionInfo | None = None
+    """None until the first snapshot."""
+    run: Run | None = None
+    reply: Reply = field(default_factory=Reply)
+    queue: tuple[QueueItem, ...] = ()
+    held: bool = False
+    """What waits in the queue waits for a person: the run before failed or was aborted."""
+    approvals: tuple[ApprovalRequested, ...] = ()
+    """Questions that nobody has answered, oldest first."""
+    clients: tuple[ClientInfo, ...] = ()
+    panels: tuple[ExtPanel, ...] = ()
+    segments: tuple[tuple[tuple[str, str], str], ...] = ()
+    """((extension, key), text) of the status bar, in the order in which they came."""
+    usage: Tokens = field(default_factory=Tokens)
+    """Of the session so far."""
+    context: int = 0
+    """Tokens that the last model call read and wrote: what the conversation takes of the window."""
+    window: int = 0
+    """What the model's window holds; 0: unknown."""
+    cost_today: float | None = None
+    """USD over all sessions since midnight; None: not asked yet."""
+    branch: str = ""
+    """Git's, in the session's directory; empty: none."""
+    tools: int = 0
+    """Calls that were printed: numbers for the viewer."""
+    own: frozenset[str] = frozenset()
+    """Inputs and decisions of this client, so that they are not shown as somebody else's."""
+    partial: Partial | None = None
+    """What the step had said at the snapshot; it counts when everything before has been replayed."""
+    last_seq: int = 0
+    """Of the newest event that was shown."""
+    shows_thoughts: bool = False

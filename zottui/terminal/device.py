@@ -1,0 +1,124 @@
+"""What we change about the terminal beyond what prompt_toolkit does, and how it is put back."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+from prompt_toolkit.application import in_terminal
+from prompt_toolkit.output import Output
+
+from zottui.terminal import sequences
+from zottui.terminal.environment import understands_osc
+
+TITLE_S = 1.0
+"""The least time between two titles: window managers draw each, and tmux tells all its clients."""
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminal:
+    """The title of the window, whether it has the focus, notifications, the clipboard.
+
+    A terminal that would show such sequences as text is asked for nothing.
+    """
+
+    def __init__(self, output: Output, env: Mapping[str, str]) -> None:
+        """`output`: the application's, which nothing is waiting in between two frames."""
+        self.has_focus: bool | None = None
+        """None while the terminal has not said; set it from what `Keyboard` tells."""
+        self._output = output
+        self._env = env
+        self._understands = understands_osc(env)
+        self._title = self._shown = ""
+        self._pause: asyncio.TimerHandle | None = None
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Ours for this block, in a running event loop; as it was before, however the block ends."""
+        self._take()
+        try:
+            yield
+        finally:
+            self._give_back()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """As it was before, for this block within `prepared`."""
+        self._give_back()
+        try:
+            yield
+        finally:
+            self._take()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncGenerator[None, None]:
+        """`restored`, and the application taken away, for another program; afterwards it is drawn again below."""
+        async with in_terminal():
+            with self.restored():
+                yield
+
+    async def stop(self) -> None:
+        """Ctrl-Z: stop this job until somebody continues it; nothing when there is no shell that could."""
+        async with self.lent():
+            os.kill(0, signal.SIGTSTP)
+
+    def write(self, sequence: str) -> None:
+        """Send a sequence that moves nothing, at once."""
+        self._output.write_raw(sequence)
+        self._output.flush()
+
+    def title(self, text: str) -> None:
+        """Set the title, within a second; in a running event loop. Control characters are taken out of it."""
+        self._title = text
+        if self._understands and not self._pause:
+            self._show_title()
+
+    def notify(self, text: str) -> None:
+        """Ring, and show a notification where the terminal can, unless it is known that the user is looking."""
+        if not self.has_focus:
+            self.write(sequences.notification(text, self._env))
+
+    def copy(self, text: str) -> None:
+        """Put it on the clipboard; raises `sequences.TooLongError`."""
+        self.write(sequences.clipboard(text, self._env))
+
+    def _take(self) -> None:
+        if not self._understands:
+            return
+        self.write(sequences.PUSH_TITLE + sequences.FOCUS_ON)
+        self._shown = ""
+        self._show_title()
+
+    def _give_back(self) -> None:
+        if self._pause:
+            self._pause.cancel()
+            self._pause = None
+        back = sequences.FOCUS_OFF + sequences.POP_TITLE if self._understands else ""
+        with suppress(OSError):  # the terminal is gone
+            self.write(back + sequences.RESTORE)
+
+    def _show_title(self) -> None:
+        self._pause = None
+        if self._title == self._shown:
+            return
+        self._shown = self._title
+        self.write(sequences.title(self._title))
+        self._pause = asyncio.get_running_loop().call_later(TITLE_S, self._show_title)
+
+
+@contextmanager
+def leaving_on_signals(leave: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGHUP end the application as its own command does, so that the terminal is put back.
+
+    In a running event loop. `leave` may be called more than once.
+    """
+    loop = asyncio.get_running_loop()
+    for number in ENDING:
+        loop.add_signal_handler(number, leave)
+    try:
+        yield
+    finally:
+        for number in ENDING:
+            loop.remove_signal_handler(number)

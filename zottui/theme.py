@@ -1,0 +1,262 @@
+"""Colours by what they mean; safe in 16 colours, and absent with `NO_COLOR`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+RESET = "\x1b[m"
+
+
+class Role(StrEnum):
+    """What a piece of text is; also the style class of prompt_toolkit."""
+
+    TEXT = "text"
+    MUTED = "muted"
+    ACCENT = "accent"
+    HEADING = "heading"
+    STRONG = "strong"
+    EMPHASIS = "emphasis"
+    STRUCK = "struck"
+    CODE = "code"
+    LINK = "link"
+    QUOTE = "quote"
+    USER = "user"
+    TOOL = "tool"
+    ADDED = "added"
+    ADDED_WORD = "added-word"
+    """What is new in a line that was changed."""
+    REMOVED = "removed"
+    REMOVED_WORD = "removed-word"
+    SUCCESS = "success"
+    WARNING = "warning"
+    ERROR = "error"
+    SELECTED = "selected"
+    STATUS = "status"
+
+
+class Syntax(StrEnum):
+    """What a piece of source code is."""
+
+    COMMENT = "comment"
+    KEYWORD = "keyword"
+    STRING = "string"
+    NUMBER = "number"
+    NAME = "name"
+    """Something that is defined here: a function, a class, a heading, a key."""
+    BUILTIN = "builtin"
+    """Something the language has: a type, a function, a decorator, a variable of the shell."""
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """One way to paint."""
+
+    name: str
+    sgr: dict[Role, str]
+    """The parameters of `CSI … m`, by role; absent or empty: as the terminal's text is."""
+    code: dict[Syntax, str] = field(default_factory=dict)
+    """The same for source code."""
+    has_links: bool = False
+    """Text can be a link (OSC 8); otherwise the address is shown behind it."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Nothing is painted; roles are said in words, tables and fences in characters."""
+        return self.name == PLAIN.name
+
+    def paint(self, role: Role, text: str) -> str:
+        """`text` in the role's colours, for the terminal."""
+        return painted(self.sgr.get(role, ""), text)
+
+    def paint_all(self, roles: Iterable[Role], text: str) -> str:
+        """`text` in several roles at once; where they contradict each other, the last one counts."""
+        return painted(";".join(filter(None, (self.sgr.get(role) for role in roles))), text)
+
+    def style(self) -> dict[str, str]:
+        """The same for prompt_toolkit: style class -> style string."""
+        return {role.value: _style(self.sgr.get(role, "")) for role in Role}
+
+
+def painted(parameters: str, text: str) -> str:
+    """`text` behind `CSI … m` with these parameters; they end with it."""
+    return f"\x1b[{parameters}m{text}{RESET}" if parameters and text else text
+
+
+PLAIN = Theme("plain", {})
+"""No colours at all: `NO_COLOR`, `--plain`, and a terminal that cannot do anything."""
+
+_SHAPES = {Role.STRONG: "1", Role.EMPHASIS: "3", Role.STRUCK: "9", Role.USER: "1", Role.SELECTED: "7"}
+"""What is no colour, and the same in all themes."""
+
+DEFAULT = Theme(
+    "default",
+    _SHAPES
+    | {
+        Role.MUTED: "2",
+        Role.ACCENT: "36",
+        Role.HEADING: "1;36",
+        Role.CODE: "36",
+        Role.LINK: "4;34",
+        Role.QUOTE: "3",
+        Role.TOOL: "1",
+        Role.ADDED: "32",
+        Role.ADDED_WORD: "32;7",
+        Role.REMOVED: "31",
+        Role.REMOVED_WORD: "31;7",
+        Role.SUCCESS: "32",
+        Role.WARNING: "33",
+        Role.ERROR: "31",
+        Role.STATUS: "2",
+    },
+    {
+        Syntax.COMMENT: "2;3",
+        Syntax.KEYWORD: "35",
+        Syntax.STRING: "32",
+        Syntax.NUMBER: "33",
+        Syntax.NAME: "34",
+        Syntax.BUILTIN: "36",
+        Syntax.ADDED: "32",
+        Syntax.REMOVED: "31",
+    },
+    has_links=True,
+)
+"""The terminal's own palette, without black, white and the bright colours: readable on any background."""
+
+DARK = Theme(
+    "dark",
+    _SHAPES
+    | {
+        Role.MUTED: "38;5;245",
+        Role.ACCENT: "38;5;80",
+        Role.HEADING: "1;38;5;80",
+        Role.CODE: "38;5;180",
+        Role.LINK: "4;38;5;110",
+        Role.QUOTE: "3;38;5;250",
+        Role.USER: "1;38;5;117",
+        Role.TOOL: "1",
+        Role.ADDED: "38;5;114",
+        Role.ADDED_WORD: "38;5;157;48;5;22",
+        Role.REMOVED: "38;5;174",
+        Role.REMOVED_WORD: "38;5;224;48;5;52",
+        Role.SUCCESS: "38;5;114",
+        Role.WARNING: "38;5;179",
+        Role.ERROR: "38;5;203",
+        Role.STATUS: "38;5;245",
+    },
+    {
+        Syntax.COMMENT: "3;38;5;244",
+        Syntax.KEYWORD: "38;5;176",
+        Syntax.STRING: "38;5;114",
+        Syntax.NUMBER: "38;5;173",
+        Syntax.NAME: "38;5;111",
+        Syntax.BUILTIN: "38;5;80",
+        Syntax.ADDED: "38;5;114",
+        Syntax.REMOVED: "38;5;174",
+    },
+    has_links=True,
+)
+"""For a dark background, in the 256 colours that nearly every terminal has."""
+
+LIGHT = Theme(
+    "light",
+    _SHAPES
+    | {
+        Role.MUTED: "38;5;243",
+        Role.ACCENT: "38;5;30",
+        Role.HEADING: "1;38;5;24",
+        Role.CODE: "38;5;94",
+        Role.LINK: "4;38;5;25",
+        Role.QUOTE: "3;38;5;240",
+        Role.USER: "1;38;5;25",
+        Role.TOOL: "1",
+        Role.ADDED: "38;5;28",
+        Role.ADDED_WORD: "38;5;22;48;5;194",
+        Role.REMOVED: "38;5;124",
+        Role.REMOVED_WORD: "38;5;88;48;5;224",
+        Role.SUCCESS: "38;5;28",
+        Role.WARNING: "38;5;130",
+        Role.ERROR: "38;5;160",
+        Role.STATUS: "38;5;243",
+    },
+    {
+        Syntax.COMMENT: "3;38;5;244",
+        Syntax.KEYWORD: "38;5;90",
+        Syntax.STRING: "38;5;28",
+        Syntax.NUMBER: "38;5;130",
+        Syntax.NAME: "38;5;25",
+        Syntax.BUILTIN: "38;5;30",
+        Syntax.ADDED: "38;5;28",
+        Syntax.REMOVED: "38;5;124",
+    },
+    has_links=True,
+)
+"""The same for a light background."""
+
+THEMES = {theme.name: theme for theme in (DEFAULT, DARK, LIGHT, PLAIN)}
+"""By the name that a user chooses."""
+
+
+def choose(env: Mapping[str, str], name: str = "auto", *, is_dark: bool | None = None) -> Theme:
+    """The theme for a terminal with that environment.
+
+    `NO_COLOR` (not empty) and `TERM=dumb` win over everything; then `name`, a key of `THEMES`. `auto` and names that do
+    not exist: by the background, when that is known from `is_dark` or `COLORFGBG` and the terminal has 256 colours.
+    """
+    if env.get("NO_COLOR") or env.get("TERM", "") in {"", "dumb"}:
+        return PLAIN
+    chosen = THEMES.get(name) or _by_background(env, is_dark)
+    return replace(chosen, has_links=chosen.has_links and _has_links(env))
+
+
+def _by_background(env: Mapping[str, str], is_dark: bool | None) -> Theme:
+    if "256" not in env.get("TERM", "") and not env.get("COLORTERM"):
+        return DEFAULT
+    if is_dark is None:
+        background = env.get("COLORFGBG", "").rpartition(";")[2]
+        if not background.isdecimal():
+            return DEFAULT
+        is_dark = int(background) < 7 or int(background) == 8  # of the 16 colours: 7 and 9 to 15 are light
+    return DARK if is_dark else LIGHT
+
+
+def _has_links(env: Mapping[str, str]) -> bool:
+    """Whether the terminal keeps addresses; one that does not would lose them without a word."""
+    if env.get("TERM", "") == "linux" or env.get("TERM_PROGRAM") == "Apple_Terminal":
+        return False
+    if env.get("TERM_PROGRAM") == "tmux":
+        return env.get("TERM_PROGRAM_VERSION", "") >= "3.4"
+    return not env.get("TMUX") and not env.get("TERM", "").startswith("screen")
+
+
+# --- for prompt_toolkit -----------------------------------------------------------------------------------------
+
+_SHAPE_WORDS = {"1": "bold", "2": "dim", "3": "italic", "4": "underline", "7": "reverse", "9": "strike"}
+_HUES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
+_CUBE = (0, 95, 135, 175, 215, 255)
+"""Intensities of the 6 x 6 x 6 colours from 16 on."""
+
+
+def _style(parameters: str) -> str:
+    """Parameters of `CSI … m` in the words of prompt_toolkit."""
+    words: list[str] = []
+    rest = iter(parameters.split(";") if parameters else ())
+    for parameter in rest:
+        if parameter in _SHAPE_WORDS:
+            words.append(_SHAPE_WORDS[parameter])
+        elif parameter in {"38", "48"}:
+            next(rest)  # the 5 of `38;5;N`
+            words.append(f"{'bg:' if parameter == '48' else ''}{_hex(int(next(rest)))}")
+        else:
+            words.append(f"ansi{_HUES[int(parameter) - 30]}")
+    return " ".join(words)
+
+
+def _hex(number: int) -> str:
+    """A colour of the 256 from 16 on, as `#rrggbb`."""
+    if number >= 232:
+        grey = 8 + 10 * (number - 232)
+        return f"#{grey:02x}{grey:02x}{grey:02x}"
+    red, green, blue = (_CUBE[(number - 16) // step % 6] for step in (36, 6, 1))
+    return f"#{red:02x}{green:02x}{blue:02x}"

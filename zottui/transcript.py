@@ -1,0 +1,83 @@
+"""Stored messages as blocks: what is printed at attach, and what the viewer shows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from zotd.wire.content import Block as Content
+from zotd.wire.content import Image, Message, ShellRun, Text, ToolCall, ToolResult
+from zottui.blocks import Block, ToolRan, UserSaid
+from zottui.markdown.stream import Stream
+
+
+def text_of(content: Iterable[Content]) -> str:
+    """All text of a message or a result."""
+    return "".join(block.text for block in content if isinstance(block, Text))
+
+
+def images_in(content: Iterable[Content]) -> int:
+    """How many images it has."""
+    return sum(isinstance(block, Image) for block in content)
+
+
+def prose(markdown: str) -> tuple[Block, ...]:
+    """A whole reply, taken apart."""
+    finished, rest = Stream().feed(markdown)
+    return (*finished, *rest.end())
+
+
+def ran(call: ToolCall, result: ToolResult | None, number: int) -> ToolRan:
+    """A call of a stored message with its result, if it has one by now."""
+    if result is None:
+        return ToolRan(call.name, call.args, "", number=number)
+    return ToolRan(
+        call.name,
+        call.args,
+        text_of(result.content),
+        is_error=result.is_error,
+        images=images_in(result.content),
+        number=number,
+    )
+
+
+def ran_by_hand(shell: ShellRun, content: Iterable[Content], number: int) -> ToolRan:
+    """A command that a person has run, and its output."""
+    name = "!" if shell.context else "!!"
+    failed = shell.exit != 0 or shell.interrupted
+    return ToolRan(name, {"command": shell.command}, text_of(content), failed, seconds=shell.took_s, number=number)
+
+
+def blocks_of(messages: Sequence[Message], numbered_from: int = 1) -> Iterator[Block]:
+    """Blocks in the order of the messages; a call stands with its result, where its reply made it."""
+    results = {part.call_id: part for message in messages for part in message.content if isinstance(part, ToolResult)}
+    number = numbered_from
+    for message in messages:
+        if message.shell is not None:
+            yield ran_by_hand(message.shell, message.content, number)
+            number += 1
+        elif message.role == "user":
+            yield UserSaid(text_of(message.content), images_in(message.content))
+        if message.role != "assistant":
+            continue
+        yield from prose(text_of(message.content))
+        for part in message.content:
+            if isinstance(part, ToolCall):
+                yield ran(part, results.get(part.id), number)
+                number += 1
+
+
+def calls_in(messages: Iterable[Message]) -> int:
+    """How many numbers `blocks_of` gives."""
+    return sum(
+        message.shell is not None or (message.role == "assistant" and isinstance(part, ToolCall))
+        for message in messages
+        for part in message.content
+    )
+
+
+LAST_TURNS = 20
+"""How many prompts and their answers are printed at attach: what people look back at; the rest is in the viewer."""
+
+
+def last_turns(messages: Sequence[Message], turns: int = LAST_TURNS) -> Sequence[Message]:
+    """The newest messages, from a prompt on: at most so many prompts."""
+    prompts = [at for at, message in enumerate(messages) if message.role == "user"]
+    return messages[prompts[-turns] :] if len(prompts) > turns else messages

@@ -1,0 +1,104 @@
+"""Logical lines for the terminal as rows of styled pieces, as wide as the screen: what a terminal does when it wraps."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from prompt_toolkit.formatted_text import ANSI, to_formatted_text
+from prompt_toolkit.utils import get_cwidth
+
+Pieces = list[tuple[str, str]]
+"""(style of prompt_toolkit, text) from the left."""
+
+_SGR = re.compile(r"(\x1b\[[\d;:]*m)")
+_RESET = re.compile(r"\x1b\[0*m")
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A part of a line that fits into the width."""
+
+    offset: int
+    """Characters of the line before it."""
+    pieces: Pieces
+
+
+def parsed(line: str) -> Pieces:
+    """A line with SGR, and no other sequences, as pieces."""
+    if "\x1b" not in line:
+        return [("", line)] if line else []
+    pieces: Pieces = []
+    painted = ""
+    for part in _SGR.split(line):
+        if not part.startswith("\x1b["):
+            pieces += [(_style(painted), part)] if part else []
+        elif _RESET.fullmatch(part):
+            painted = ""
+        else:
+            painted += part
+    return pieces
+
+
+def plain(pieces: Sequence[tuple[str, str]]) -> str:
+    """Their text."""
+    return "".join(text for _, text in pieces)
+
+
+def folded(pieces: Sequence[tuple[str, str]], width: int) -> Iterator[Folded]:
+    """The rows of a line, at least one, each of at most `width` columns; a character that is wider has a row for itself.
+
+    Columns are counted as prompt_toolkit paints: character by character. What joins a character stays with it.
+    """
+    row: Pieces = []
+    offset = room = 0
+    room = width
+    for style, text in pieces:
+        rest = text
+        while rest:
+            head = _head(rest, room, is_alone=room == width)
+            if head:
+                row.append((style, head))
+                room -= _cells(head)
+                rest = rest[len(head) :]
+            if rest:
+                yield Folded(offset, row)
+                offset += sum(len(part) for _, part in row)
+                row, room = [], width
+    yield Folded(offset, row)
+
+
+def marked(pieces: Sequence[tuple[str, str]], spans: Sequence[tuple[int, int]], style: str) -> Pieces:
+    """The same pieces with `style` added to the characters from a start to an end of `spans`, ascending."""
+    made: Pieces = []
+    at = 0
+    edges = [edge for span in spans for edge in span]
+    for look, text in pieces:
+        inner = [edge - at for edge in edges if at < edge < at + len(text)]
+        for start, end in zip([0, *inner], [*inner, len(text)], strict=True):
+            is_hit = any(first <= at + start < last for first, last in spans)
+            made.append((f"{look} {style}" if is_hit else look, text[start:end]))
+        at += len(text)
+    return made
+
+
+@lru_cache(maxsize=256)
+def _style(painted: str) -> str:
+    """The style behind these sequences; a theme has a few dozen."""
+    return to_formatted_text(ANSI(f"{painted}x"))[0][0]
+
+
+def _cells(text: str) -> int:
+    return len(text) if text.isascii() else sum(get_cwidth(character) for character in text)
+
+
+def _head(text: str, room: int, *, is_alone: bool) -> str:
+    """The longest beginning that fits into `room` columns; if `is_alone`, at least a character."""
+    if text.isascii():
+        return text[: max(room, int(is_alone))]
+    taken = 0
+    for index, character in enumerate(text):
+        taken += get_cwidth(character)
+        if taken > room and (index or not is_alone):
+            return text[:index]
+    return text

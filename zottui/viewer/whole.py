@@ -1,0 +1,61 @@
+"""All of a tool call: what was given to it and what came of it, of which a card shows the beginning."""
+
+import re
+
+from zottui.blocks import Block, ToolRan
+from zottui.cards import INDENT
+from zottui.diffs import diff_lines, unified
+from zottui.harmless import harmless
+from zottui.render import render
+from zottui.theme import Role, Theme
+
+WIDEST = 1_000_000
+"""Columns: what is wider than the screen is folded, and not cut."""
+
+_SGR = re.compile(r"\x1b\[[\d;:]*m")
+_MORE = re.compile(r"(\s*… \d+ more) \(ctrl-t\)")
+
+
+def card(block: Block, width: int, theme: Theme, after: Block | None) -> list[str]:
+    """A block as it is printed, with the key that shows more of it here."""
+    lines = render(block, width, theme, after)
+    return [line.replace("(ctrl-t)", "(enter)") if is_fold(line) else line for line in lines]
+
+
+def is_fold(line: str) -> bool:
+    """Whether a line of a card says that lines are left out."""
+    return "more (" in line and _MORE.fullmatch(_SGR.sub("", line).replace("(enter)", "(ctrl-t)")) is not None
+
+
+def whole(call: ToolRan, width: int, theme: Theme, after: Block | None) -> list[str]:
+    """The first line of the card, and below it everything, however much it is."""
+    lines = render(call, width, theme, after)
+    header = lines[:2] if lines and not lines[0] else lines[:1]
+    given = [INDENT + line for line in _given(call, "".join(header), theme)]
+    return [*header, *given, *(INDENT + line for line in _outcome(call, theme))]
+
+
+def output(call: ToolRan) -> str:
+    """What came of it, as text: that which is copied and printed."""
+    return harmless(call.result).rstrip("\n")
+
+
+def _given(call: ToolRan, header: str, theme: Theme) -> list[str]:
+    """Texts among the arguments that neither the first line nor the result shows whole."""
+    lines: list[str] = []
+    shown = _SGR.sub("", header)
+    for name, value in call.args.items():
+        if isinstance(value, str) and value not in call.result and " ".join(harmless(value).split()) not in shown:
+            added = call.name == "write" and name == "content"
+            role = Role.ADDED if added else Role.MUTED
+            lines += [theme.paint(Role.MUTED, f"{harmless(name)}:")]
+            lines += [theme.paint(role, INDENT + line) for line in harmless(value).rstrip("\n").split("\n")]
+    return lines
+
+
+def _outcome(call: ToolRan, theme: Theme) -> list[str]:
+    changes = unified(call.result) if call.name == "edit" and not call.is_error else []
+    if changes:
+        return diff_lines(changes, theme, WIDEST)
+    role = Role.ERROR if call.is_error else Role.TEXT
+    return [theme.paint(role, line) for line in output(call).split("\n")] if call.result else []

@@ -1,0 +1,112 @@
+"""How many columns text takes, and how it is made to fit.
+
+prompt_toolkit paints character by character, each as wide as wcwidth says; so it is counted here.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from prompt_toolkit.utils import get_cwidth
+
+from zottui.desk import Row
+from zottui.harmless import harmless
+from zottui.theme import Role
+
+POINTER = "❯"  # noqa: RUF001  (no ">": that quotes)
+"""Stands before what the user types or has selected."""
+
+CUT = "…"
+"""Stands where something is left out."""
+
+
+def style(role: Role) -> str:
+    """The style of a piece of a row."""
+    return f"class:{role.value}"
+
+
+def piece(role: Role, text: str) -> tuple[str, str]:
+    """A piece of a row; `text` is ours, or was cleaned."""
+    return style(role), text
+
+
+def clean(text: str) -> str:
+    """`text` of anybody on one line, without what could steer a terminal."""
+    return harmless(text).replace("\n", " ")
+
+
+def cells(text: str) -> int:
+    """The columns that it takes."""
+    return len(text) if text.isascii() else sum(get_cwidth(character) for character in text)
+
+
+def row_cells(row: Row) -> int:
+    """The columns that all pieces take."""
+    return sum(cells(text) for _, text in row)
+
+
+def cut(text: str, width: int) -> str:
+    """The beginning, with a `…` where it is cut."""
+    if cells(text) <= width:
+        return text
+    return _head(text, width - 1) + CUT if width > 0 else ""
+
+
+def cut_front(text: str, width: int) -> str:
+    """The end, with a `…` in front where it is cut: of paths, the part that tells them apart."""
+    if cells(text) <= width:
+        return text
+    return CUT + _head(text[::-1], width - 1)[::-1] if width > 0 else ""
+
+
+def fit(row: Row, width: int) -> Row:
+    """The beginning of a row, with a `…` in the style of the piece that is cut."""
+    if row_cells(row) <= width:
+        return row
+    fitting: Row = []
+    room = width - len(CUT)
+    for look, text in row:
+        if cells(text) > room:
+            return [*fitting, (look, _head(text, room) + CUT)] if width > 0 else []
+        fitting.append((look, text))
+        room -= cells(text)
+    return fitting
+
+
+def padded(text: str, width: int) -> str:
+    """`text` cut or filled up to exactly `width` columns."""
+    short = cut(text, width)
+    return short + " " * (width - cells(short))
+
+
+def folded(text: str, width: int) -> Iterator[str]:
+    """The lines of `text`, long ones in several pieces of at most `width` columns, as a terminal would show them."""
+    for line in harmless(text).split("\n"):
+        rest = line
+        while True:
+            head = _head(rest, width) or rest[:1]  # one that is wider than all the room becomes a `…`
+            yield cut(head, width)
+            rest = rest[len(head) :]
+            if not rest:
+                break
+
+
+def flowing(pieces: Sequence[tuple[str, str]], width: int, gap: str = "  ") -> list[Row]:
+    """Short pieces beside each other, on as many rows as they need; none is broken unless it is wider than a row."""
+    rows: list[Row] = []
+    for look, text in pieces:
+        if rows and row_cells(rows[-1]) + len(gap) + cells(text) <= width:
+            rows[-1] += [("", gap), (look, text)]
+        else:
+            rows.append([(look, cut(text, width))])
+    return rows
+
+
+def _head(text: str, width: int) -> str:
+    """The longest beginning that takes at most `width` columns; what joins its last character comes along."""
+    if text.isascii():
+        return text[: max(width, 0)]
+    taken = 0
+    for index, character in enumerate(text):
+        taken += get_cwidth(character)
+        if taken > width:
+            return text[:index]
+    return text

@@ -1,0 +1,104 @@
+"""What is being done now: what the model writes, the calls that run, and what is waited for.
+
+Everything here is shown again in full when it is finished; so lines are cut, and what has no room is left out.
+"""
+
+from zottui.desk import Row
+from zottui.markdown.stream import tail
+from zottui.state import Call, State
+from zottui.theme import Role
+from zottui.widgets.amounts import count, duration
+from zottui.widgets.cells import CUT, clean, cut, fit, piece, row_cells
+from zottui.widgets.spinner import spinner
+
+MAX_ROWS = 12
+"""Each row costs some 0.8 ms per frame at 160 columns."""
+
+TEXT_ROWS = 6
+"""Of what the model is writing."""
+
+OUTPUT_ROWS = 5
+"""Of what one tool has printed."""
+
+SUBJECT_CHARS = 500
+"""More than fits on a line; a script may have a thousand times as many, and this is done in each frame."""
+
+SUBJECTS = ("command", "path", "pattern", "query", "url", "name")
+"""Arguments that say best what a call is about, best first."""
+
+
+def live(state: State, now: float, width: int, height: int) -> list[Row]:
+    """At most `height` rows, and never more than `MAX_ROWS`; none when nothing happens.
+
+    Of the room, first comes a line for each call, or the one that says what is waited for; then the output of the
+    calls; then what the model is writing.
+    """
+    room = min(height, MAX_ROWS)
+    if state.run is None or room <= 0:
+        return []
+    written = [line for line in tail(state.reply.stream, TEXT_ROWS, width) if line.strip()] if width > 0 else []
+    heads = _heads(state, now, width, room) or [(_waiting(state, now, is_writing=bool(written)), "")]
+    room -= len(heads)
+    rows: list[Row] = []
+    for place, (head, output) in enumerate(heads):
+        shown = _output(output, width, min(OUTPUT_ROWS, -(-room // (len(heads) - place))))
+        room -= len(shown)
+        rows += [fit(head, width), *shown]
+    return [[piece(Role.TEXT, cut(line, width))] for line in (written[-room:] if room else [])] + rows
+
+
+def subject(args: dict[str, object]) -> str:
+    """What a call is about, on one line: its command, its path, or else its first argument."""
+    named = (args[name] for name in SUBJECTS if isinstance(args.get(name), str))
+    others = (value for value in args.values() if isinstance(value, str | int | float))
+    return clean(str(next(named, next(others, "")))[:SUBJECT_CHARS]).strip()
+
+
+def _heads(state: State, now: float, width: int, room: int) -> list[tuple[Row, str]]:
+    """For each call its line and its output; of too many calls the newest, and how many there are besides."""
+    calls = state.reply.calls
+    shown = calls if len(calls) <= room else calls[len(calls) - max(room - 1, 1) :]
+    asked = {one.tool_id for one in state.approvals}
+    heads = [(_call(call, now, width, needs_you=call.id in asked), call.tail) for call in shown]
+    if len(shown) < len(calls) and room > 1:
+        heads.insert(0, ([piece(Role.MUTED, f"… {len(calls) - len(shown)} more calls")], ""))
+    return heads
+
+
+def _call(call: Call, now: float, width: int, *, needs_you: bool) -> Row:
+    """Its name and how long it has been running stay when there is no room for what it is about."""
+    mark = piece(Role.WARNING, "●") if needs_you else piece(Role.ACCENT, spinner(now))
+    name = piece(Role.TOOL, f" {clean(call.name)}")
+    progress = piece(Role.WARNING if needs_you else Role.MUTED, f"  {_progress(call, now, needs_you=needs_you)}")
+    room = width - row_cells([mark, name, progress])
+    about = cut(f"  {subject(call.args)}", room) if call.args else ""
+    return fit([mark, name, piece(Role.TEXT, about if about.strip(f" {CUT}") else ""), progress], width)
+
+
+def _progress(call: Call, now: float, *, needs_you: bool) -> str:
+    if needs_you:
+        return "needs you"
+    if call.since is not None:
+        return duration(now - call.since)
+    return f"writing… {count(call.written)} characters" if call.written else "writing…"
+
+
+def _waiting(state: State, now: float, *, is_writing: bool) -> Row:
+    """The line of a run in which no call is open."""
+    run, reply = state.run, state.reply
+    assert run is not None
+    turning = piece(Role.ACCENT, spinner(now))
+    if run.retry:
+        return [piece(Role.WARNING, f"⟲ {clean(run.retry)}")]
+    if reply.thinking_since is not None:
+        word = "thinking…" if reply.thought else "working…"
+        return [turning, piece(Role.MUTED, f" {word} {duration(now - reply.thinking_since)}")]
+    word = "writing…" if is_writing else "working…"
+    return [turning, piece(Role.MUTED, f" {word} {duration(now - run.since)}")]
+
+
+def _output(printed: str, width: int, room: int) -> list[Row]:
+    """The last lines of what a tool has printed, each cut: a progress bar is one line."""
+    lines = [line.rsplit("\r", 1)[-1] for line in printed.replace("\r\n", "\n").split("\n")]
+    shown = [clean(line) for line in lines if line.strip()][-room:] if room > 0 else []
+    return [[piece(Role.MUTED, cut(f"  {line}", width))] for line in shown]

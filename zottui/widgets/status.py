@@ -1,0 +1,102 @@
+"""The status bar: one line, of which the least important is left out when it is narrow."""
+
+from dataclasses import dataclass
+
+from zottui.desk import Row
+from zottui.state import Link, State
+from zottui.theme import Role
+from zottui.widgets.amounts import count, money
+from zottui.widgets.cells import cells, clean, cut, cut_front, fit, piece
+
+GAP = " · "
+
+YELLOW_PERCENT = 70
+RED_PERCENT = 85
+"""Of the context window; at about this the daemon summarises the conversation by itself."""
+
+PATH_CELLS = 32
+"""Of the directory: its end tells projects apart."""
+
+NAME_CELLS = 28
+UNWATCHED = "yolo"
+"""The mode that is not shown: nothing is asked, so nothing is to be expected."""
+
+SEGMENT_CELLS = 32
+"""Of what an extension shows: there may be several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    rank: int
+    """The lowest gets its room first."""
+    role: Role
+    text: str
+
+
+def status(state: State, width: int, *, home: str, vi_mode: str = "") -> Row:
+    """One row of less than `width` columns: a full one would be wrapped when the terminal gets narrower.
+
+    `home`: shown as `~`. `vi_mode`: `INSERT`, `NORMAL`, …, of an editor that has modes.
+    """
+    items = [item for item in _items(state, home, vi_mode) if item.text]
+    row: Row = []
+    for item in _fitting(items, width - 1):
+        row += [piece(Role.MUTED, GAP)] if row else []
+        row.append(piece(item.role, item.text))
+    return fit(row, width - 1)
+
+
+def _fitting(items: list[_Item], width: int) -> list[_Item]:
+    """The most important ones for which there is room, in their order; one is there in any case."""
+    fitting: list[_Item] = []
+    room = width + cells(GAP)
+    for item in sorted(items, key=lambda item: item.rank):
+        taken = cells(item.text) + cells(GAP)
+        if taken <= room or not fitting:
+            fitting.append(item)
+            room -= taken
+    return [item for item in items if item in fitting]
+
+
+def _items(state: State, home: str, vi_mode: str) -> list[_Item]:
+    """In the order of the line."""
+    session, waiting = state.session, len(state.approvals)
+    model = f"{session.provider}/{session.model}" if session else ""
+    name = (session.name or session.id) if session else ""
+    mode = session.mode if session and session.mode != UNWATCHED else ""
+    context, alarm = _context(state)
+    return [
+        _Item(0, Role.WARNING, "" if state.link is Link.LIVE else f"{state.link.value}…"),
+        _Item(1, Role.STATUS, f"-- {vi_mode} --" if vi_mode else ""),
+        _Item(2, Role.WARNING, f"{waiting} need you" if waiting > 1 else "needs you" * waiting),
+        _Item(5, Role.ACCENT, cut(clean(name), NAME_CELLS)),
+        _Item(4, Role.STATUS, clean(model)),
+        _Item(8, Role.STATUS, clean(mode)),
+        _Item(7, Role.STATUS, short_path(session.cwd, home) if session else ""),
+        _Item(9, Role.STATUS, clean(state.branch)),
+        _Item(3, alarm, context),
+        _Item(6, Role.STATUS, money(state.usage.cost_usd) if state.usage.cost_usd else ""),
+        _Item(10, Role.STATUS, f"{money(state.cost_today)} today" if state.cost_today else ""),
+        _Item(11, Role.STATUS, f"{len(state.clients)} clients" if len(state.clients) > 1 else ""),
+        *(
+            _Item(12 + place, Role.STATUS, cut(clean(text).strip(), SEGMENT_CELLS))
+            for place, (_, text) in enumerate(state.segments)
+        ),
+    ]
+
+
+def short_path(path: str, home: str) -> str:
+    """A directory with `~` for the home, and a `…` for the beginning when it is long."""
+    if home and (path == home or path.startswith(f"{home.rstrip('/')}/")):
+        path = f"~{path[len(home.rstrip('/')) :]}"
+    return cut_front(clean(path), PATH_CELLS)
+
+
+def _context(state: State) -> tuple[str, Role]:
+    """What the conversation takes of the model's window, and in which colour."""
+    if not state.window:
+        return (count(state.context) if state.context else ""), Role.STATUS
+    percent = 100 * state.context / state.window
+    alarm = Role.ERROR if percent > RED_PERCENT else Role.WARNING if percent > YELLOW_PERCENT else Role.STATUS
+    figures = f" {count(state.context)}/{count(state.window)}" if state.context else ""
+    return f"{percent:.0f}%{figures}", alarm

@@ -1,0 +1,17 @@
+"""The title of the terminal's window."""
+
+from zottui.state import State
+from zottui.widgets.cells import clean, cut
+
+TITLE_CELLS = 60
+"""Tabs are narrower, window lists not much wider."""
+
+
+def title(state: State) -> str:
+    """The session's name, behind a mark when it is busy or needs somebody."""
+    session = state.session
+    name = clean(session.name or session.id).strip() if session else ""
+    words = cut(f"zot: {name}" if name else "zot", TITLE_CELLS)
+    if state.approvals:
+        return f"● needs you: {cut(name or 'zot', TITLE_CELLS)}"
+    return f"◐ {words}" if state.run is not None else words
