@@ -6,16 +6,19 @@ looks at a request's path only. The path begins with a plan:
     /deltas/N/...            N text deltas, as fast as the socket takes them
     /call/WHAT/N/...         what `CALLS` has of that name, until N results are in the request; then a word
     /paced/RATE/N/PAD/...    N deltas, RATE in a second; each holds the time it was sent (see `sent_ns`) and PAD bytes
+    /text/RATE/N/WHAT/...    N deltas, RATE in a second, of what `TEXTS` has of that name
 
 `python -m benchmarks.model` prints its URL and serves until it is stopped.
 """
 
 import asyncio
+import json
 import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain, cycle, islice
 
 from zotd.testing.dialects import Anthropic, Dialect, OpenAI
 from zotd.testing.script import Call, Reply, Text
@@ -41,6 +44,22 @@ CALLS: Mapping[str, Sequence[Call]] = {
 NOTE = "remember the milk\n"
 """What callers of `read` put into `note.txt`."""
 
+PROSE = """A paragraph, as models write them: some words, then `code`, then **more** of both, and a full stop at the end.
+
+- a list follows, of which each item is short
+- and another one
+
+"""
+
+FENCE = """    for number, line in enumerate(lines):  # once
+"""
+
+TEXTS: Mapping[str, tuple[str, str]] = {"prose": ("", PROSE), "fence": ("```python\n", FENCE)}
+"""What a text begins with, and what comes again and again after that, a word in each delta."""
+
+FIRST, LAST = "commencing ", "concluded"
+"""The first and the last delta of a text."""
+
 CHUNK_BYTES = 64 * 1024
 """Of one HTTP chunk of `/deltas`: what HTTP clients read at a time."""
 
@@ -62,12 +81,12 @@ def sent_ns(delta: str) -> list[int]:
 class _Stream:
     """Deltas with a pause between them."""
 
-    def __init__(self, transport: asyncio.Transport, dialect: str, *, rate: int, count: int, pad: int) -> None:
+    def __init__(self, transport: asyncio.Transport, dialect: str, deltas: Iterator[bytes], *, rate: int) -> None:
+        """`deltas`: as they stand in JSON; each is asked for when its time has come."""
         self._transport = transport
         self._head, self._delta, self._tail = _text(dialect)
         self._gap_s = 1 / rate
-        self._left = count
-        self._pad = b" " * pad
+        self._deltas = deltas
         self._loop = asyncio.get_running_loop()
         self._next_s = self._loop.time()
         transport.write(HEADERS + _chunk(self._head))
@@ -77,15 +96,14 @@ class _Stream:
         """Everything whose time has come; more than one when this program was kept from the processor."""
         if self._transport.is_closing():
             return
-        while self._left and self._next_s <= self._loop.time():
-            text = b"%d " % time.monotonic_ns() + self._pad
+        while self._next_s <= self._loop.time():
+            text = next(self._deltas, None)
+            if text is None:
+                self._transport.write(_chunk(self._tail) + LAST_CHUNK)
+                return
             self._transport.write(_chunk(self._delta.replace(_MARK.encode(), text)))
-            self._left -= 1
             self._next_s += self._gap_s
-        if self._left:
-            self._loop.call_at(self._next_s, self._send_due)
-        else:
-            self._transport.write(_chunk(self._tail) + LAST_CHUNK)
+        self._loop.call_at(self._next_s, self._send_due)
 
 
 class Server(asyncio.Protocol):
@@ -120,9 +138,23 @@ class Server(asyncio.Protocol):
                 results = sum(body.count(word) for word in RESULTS)
                 transport.write(call(dialect, what) if results < int(count) else flood(dialect, 1))
             case "paced", rate, count, pad, *_:
-                _Stream(transport, dialect, rate=int(rate), count=int(count), pad=int(pad))
+                _Stream(transport, dialect, _stamps(int(count), int(pad)), rate=int(rate))
+            case "text", rate, count, what, *_:
+                _Stream(transport, dialect, _words(int(count), what), rate=int(rate))
             case _:
                 transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+
+
+def _stamps(count: int, pad: int) -> Iterator[bytes]:
+    """So many deltas, each with the time at which it is asked for."""
+    return (b"%d " % time.monotonic_ns() + b" " * pad for _ in range(count))
+
+
+def _words(count: int, what: str) -> Iterator[bytes]:
+    """So many deltas of a text."""
+    head, again = TEXTS[what]
+    words = islice(cycle(re.findall(r"\s*\S+\n*", again)), count - 3)
+    return (json.dumps(word)[1:-1].encode() for word in chain([FIRST, "\n\n" + head], words, [f" {LAST}"]))
 
 
 @cache

@@ -27,6 +27,7 @@ from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, arguments
 from zottui.desk import Dialog, Row
+from zottui.dialogs.approval import Approval
 from zottui.dialogs.panel import Panels
 from zottui.dialogs.questions import Questions
 from zottui.dialogs.watching import watching
@@ -39,13 +40,14 @@ from zottui.opening import Opened
 from zottui.outgoing import Outgoing
 from zottui.pressing import Pressing
 from zottui.printer import Inline
+from zottui.recap import Reading
 from zottui.reduce import reduce
 from zottui.screen import Parts, Room, Screen
 from zottui.scrollback import Scrollback
 from zottui.state import State
 from zottui.terminal.device import Terminal, leaving_on_signals
 from zottui.terminal.environment import reflows
-from zottui.terminal.keyboard import Keyboard
+from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.theme import Theme
 from zottui.widgets.live import live
 from zottui.widgets.queue import queue
@@ -56,6 +58,7 @@ T = TypeVar("T", bound=Frozen)
 
 TURN_S = 0.125
 """How often the spinner turns and times count up while something runs; else nothing is drawn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -84,6 +87,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._following: asyncio.Task[None] | None = None
+        self._reading: Reading | None = None
         self._failure: ClientError | None = None
         self._works = asyncio.Event()
         """Something runs, so that what is shown changes with the time."""
@@ -121,6 +125,8 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             reflows=reflows(setup.env),
         )
         self._pressing.dialogs.watch(self._application.key_processor)
+        self.editor.buffer.on_text_changed += lambda buffer: self._attention.typing(bool(buffer.text))
+        self._application.ttimeoutlen = ESCAPE_S
         self._application.editing_mode = self.editor.editing_mode
         if self.editor.cursor is not None:
             self._application.cursor = self.editor.cursor
@@ -146,6 +152,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
                     await self._application.run_async(handle_sigint=False)
             finally:
                 self.editor.close()
+                self._stop_reading()
                 for task in self._running:
                     task.cancel()
         if self._failure is not None:
@@ -185,6 +192,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     async def _follow(self, session_id: str, followed: Callable[[], None] = lambda: None) -> None:
         """Show a session for as long as it is there; `followed` is called when this client is attached to it."""
+        self._reading = await asyncio.to_thread(Reading, self, session_id)
         try:
             async with aclosing(self._link.items(session_id)) as items:
                 async for item in items:
@@ -197,6 +205,8 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         """Pass on what happens in the daemon to the dialogs that want to know, as long as there is a connection."""
         with suppress(ConnectionLostError):
             async for event in self._link.topics():
+                self._change(*reduce(self.state, [event], self.now()))
+                self._change(*reduce(self.state, [event], self.now()))
                 for dialog in watching(self._dialogs):
                     dialog.see(event)
 
@@ -219,10 +229,14 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
                 self._attention.attached()
                 self._figures.attached(item)
                 self.editor.attached(item)
+                if self._reading is not None:
+                    self._reading.attached(item)
             case Disconnected():
                 self._outgoing.lost()
             case _:
                 self._figures.see(item)
+                if self._reading is not None:
+                    self._reading.shown(self.state.last_seq)
 
     def _change(self, state: State, effects: Sequence[Effect] = ()) -> None:
         self.state = state
@@ -337,8 +351,14 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         """As `Desk` says."""
         if self._following is not None:
             self._following.cancel()
+        self._stop_reading()
         self._change(State(shows_thoughts=self.state.shows_thoughts))
         self._following = self._begin(self._follow(session_id))
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
 
     def show_thoughts(self, *, shows: bool) -> None:
         """As `Desk` says."""
@@ -364,8 +384,8 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self.editor.submit("steer")
 
     def clear(self) -> None:
-        """Empty the editor."""
-        self.editor.clear()
+        """Empty the editor; undo brings back what was there."""
+        self.editor.text = ""
 
     def repaint(self) -> None:
         """Draw the live area anew."""
@@ -378,22 +398,15 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     def _focused(self, is_focused: bool) -> None:
         self._terminal.has_focus = is_focused
         self._attention.focused(is_focused)
+        if is_focused:
+            self._change(replace(self.state, calls_you=False))
 
     def _is_own(self, key: str) -> None:
         self._change(replace(self.state, own=self.state.own | {key}))
 
     def _recall(self) -> bool:
         """Take the newest waiting input of this client back into the editor."""
-        own = [item for item in self.state.queue if item.id in self.state.own]
-        if own:
-            self.spawn(self._withdraw(own[-1].id, own[-1].text))
-        return bool(own)
-
-    async def _withdraw(self, key: str, text: str) -> None:
-        session = self.state.session
-        assert session is not None, "it has a queue"
-        await self.ask(api.QueueWithdraw(session=session.id, input=key), api.Nothing)
-        self.text = text
+        return self._outgoing.recall(self.editor.put_back)
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -403,7 +416,8 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def _live_rows(self, width: int, height: int) -> list[Row]:
         waiting = queue(self.state, width, max(height // 2, 1))
-        return live(self.state, self.now(), width, height - len(waiting)) + waiting
+        asked = self.dialog.question.tool_id if isinstance(self.dialog, Approval) else ""
+        return live(self.state, self.now(), width, height - len(waiting), asked=asked) + waiting
 
     def _status_row(self, width: int) -> Row:
         return status(self.state, width, home=self.env.get("HOME", ""), vi_mode=self.editor.mode)

@@ -1,5 +1,8 @@
 """Whether somebody looks at this terminal: the daemon is told, and calls for attention only where nobody does."""
 
+from contextlib import suppress
+
+from zotd.client.errors import ClientError
 from zotd.wire import api
 from zottui.desk import Desk
 
@@ -37,4 +40,5 @@ class Attention:
         session = self._desk.state.session
         assert session is not None, "asked before"
         params = api.PresenceUpdate(session=session.id, focused=self._is_focused, typing=self._is_typing)
-        await self._desk.ask(params, api.Nothing)
+        with suppress(ClientError):  # it is told again when this client comes back
+            await self._desk.ask(params, api.Nothing)

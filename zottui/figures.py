@@ -1,9 +1,11 @@
 """What no event tells: the branch, the cost of today, the size of the model's window; and what was said last."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from zotd.client.errors import ClientError
 from zotd.wire import api, events, reports
 from zotd.wire.events import AnyEvent
 from zottui.desk import Desk
@@ -39,6 +41,10 @@ class Figures:
                     pass
 
     async def _refresh(self) -> None:
+        with suppress(ClientError):  # figures that are old are better than a line about them
+            await self._ask()
+
+    async def _ask(self) -> None:
         session = self._desk.state.session
         if session is None:
             return

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Always, Condition, vi_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent, KeyProcessor
 from prompt_toolkit.keys import Keys
@@ -37,6 +37,9 @@ KEYS = (
 )
 """For `/keys`, and for `bindings`."""
 
+FILTERS = {"interrupt": ~vi_mode | vi_navigation_mode}
+"""When a key means that, by name; else always. In vi's other modes Escape goes back to NORMAL."""
+
 
 class DialogKeys:
     """Every key goes to the dialog that is open first; what it does not want goes on as if there were none."""
@@ -65,6 +68,8 @@ class DialogKeys:
 
     def _offer(self, event: KeyPressEvent) -> None:
         press = event.key_sequence[0]
+        if press.key is Keys.Ignore:
+            return
         name = press.key.value if isinstance(press.key, Keys) else TYPED
         if not self._take(name, press.data):
             self._refused = True
@@ -82,5 +87,5 @@ def bindings(dialogs: DialogKeys, actions: Mapping[str, Callable[[KeyPressEvent]
     made = KeyBindings()
     dialogs.add_to(made)
     for key in KEYS:
-        made.add(key.key)(actions[key.name])
+        made.add(key.key, filter=FILTERS.get(key.name, Always()))(actions[key.name])
     return made

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from zotd.client import slash
 from zotd.client.errors import CallError, ConnectionLostError, NoAnswerError
@@ -11,7 +11,7 @@ from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, of
 from zottui.desk import Desk
-from zottui.editor.placeholders import Submission
+from zottui.editor.placeholders import Draft, Submission
 from zottui.editor.ranking import nearest
 
 BUILT_IN = tuple(
@@ -27,6 +27,8 @@ class Outgoing:
         self._desk = desk
         self._own = own
         self._live = asyncio.Event()
+        self._drafts: dict[str, Draft] = {}
+        """What inputs looked like in the editor, by id; those that may still wait."""
         self.learnt: tuple[Choice, ...] = ()
         """Slash commands of the daemon, of extensions and of skills."""
 
@@ -53,21 +55,37 @@ class Outgoing:
         elif command is not None:
             self._desk.spawn(self._command(*command))
         else:
-            self._desk.spawn(self._prompt(slash.unescaped(text), submission.images, when_busy))
+            self._desk.spawn(self._prompt(submission, when_busy))
         return True
 
-    async def _prompt(self, text: str, images: Sequence[api.PromptImage], when_busy: str) -> None:
-        """Have it accepted; the daemon knows a repetition by its request id."""
+    def recall(self, put_back: Callable[[Draft], None]) -> bool:
+        """Take the newest input from here that waits back, and give it to `put_back`; whether there is one."""
+        waiting = [item.id for item in self._desk.state.queue if item.id in self._drafts]
+        if waiting:
+            self._desk.spawn(self._withdraw(waiting[-1], put_back))
+        return bool(waiting)
+
+    async def _withdraw(self, key: str, put_back: Callable[[Draft], None]) -> None:
+        await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
+        put_back(self._drafts.pop(key))
+
+    async def _prompt(self, submission: Submission, when_busy: str) -> None:
+        """Have it accepted."""
         await self._live.wait()
-        request = os.urandom(16).hex()
         params = api.Prompt(
-            session=of(self._desk), message=text, images=list(images), when_busy=when_busy, request_id=request
+            session=of(self._desk),
+            message=slash.unescaped(submission.text.strip()),
+            images=list(submission.images),
+            when_busy=when_busy,
+            request_id=_request_id(),
         )
         started = await self._answered(params)
         if started.input is not None:
+            self._drafts = {item.id: self._drafts[item.id] for item in self._desk.state.queue if item.id in self._drafts}
+            self._drafts[started.input] = submission.draft
             self._own(started.input)
 
-    async def _answered(self, params: api.Prompt) -> api.Started:
+    async def _answered(self, params: api.Prompt | api.Shell) -> api.Started:
         while True:
             await self._live.wait()
             try:
@@ -105,7 +123,8 @@ class Outgoing:
         if not command:
             raise UsageError("!COMMAND runs a shell command, and shows its output to the model; !!COMMAND only to you")
         await self._live.wait()
-        await self._desk.ask(api.Shell(session=of(self._desk), command=command, context=for_model), api.Started)
+        session = of(self._desk)
+        await self._answered(api.Shell(session=session, command=command, context=for_model, request_id=_request_id()))
 
     async def _learn(self) -> None:
         """Ask which commands there are besides ours."""
@@ -115,3 +134,8 @@ class Outgoing:
         self.learnt = tuple(
             Choice(each.text, each.detail, each.source) for each in found.found if each.text not in ours
         )
+
+
+def _request_id() -> str:
+    """By which the daemon knows a request that comes again, also after a restart."""
+    return os.urandom(16).hex()

@@ -4,13 +4,18 @@ Where a terminal stopped reading is kept in `$ZOT_HOME/seen/`, one small file fo
 often than they are closed, so it is written while they read, and not when they leave.
 """
 
+import asyncio
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
-from zotd import paths
+from zotd import paths, private_file
+from zotd.wire.api import Attached
 from zotd.wire.content import Message, ToolCall
+from zottui.desk import Desk
 
 AWAY_S = 600.0
 """Who was away for less remembers."""
@@ -22,31 +27,54 @@ CHANGING = ("edit", "write")
 """Tools that change files."""
 
 
-class Seen:
-    """How far the user has read a session."""
+class Reading:
+    """How far the user has read a session, in this terminal and in those before it."""
 
-    def __init__(self, env: Mapping[str, str], session: str) -> None:
-        """Reads what the last terminal has left."""
-        self._path = os.path.join(paths.zot_home(env), "seen", f"{session}.json")
-        self.seq, self.when = _read(self._path)
-        """The newest event that was shown, and when; (0, 0.0): this session was never shown."""
-        self._written = 0.0
+    def __init__(self, desk: Desk, session: str) -> None:
+        """Reads what the last terminal has left, and so belongs into a thread."""
+        self._desk = desk
+        self._path = os.path.join(paths.zot_home(desk.env), "seen", f"{session}.json")
+        self._seen, when = _read(self._path)
+        """The newest event that is known to have been shown; 0: this session was never shown."""
+        self._away_s = time.time() - when
+        self._shown = 0
+        """The newest event that is on the screen."""
+        self._is_writing = False
 
-    def note(self, seq: int) -> None:
+    def attached(self, snapshot: Attached) -> None:
+        """The session is shown: say what is new, if that has not been seen come."""
+        words = recap(snapshot.messages, self._seen, self._away_s, len(snapshot.approvals))
+        self._away_s = 0.0  # whoever loses the connection sees what was missed
+        if words:
+            self._desk.say(words)
+        self.shown(snapshot.seq)
+
+    def shown(self, seq: int) -> None:
         """Everything up to `seq` is on the screen now."""
-        now = time.time()
-        if now - self._written < WRITTEN_S:
-            return
-        self._written = now
-        self.write(seq)
+        self._shown = max(self._shown, seq)
+        if self._shown > self._seen and not self._is_writing:
+            self._is_writing = True
+            self._desk.spawn(self._write())
 
-    def write(self, seq: int) -> None:
+    def close(self) -> None:
+        """The terminal leaves the session; blocks for a millisecond."""
+        if self._shown:
+            self._store()
+
+    async def _write(self) -> None:
+        try:
+            while self._shown > self._seen:
+                await asyncio.to_thread(self._store)
+                await asyncio.sleep(WRITTEN_S)
+        finally:
+            self._is_writing = False
+
+    def _store(self) -> None:
         """Keep it; whoever cannot is only without a recap later."""
-        paths.make_private_dir(os.path.dirname(self._path))
-        beside = f"{self._path}.{os.getpid()}"
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-            json.dump({"seq": seq, "time": time.time()}, file)
-        os.replace(beside, self._path)
+        self._seen = self._shown
+        with suppress(OSError, paths.UnsafePathError):
+            paths.check_private_dir(os.path.dirname(self._path))
+            private_file.write(Path(self._path), json.dumps({"seq": self._seen, "time": time.time()}).encode())
 
 
 def _read(path: str) -> tuple[int, float]:

@@ -160,7 +160,8 @@ def _user_message(state: State, event: events.UserMessage, now: float) -> Next:
 
 def _turn_start(state: State, event: events.TurnStart, now: float) -> State:
     run = replace(state.run or Run(now), step=event.step, retry="")
-    return replace(state, run=run, reply=Reply(thinking_since=now))
+    # A run that was cut is held without anything that waits; of its going on only this tells.
+    return replace(state, run=run, reply=Reply(thinking_since=now), held=state.held and bool(state.queue))
 
 
 def _thinking(state: State, event: events.ThinkingDelta, now: float) -> State:
@@ -296,10 +297,11 @@ def _approval_resolved(state: State, event: events.ApprovalResolved) -> Next:
     reason = f" ({event.reason})" if event.reason else ""
     if not event.by:
         return _printed(state, Note(f"no decision{what}{reason}", "warn"))
-    by = "" if event.approval in state.own else f" by {event.by}"
+    if event.approval in state.own:  # the call's result says it
+        return state, ()
     if event.decision == "allow":
-        return _printed(state, Note(f"approved{by}{what}", "success")) if by else (state, ())
-    return _printed(state, Note(f"denied{by}{what}{reason}", "warn"))
+        return _printed(state, Note(f"approved by {event.by}{what}", "success"))
+    return _printed(state, Note(f"denied by {event.by}{what}{reason}", "warn"))
 
 
 def _retry(event: events.Retry) -> str:
@@ -374,6 +376,8 @@ def _around(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, P
             return replace(state, queue=tuple(items), held=held), ()
         case events.Presence(clients=clients):
             return replace(state, clients=tuple(clients)), ()
+        case events.SessionUpdated(session=key, name=name) if state.session is not None and key == state.session.id:
+            return replace(state, session=structs.replace(state.session, name=name)), ()
         case events.ExtStatus():
             return _segment(state, event), ()
         case events.ExtPanel():
@@ -383,6 +387,8 @@ def _around(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, P
         case events.ExtInsert(text=words):
             return state, (Insert(words),)
         case events.Attention(reason=reason, text=words):
-            return state, (Alert(reason, words),)
+            return replace(state, calls_you=True), (Alert(reason, words),)
+        case events.SessionUpdated(session=session, name=name) if state.session and state.session.id == session:
+            return replace(state, session=structs.replace(state.session, name=name)), ()
         case _:
             return state, ()

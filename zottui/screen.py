@@ -17,6 +17,9 @@ from zottui.desk import Dialog, Row
 MOST_ROWS = 12
 """Height of the whole area: a row costs 0.8 ms in each frame."""
 
+ROOMY_ROWS = 16
+"""A terminal with fewer has no rows to spare for looks."""
+
 LEAST_LIVE = 2
 """Rows for what happens, however tall the editor is: that it works, and what it works on."""
 
@@ -82,12 +85,16 @@ class Screen:
         """Make the rows of the next frame, once: prompt_toolkit asks for them several times."""
         room, dialog = self._parts.room(), self._parts.dialog()
         most, columns = min(MOST_ROWS, room.rows), room.columns - 1  # a full row would be wrapped by a narrower terminal
+        if dialog is not None:
+            most = max(most, room.rows // 3)  # it is drawn when a key is pressed, and shows more
         below = (self._parts.editor_rows() if self.shows_editor else 0) + 1
         self._status = [self._parts.status(room.columns)]
         self._dialog = dialog.rows(columns, max(most - below, 1)) if dialog is not None else []
         left = most - below - len(self._dialog)
         height = max(left, min(LEAST_LIVE, room.rows - below - len(self._dialog)))
         self._live = self._parts.live(columns, height) if self.shows_editor and height > 0 else []
+        if below + len(self._dialog) + len(self._live) < most and room.rows >= ROOMY_ROWS:
+            self._live = [[], *self._live]  # a blank row between what was said and what is below it
 
 
 def _window(rows: Callable[[], list[Row]]) -> Window:

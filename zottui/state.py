@@ -95,3 +95,5 @@ class State:
     last_seq: int = 0
     """Of the newest event that was shown."""
     shows_thoughts: bool = False
+    calls_you: bool = False
+    """Something has come to where the user should look, and they have not looked since."""

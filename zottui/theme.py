@@ -1,5 +1,6 @@
 """Colours by what they mean; safe in 16 colours, and absent with `NO_COLOR`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -226,7 +227,7 @@ def _has_links(env: Mapping[str, str]) -> bool:
     if env.get("TERM", "") == "linux" or env.get("TERM_PROGRAM") == "Apple_Terminal":
         return False
     if env.get("TERM_PROGRAM") == "tmux":
-        return env.get("TERM_PROGRAM_VERSION", "") >= "3.4"
+        return [int(part) for part in re.findall(r"\d+", env.get("TERM_PROGRAM_VERSION", ""))] >= [3, 4]
     return not env.get("TMUX") and not env.get("TERM", "").startswith("screen")
 
 

@@ -130,6 +130,7 @@ async def test_a_session_command_says_that_its_session_is_missing_or_does_not_ex
         given |= {name: "x" for name in ("kind", "text") if name in fields(row)}
         given |= {"key": "up"} if "key" in fields(row) else {}
         given |= {"focused": True} if "focused" in fields(row) else {}
+        given |= {"command": "true"} if "command" in fields(row) else {}
         response = await admin.answer(row.name, **given)
         assert (response.get("code"), "`session`" in response["error"]) == ("bad_request", True), response
         if row.name != "detach":  # harmless for whoever is not attached

@@ -199,6 +199,16 @@ async def test_commands_are_those_of_the_daemon_of_extensions_and_skills(house, 
     assert await talk.refused("complete", kind="planet", text="") == "bad_request"
 
 
+async def test_a_skill_with_a_name_that_nobody_types_is_left_out(house, talk):
+    for name in (b"good", b"not\xffutf8", b"es\x1bcape"):
+        skill = house.place.home / "skills" / os.fsdecode(name)
+        skill.mkdir(parents=True)
+        (skill / "SKILL.md").write_text("---\ndescription: A skill.\x1b[2J\n---\nDo it.")
+    found = (await talk.ask("complete", kind="command", text="skill:"))["found"]
+    own = [(one["text"], one["detail"]) for one in found if one["detail"].startswith("A skill")]
+    assert own == [("skill:good", "A skill.[2J")]
+
+
 async def test_a_skill_is_used_by_its_command(house, model, look):
     skill = house.place.home / "skills" / "release"
     skill.mkdir(parents=True)
@@ -272,7 +282,7 @@ async def test_a_list_tells_who_works_who_needs_somebody_and_who_has_failed(hous
     watcher = await house.connect()
     await watcher.ask("subscribe", topics=["sessions"])
     await asks.ask("prompt", message="a question for Ann")
-    told = {}
+    told: dict[str, object] = {}
     while told.get("state") != "waiting":
         told = (await watcher.until("session_updated"))[-1]
     assert told["session"] == asks.id

@@ -240,6 +240,19 @@ async def test_inputs_that_waited_behind_one_that_a_crash_has_cut_are_held(proce
     assert ["daemon stopped" in one for _, (one,) in await again.texts()] == [True]
 
 
+async def test_one_that_is_sent_again_after_a_restart_is_only_answered(process, model):
+    talk = await process.create("openai", await model())
+    first = await talk.ask("shell", command="echo x >> ran", request_id="q-1")
+    await talk.until("done")
+    process.restart(signal.SIGKILL)
+    again = await process.follow(talk.id)
+    assert (await again.ask("shell", command="echo x >> ran", request_id="q-1"))["run"] == first["run"]
+    assert await again.refused("shell", command="echo y >> ran", request_id="q-1") == "duplicate_key"
+    await again.ask("shell", command="true")
+    await again.until("done")
+    assert (process.cwd / "ran").read_text() == "x\n"
+
+
 async def test_what_one_has_said_is_there_after_a_restart(process, model):
     server = await model(text("I see"))
     talk = await process.create("openai", server)

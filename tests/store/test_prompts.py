@@ -8,13 +8,15 @@ import pytest
 from zotd.core import records
 from zotd.store import prompts
 from zotd.store.archive import PROMPT_SLICES, Archive
-from zotd.wire.content import Image, Text
+from zotd.wire.content import Block, Image, Text
 
 TIME = "2026-11-21T20:11:18.919Z"
 
 
 def asked(*texts, image=None):
-    content = [*map(Text, texts), *([Image("image/png", len(image), image)] if image else [])]
+    content: list[Block] = [*map(Text, texts)]
+    if image:
+        content.append(Image("image/png", len(image), image))
     return (records.Input(time=TIME, id="i", content=content),)
 
 

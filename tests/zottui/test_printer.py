@@ -165,14 +165,14 @@ def test_wide_characters_colours_and_links_go_through(start):
         assert terminal.cursor[0] == len("PROMPT ") + 6
 
 
-@pytest.mark.parametrize("draft", ["漢" * 30, "x" * 73, "x" * 72, "x" * 33 + "漢" * 20, ""], ids=len)
-@pytest.mark.parametrize("columns", [16, 17, 40])
+@pytest.mark.parametrize("draft", ["漢" * 30, "x" * 73, "x" * 72, "x" * 34 + "漢" * 20], ids=len)
+@pytest.mark.parametrize("columns", [17, 40])
 def test_a_draft_is_found_again_however_the_terminal_wraps_it(start, draft, columns):
     with start() as terminal:
         terminal.wait("STATUS BAR")
         enter(terminal, "say 9")
         terminal.type(draft)
-        terminal.wait(rf"said 9 .*\nPROMPT {draft}$")
+        terminal.wait(rf"said 9 .*\nPROMPT {draft}$", where="history")
         terminal.resize(columns, 30)
         terminal.type("!")
         terminal.until(lambda: "!" in terminal.history(), "what was typed then")

@@ -129,6 +129,9 @@ class ShellStarted(Record, tag="shell_started", frozen=True, kw_only=True):
     context: bool
     """The model is to see it and its output."""
     sender: str = ""
+    request_id: str | None = None
+    digest: str | None = None
+    """As of an `Input`."""
 
 
 class ShellResult(Record, tag="shell_result", frozen=True, kw_only=True):

@@ -111,6 +111,7 @@ class Transcript:
                 self.in_flight = None
             case records.ShellStarted():
                 self.shell = record
+                self._remember(record)
             case records.ApprovalRow(call_id=call) if call in self._open:  # else an extension made it, and waits itself
                 self.approvals[record.id] = record
             case records.Decision(approval=key) if key in self.approvals:
@@ -160,6 +161,9 @@ class Transcript:
 
     def _accept(self, record: Input) -> None:
         self.waiting[record.id] = record
+        self._remember(record)
+
+    def _remember(self, record: Input | records.ShellStarted) -> None:
         if record.request_id:
             self.requests[record.request_id] = Known(record.request_id, record.digest or "", record.id)
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +18,9 @@ from zotd.wire.errors import Code, CommandError
 
 MAX_TYPED = 256
 """Characters; nobody types more of a name, and each costs a look at every file."""
+
+MAX_PATH = 4096
+"""The same, of a path that leads outside: the system takes no longer one."""
 
 LOOK_S = 2.0
 """How long a directory outside of the workspace may take to be listed; a network mount that is gone takes for ever."""
@@ -61,7 +63,7 @@ class Completer:
 
         Takes `files.FIRST_S` at most, or what reading skills takes. Raises CommandError for an unknown kind.
         """
-        if len(typed) > MAX_TYPED and kind != "file":
+        if len(typed) > (MAX_TYPED if kind != "file" or not typed.startswith(OUTSIDE) else MAX_PATH):
             return Completions([])
         match kind:
             case "file":
@@ -69,7 +71,7 @@ class Completer:
             case "command":
                 return await self._command(session, typed.removeprefix("/"))
             case "model":
-                return self._model(session, typed)
+                return await self._model(session, typed)
             case _:
                 raise CommandError(Code.BAD_REQUEST, f'nothing completes a "{kind[:80]}"; use file, command or model')
 
@@ -81,10 +83,7 @@ class Completer:
             typed += "/"
         if typed.startswith(OUTSIDE):
             return await self._outside(cwd, variables, typed) if may_leave else Completions([])
-        typed = typed.removeprefix("./")
-        if len(typed) > MAX_TYPED:
-            return Completions([])
-        items, is_partial = await self._files.find(cwd, variables, typed)
+        items, is_partial = await self._files.find(cwd, variables, typed.removeprefix("./"))
         return Completions(items, partial=is_partial)
 
     async def _outside(self, cwd: str, variables: Mapping[str, str], typed: str) -> Completions:
@@ -93,12 +92,11 @@ class Completer:
         named = variables.get("HOME", "~") + folder[1:] if folder.startswith("~") else folder
         if len(self._looks) >= MAX_LOOKS:
             return Completions([], partial=True)
-        work = partial(_names, Path(cwd, named or "/"), hidden=name.startswith("."))
-        look = asyncio.get_running_loop().run_in_executor(None, work)
+        look = asyncio.get_running_loop().run_in_executor(None, _named, Path(cwd, named or "/"), name)
         self._looks.add(look)
         look.add_done_callback(self._looks.discard)
         await asyncio.wait([look], timeout=LOOK_S)
-        items = ranked(name, look.result(), MAX_ITEMS) if look.done() else []
+        items = look.result() if look.done() else []
         return Completions([f"{folder}/{one}" for one in items], partial=not look.done())
 
     # --- commands and models ----------------------------------------------------------------------------------
@@ -114,9 +112,10 @@ class Completer:
         found += [Completion(SKILL + one.name, _line(one.description), "skill") for one in skills]
         return _best(typed, found)
 
-    def _model(self, session: Session, typed: str) -> Completions:
+    async def _model(self, session: Session, typed: str) -> Completions:
         """Those that can be used come first, however well the others fit."""
-        infos = self._models.listed(None, session.environment)
+        # The catalog takes 20 ms for its thousand models, and the first time 0.2 s to be loaded.
+        infos = await asyncio.to_thread(self._models.listed, None, session.environment)
         ready = [_model(info) for info in infos if info.ready]
         rest = [_model(info, "no key") for info in infos if not info.ready]
         first, then = _best(typed, ready), _best(typed, rest)
@@ -128,7 +127,7 @@ def _model(info: ModelInfo, lacks: str = "") -> Completion:
 
 
 def _best(typed: str, found: Iterable[Completion]) -> Completions:
-    by_text = {one.text: one for one in found}
+    by_text = {one.text: one for one in found if is_typed(one.text)}  # a skill is called what its directory is
     items = ranked(typed, by_text, MAX_NAMES)
     return Completions(items, [by_text[text] for text in items])
 
@@ -138,11 +137,13 @@ def _line(text: str) -> str:
     return UNTYPED.sub("", " ".join(text.split()))[:DETAIL_CHARS]
 
 
-def _names(folder: Path, *, hidden: bool) -> list[str]:
-    """What is in a directory, by name, directories with a slash behind; nothing when it cannot be read. Blocks."""
+def _named(folder: Path, typed: str) -> list[str]:
+    """What fits in a directory, the best first, directories with a slash behind; nothing when it cannot be read. Blocks."""
+    hidden = typed.startswith(".")
     try:
         with os.scandir(folder) as entries:
-            return sorted(filter(None, (_name(entry, hidden=hidden) for entry in islice(entries, MAX_ENTRIES))))
+            names = filter(None, (_name(entry, hidden=hidden) for entry in islice(entries, MAX_ENTRIES)))
+            return ranked(typed, sorted(names), MAX_ITEMS)
     except (OSError, ValueError):  # the latter: a name that no path can have
         return []
 

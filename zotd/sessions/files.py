@@ -36,7 +36,7 @@ MAX_ITEMS = 50
 """Of one answer: more than a screen shows."""
 
 MAX_DIRECTORIES = 8
-"""Indices in memory, 10 MiB each for 65,000 files; the ones used last."""
+"""Indices in memory, 10 MiB each for 65,000 files, and three times that while one is made; the ones used last."""
 
 KEPT_S = 600.0
 """How long an index stays that nobody uses."""

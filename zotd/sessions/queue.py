@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
+from zotd.core.transcript import Transcript
 from zotd.sessions.ledger import Shown
 from zotd.sessions.shell import Shell
 from zotd.wire import events
@@ -36,6 +37,17 @@ class Request:
     """Of the request, to tell a repetition from another one with the same name."""
     unattended: str | None = None
     """See `records.Input`."""
+
+    def known(self, transcript: Transcript) -> records.Known | None:
+        """What became of it when it came before, also before a restart; None: it is new.
+
+        Raises:
+            CommandError: it was another one with the same id.
+        """
+        first = transcript.requests.get(self.id) if self.id is not None else None
+        if first is not None and self.digest != first.digest:
+            raise CommandError(Code.DUPLICATE_KEY, "this request_id was used for another request; make a new one")
+        return first
 
 
 @dataclass(slots=True, eq=False)

@@ -190,12 +190,8 @@ class Session:
         A `request` that is in the journal already, from before a restart, is only answered.
         """
         self._refuse_when_blocked()
-        if (
-            request is not None
-            and request.id is not None
-            and (first := self.ledger.transcript.requests.get(request.id)) is not None
-        ):
-            self._answer_again(request, first, accepted)
+        if request is not None and (first := request.known(self.ledger.transcript)) is not None:
+            accepted(Started(started=first.input not in self.ledger.transcript.waiting, input=first.input))
             return
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         self.is_quieted = False
@@ -344,11 +340,6 @@ class Session:
     def _hurry(self) -> None:
         if self.extensions is not None:
             self.extensions.hurry()
-
-    def _answer_again(self, request: Request, first: records.Known, accepted: Callable[[Started], None]) -> None:
-        if request.digest != first.digest:
-            raise CommandError(Code.DUPLICATE_KEY, "this request_id was used for another request; make a new one")
-        accepted(Started(started=first.input not in self.ledger.transcript.waiting, input=first.input))
 
     def _refuse_when_blocked(self) -> None:
         if self.work.is_stopping:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.sessions.queue import Job
+from zotd.sessions.queue import Job, Request
 from zotd.sessions.session import Session
 from zotd.sessions.shell import Grounds, Shell
 from zotd.wire.api import Started
@@ -23,6 +23,7 @@ class Order:
     context: bool
     """The model is to see it and its output with the next prompt."""
     sender: str
+    request: Request
 
 
 class Planner(Protocol):
@@ -38,6 +39,8 @@ async def run_for_person(
 ) -> None:
     """Run it now; `accepted` is called when it is on record, before it runs. What is sent meanwhile waits for its end.
 
+    A request that is on record already, also from before a restart, is only answered.
+
     Raises:
         CommandError: something runs, or the model's history cannot take it in now.
         StorageError: the journal cannot be written.
@@ -46,6 +49,9 @@ async def run_for_person(
         raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
     if session.ledger.damage is not None:
         raise CommandError(Code.BLOCKED, str(session.ledger.damage))
+    if (first := order.request.known(session.ledger.transcript)) is not None:
+        accepted(Started(started=True, run=first.input))
+        return
     if session.work.is_active:
         raise CommandError(Code.BUSY, "the session is busy; run the command when the run is over, or abort it")
     if order.context and session.ledger.transcript.open_calls:  # nothing may stand between a call and its result
@@ -53,7 +59,13 @@ async def run_for_person(
     session.is_quieted = False
     job = Job(accepted)
     record = records.ShellStarted(
-        time=rfc3339(), id=job.run, command=order.command, context=order.context, sender=order.sender
+        time=rfc3339(),
+        id=job.run,
+        command=order.command,
+        context=order.context,
+        sender=order.sender,
+        request_id=order.request.id,
+        digest=order.request.digest if order.request.id else None,
     )
     job.shell = Shell(
         record, session.ledger, grounds=lambda: planner.tool_context(session), rest=lambda: _rest(session)

@@ -523,7 +523,8 @@ class Complete(OfSession, frozen=True, kw_only=True):
     kind: str
     """`file`, `command` or `model`."""
     text: str
-    """What was typed so far, without the `@`; of a command with or without its slash. At most 1,000 characters count."""
+    """What was typed so far, without the `@`; of a command with or without its slash. More than 256 characters complete
+    nothing, but for a path outside of the workspace."""
 
 
 class Completion(Frozen, frozen=True):

@@ -9,7 +9,7 @@ What is decided is bound to what is shown: the digest goes along, so that no oth
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
 from zotd.client.errors import CallError, ClientError
@@ -22,8 +22,10 @@ from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import PASTED, TYPED, letter, named
 from zottui.dialogs.line import Line
 from zottui.dialogs.outside import edited
+from zottui.diffs import ADDED, GAP, REMOVED, Change, focused, unified
 from zottui.theme import Role
 from zottui.widgets.cells import POINTER, folded, piece
+from zottui.widgets.live import subject
 
 QUIET_S = 0.5
 """Keys count for a question when none was typed for so long: it may come up in the middle of a word. People who type do
@@ -31,6 +33,8 @@ not pause for so long between letters, and nobody reads a question faster."""
 
 CHANGING = frozenset({"edit", "write"})
 """Tools of ours whose preview is a diff."""
+
+_ROLES = {ADDED: Role.ADDED, REMOVED: Role.REMOVED, GAP: Role.MUTED}
 
 DECISIONS = frozenset("ysanfe")
 
@@ -77,7 +81,8 @@ class Approval:
         number = len(self._desk.state.approvals)
         details = [f"1 of {number}"] if number > 1 else []
         details += [f"until {self.question.expires[11:16]} UTC"] if self.question.expires else []
-        head = headed(f"● {self.question.tool} needs you", " · ".join(details), Role.WARNING)
+        about = f" {subject(self.question.args)}" if self._changes else ""
+        head = headed(f"● {self.question.tool}{about} needs you", " · ".join(details), Role.WARNING)
         return framed(head, lambda room: self._body(width, room), self._keys(), width=width, height=height)
 
     def _body(self, width: int, room: int) -> list[Row]:
@@ -107,14 +112,19 @@ class Approval:
         """The preview; made once for a width, since it may be long and is drawn again and again."""
         if self._drawn is not None and self._drawn[0] == (width, self._preview):
             return self._drawn[1]
-        is_diff = self._language == "diff"
-        lines: list[Row] = [
-            [piece(_role(line) if is_diff else Role.TEXT, part)]
-            for line in self._preview.split("\n")
-            for part in folded(line, width)
-        ]
+        changes = self._changes
+        lines = (
+            [row for change in changes for row in _change(change, _number_cells(changes), width)]
+            if changes
+            else [[piece(Role.TEXT, part)] for line in self._preview.split("\n") for part in folded(line, width)]
+        )
         self._drawn = (width, self._preview), lines
         return lines
+
+    @property
+    def _changes(self) -> list[Change]:
+        """What would be changed, when that is what the preview shows."""
+        return focused(unified(self._preview)) if self._language == "diff" else []
 
     @property
     def _preview(self) -> str:
@@ -263,7 +273,14 @@ def _as_json(args: dict[str, object]) -> str:
     return json.dumps(args, indent=2, ensure_ascii=False)
 
 
-def _role(line: str) -> Role:
-    if line.startswith(("+++", "---", "@@")):
-        return Role.MUTED
-    return Role.ADDED if line.startswith("+") else Role.REMOVED if line.startswith("-") else Role.TEXT
+def _number_cells(changes: Sequence[Change]) -> int:
+    return max(len(str(change.number or "")) for change in changes)
+
+
+def _change(change: Change, number_cells: int, width: int) -> list[Row]:
+    """A line of a diff, on as many rows as it takes."""
+    number, sign = f"{change.number or '':>{number_cells}} ", f"{change.sign} "
+    role = _ROLES.get(change.sign, Role.TEXT)
+    parts = list(folded(change.text, max(width - number_cells - 3, 1)))
+    rows: list[Row] = [[piece(Role.MUTED, number), piece(role, sign + parts[0])]]
+    return rows + [[piece(role, " " * (number_cells + 3) + part)] for part in parts[1:]]

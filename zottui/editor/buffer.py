@@ -207,8 +207,10 @@ class Editor:
             "edit": lambda _: self._desk.spawn(self._edit()),
             "paste-image": lambda _: self.pasting.paste_image(),
             "undo": lambda _: self.buffer.undo(),
+            "redo": lambda _: self.buffer.redo(),
         }
-        made = bindings(actions, {"paste-image": ~vi_navigation_mode, "search": ~vi_navigation_mode})
+        filters = {"paste-image": ~vi_navigation_mode, "search": ~vi_navigation_mode, "redo": vi_navigation_mode}
+        made = bindings(actions, filters)
         made.add(Keys.BracketedPaste)(lambda event: self.pasting.paste(event.data))
         return made
 

@@ -38,6 +38,7 @@ KEYS = (
     Key((("c-g",),), "edit", "edit it with $VISUAL or $EDITOR"),
     Key((("c-v",),), "paste-image", "attach the image that is in the clipboard"),
     Key((("c-_",),), "undo", "undo"),
+    Key((("c-r",),), "redo", "in vi's NORMAL: undo what was undone"),
 )
 """For `/keys`, and for `bindings`."""
 
@@ -47,7 +48,7 @@ def bindings(actions: Mapping[str, Action], filters: Mapping[str, FilterOrBool])
     made = KeyBindings()
     for key in KEYS:
         for sequence in key.keys:
-            saves = _never if key.name == "undo" else _always  # else it would go back and forth between two states
+            saves = _never if key.name in {"undo", "redo"} else _always  # else undo would undo itself
             made.add(*sequence, filter=filters.get(key.name, True), save_before=saves)(quiet(actions[key.name]))
     return made
 

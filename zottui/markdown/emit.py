@@ -14,8 +14,8 @@ from zottui.markdown.inline import lines_of, painted
 from zottui.markdown.tables import table_lines
 from zottui.theme import Role, Theme
 
-PARSED_CHARS = 100_000
-"""Longer blocks are shown as they are: no person wrote them, and there are texts for which a parser takes minutes."""
+PARSED_CHARS = 20_000
+"""Longer blocks are shown as they are: nobody wrote them to be read, and a parser may take a second for such a text."""
 
 NESTED = 40
 """Blocks and marks in each other; what is deeper is shown as it is. A parser has to stop somewhere, and forgets the rest."""
@@ -42,7 +42,8 @@ def markdown_lines(source: str, width: int, theme: Theme) -> list[str]:
     nodes = _parsed(text)
     if nodes is None:
         return text.split("\n")
-    start = text[: min(_INDENT, len(text) - len(text.lstrip(" ")))]
+    indent = len(text) - len(text.lstrip(" "))
+    start = " " * indent if indent <= _INDENT else ""
     emitter = Emitter(theme, text.split("\n"), width - len(start))
     return [f"{start}{line}" if line else "" for line in emitter.blocks(nodes)]
 
@@ -141,9 +142,9 @@ class Emitter:
         return "◦ " if self.depth % 2 else "• "
 
     def _quote(self, node: SyntaxTreeNode) -> list[str]:
-        mark = "> " if self.theme.is_plain else self.theme.paint(Role.MUTED, "│ ")
+        bar = ">" if self.theme.is_plain else self.theme.paint(Role.MUTED, "│")
         inside = replace(self, under=(*self.under, Role.QUOTE), width=self.width - 2)
-        return [mark + line for line in inside.blocks(node.children)]
+        return [f"{bar} {line}" if line else bar for line in inside.blocks(node.children)]
 
     def _table(self, node: SyntaxTreeNode) -> list[str]:
         begin, end = node.map or (0, 0)

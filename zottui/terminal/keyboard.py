@@ -8,6 +8,7 @@ from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
 
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 
@@ -15,6 +16,9 @@ SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 """As terminals send it that tell it from Enter: CSI u, and xterm's modifyOtherKeys."""
 
 ALT_ENTER = "\x1b\r"
+
+ESCAPE_S = 0.05
+"""For `Application.ttimeoutlen`: how long Escape waits for the rest of a sequence; terminals send that in one write."""
 
 REPORT_CHARS = 256
 """The longest report that is held back until its end comes; what is longer was typed."""
@@ -104,4 +108,6 @@ class Keyboard(Vt100Input):
     def flush_keys(self) -> list[KeyPress]:
         """What was held back as the possible beginning of something longer: nothing came behind it."""
         self.vt100_parser.feed(self._reports.flush())
-        return super().flush_keys()
+        keys = super().flush_keys()
+        # prompt_toolkit would wait another second for what Escape might be the first key of; a key that is none ends that.
+        return [*keys, KeyPress(Keys.Ignore, "")] if keys and keys[-1].key is Keys.Escape else keys

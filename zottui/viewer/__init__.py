@@ -17,11 +17,11 @@ async def view(
     with the number `call` that was printed, with all of its output. `session`: another one than the desk's. Raises
     `zotd.client.errors.ClientError` when nothing can be shown; what fails later is said in the last line.
     """
-    from zottui.viewer.beginning import begun  # noqa: PLC0415  (the first paint of the client waits for no viewer)
-    from zottui.viewer.viewing import shown  # noqa: PLC0415
+    from zottui.viewer.screen import shown  # noqa: PLC0415
+    from zottui.viewer.visit import begun  # noqa: PLC0415  (the first paint of the client waits for no viewer)
 
-    reader = await begun(desk, turn=turn, session=session, seq=seq, call=call)
-    if reader is None:
+    visit = await begun(desk, turn=turn, session=session, seq=seq, call=call)
+    if visit is None:
         desk.say("there is no session yet: zotd is still being asked", "warn")
         return
-    await shown(desk, reader)
+    await shown(desk, visit)

@@ -32,7 +32,7 @@ class Query:
 
         Markdown may stand between two words, so that they are looked for one by one.
         """
-        text = "\n".join(_texts(message))
+        text = "\n".join(texts(message))
         text = text if self.minds_case else text.lower()
         return all(word in text for word in self.words.split())
 
@@ -40,12 +40,13 @@ class Query:
 def hits(query: Query, laid: Laid, laying: Laying) -> list[Row]:
     """The rows of a message with a hit. One for all that is folded away in a call: the row that says so."""
     found: list[Row] = []
-    for number, rows in groupby(laid.rows, key=lambda row: row.block):
-        found += _in_block(query, number, list(rows), laid, laying)
+    for _, rows in groupby(laid.rows, key=lambda row: row.block):
+        found += _in_block(query, list(rows), laid, laying)
     return found
 
 
-def _in_block(query: Query, number: int, rows: list[Row], laid: Laid, laying: Laying) -> list[Row]:
+def _in_block(query: Query, rows: list[Row], laid: Laid, laying: Laying) -> list[Row]:
+    number = rows[0].block
     orders = [row.order for row in rows]
     lines = laid.lines[number]
     starts = [(number, at, start) for at, line in enumerate(lines) for start, _ in query.spans(line)]
@@ -59,16 +60,17 @@ def _in_block(query: Query, number: int, rows: list[Row], laid: Laid, laying: La
     return [rows[at] for at in sorted(found)]
 
 
-def _texts(message: Message) -> list[str]:
-    texts: list[str] = []
+def texts(message: Message) -> list[str]:
+    """All that is said in a message: text, calls with their arguments, results."""
+    found: list[str] = []
     for part in message.content:
         match part:
             case Text(text=text):
-                texts.append(text)
+                found.append(text)
             case ToolCall(name=name, args=args):
-                texts += [name, *map(str, args.values())]
+                found += [name, *map(str, args.values())]
             case ToolResult(content=content):
-                texts += [inner.text for inner in content if isinstance(inner, Text)]
+                found += [inner.text for inner in content if isinstance(inner, Text)]
             case _:
                 pass
-    return texts
+    return found

@@ -11,8 +11,7 @@ from zottui.theme import Theme
 from zottui.transcript import blocks_of
 from zottui.viewer import whole
 from zottui.viewer.folding import Pieces, folded, parsed, plain
-from zottui.viewer.loaded import Loaded
-from zottui.viewer.pages import seq_of
+from zottui.viewer.loaded import Loaded, seq_of
 
 MOST_ROWS = 20_000
 """Kept for the messages that were shown last: 10 MB, and more than a screen even of long ones."""

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from zotd.wire.content import Message, Text, ToolCall, ToolResult
 from zottui.blocks import Block, Prose, ToolRan, UserSaid
-from zottui.viewer.pages import seq_of
 
 MOST_MESSAGES = 600
 """Kept at most: three pages, so that turning around costs no question."""
@@ -15,6 +14,12 @@ MOST_CHARS = 4_000_000
 
 NEAR = 60
 """Messages around the cursor that are kept whatever they weigh: more than a screen shows, with results between them."""
+
+
+def seq_of(message: Message) -> int:
+    """The `seq` of a message of a history, which has one."""
+    assert message.seq is not None
+    return message.seq
 
 
 class Loaded:
@@ -39,6 +44,18 @@ class Loaded:
     def last(self) -> int:
         """The `seq` of the newest message; 0: there is none."""
         return seq_of(self.messages[-1]) if self.messages else 0
+
+    def copy(self) -> "Loaded":
+        """The same, which stays as it is when this changes."""
+        return Loaded(self.messages, has_older=self.has_older, has_newer=self.has_newer)
+
+    def seq(self, index: int) -> int:
+        """Of the message at `index`; 0: there is none."""
+        return seq_of(self.messages[index]) if index < len(self.messages) else 0
+
+    def has(self, seq: int) -> bool:
+        """Whether the message is here."""
+        return bool(self.messages) and self.seq(self.index(seq)) == seq
 
     def index(self, seq: int) -> int:
         """Where the message `seq` stands, or else the one before it, or else the first."""
@@ -76,6 +93,10 @@ class Loaded:
         message = self.messages[index]
         return [message, *(self._results[call] for call in calls_of(message) if call in self._results)]
 
+    def is_answered(self, call: str) -> bool:
+        """Whether the result of a call is here."""
+        return call in self._results
+
     def caller(self, index: int) -> int:
         """Where the message stands that shows this one: a result is shown with its call. -1: it is not here."""
         message = self.messages[index]
@@ -88,6 +109,8 @@ class Loaded:
         """A block of the kind that stands above a message: it decides about the blank line. None: nothing does."""
         for at in range(index - 1, -1, -1):
             message = self.messages[at]
+            if message.shell is not None:
+                return ToolRan("", {}, "")
             if message.role == "user":
                 return UserSaid("")
             if message.role == "assistant" and message.content:

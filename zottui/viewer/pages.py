@@ -5,18 +5,13 @@ from collections.abc import Sequence
 from zotd.wire import api
 from zotd.wire.content import Message
 from zottui.desk import Desk
+from zottui.viewer.loaded import Loaded, seq_of
 
 PAGE = 200
 """Messages asked for at a time: several screens, and 5 ms to take apart."""
 
 SPAN = 150
 """Events looked at for newer messages at first. Less than `PAGE`: so many events hold at most so many messages."""
-
-
-def seq_of(message: Message) -> int:
-    """The `seq` of a message of a history, which has one."""
-    assert message.seq is not None
-    return message.seq
 
 
 class Pages:
@@ -55,6 +50,12 @@ class Pages:
                 return fresh
             else:
                 span = max(span // 2, 1)
+
+    async def around(self, seq: int) -> Loaded:
+        """A page up to a message, and one behind it."""
+        page = await self.before(seq + 1)
+        newer = await self.after(seq)
+        return Loaded([*page.messages, *newer], has_older=page.has_more, has_newer=bool(newer))
 
     async def newest(self) -> int:
         """The `seq` of the newest message; 0: there is none."""

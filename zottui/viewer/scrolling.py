@@ -59,8 +59,14 @@ class Scroll:
 
     @property
     def place(self) -> Place:
-        """Of the cursor."""
+        """Where the cursor was put."""
         return self._place
+
+    @property
+    def here(self) -> Place | None:
+        """The row under the cursor as it is now; None: the text has no rows."""
+        at = self.at()
+        return None if at is None else self._text.place(at)
 
     def to(self, place: Place, above: int | None = None) -> None:
         """Go there; `above`: rows above it on the screen, by default as many as now."""

@@ -2,7 +2,7 @@
 
 import re
 
-from zottui.blocks import Block, ToolRan
+from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.cards import INDENT
 from zottui.diffs import diff_lines, unified
 from zottui.harmless import harmless
@@ -35,9 +35,15 @@ def whole(call: ToolRan, width: int, theme: Theme, after: Block | None) -> list[
     return [*header, *given, *(INDENT + line for line in _outcome(call, theme))]
 
 
-def output(call: ToolRan) -> str:
-    """What came of it, as text: that which is copied and printed."""
-    return harmless(call.result).rstrip("\n")
+def words_of(block: Block) -> str:
+    """The text of a block as it was written, or of a call what came of it: that which is copied. It is harmless."""
+    match block:
+        case Prose(source=text) | UserSaid(text=text) | Thought(text=text) | Note(text=text) | Rule(text=text):
+            return harmless(text)
+        case Code(lines=lines):
+            return harmless("\n".join(lines))
+        case ToolRan(result=result):
+            return harmless(result).rstrip("\n")
 
 
 def _given(call: ToolRan, header: str, theme: Theme) -> list[str]:
@@ -58,4 +64,4 @@ def _outcome(call: ToolRan, theme: Theme) -> list[str]:
     if changes:
         return diff_lines(changes, theme, WIDEST)
     role = Role.ERROR if call.is_error else Role.TEXT
-    return [theme.paint(role, line) for line in output(call).split("\n")] if call.result else []
+    return [theme.paint(role, line) for line in words_of(call).split("\n")] if call.result else []

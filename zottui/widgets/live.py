@@ -27,8 +27,10 @@ SUBJECTS = ("command", "path", "pattern", "query", "url", "name")
 """Arguments that say best what a call is about, best first."""
 
 
-def live(state: State, now: float, width: int, height: int) -> list[Row]:
+def live(state: State, now: float, width: int, height: int, *, asked: str = "") -> list[Row]:
     """At most `height` rows, and never more than `MAX_ROWS`; none when nothing happens.
+
+    `asked`: the id of the call about which a dialog asks, so that nothing more need be said of it.
 
     Of the room, first comes a line for each call, or the one that says what is waited for; then the output of the
     calls; then what the model is writing.
@@ -37,7 +39,9 @@ def live(state: State, now: float, width: int, height: int) -> list[Row]:
     if state.run is None or room <= 0:
         return []
     written = [line for line in tail(state.reply.stream, TEXT_ROWS, width) if line.strip()] if width > 0 else []
-    heads = _heads(state, now, width, room) or [(_waiting(state, now, is_writing=bool(written)), "")]
+    heads = _heads(state, now, width, room, asked)
+    if not heads and not asked:
+        heads = [(_waiting(state, now, is_writing=bool(written)), "")]
     room -= len(heads)
     rows: list[Row] = []
     for place, (head, output) in enumerate(heads):
@@ -54,12 +58,12 @@ def subject(args: dict[str, object]) -> str:
     return clean(str(next(named, next(others, "")))[:SUBJECT_CHARS]).strip()
 
 
-def _heads(state: State, now: float, width: int, room: int) -> list[tuple[Row, str]]:
+def _heads(state: State, now: float, width: int, room: int, asked: str) -> list[tuple[Row, str]]:
     """For each call its line and its output; of too many calls the newest, and how many there are besides."""
-    calls = state.reply.calls
+    calls = [call for call in state.reply.calls if call.id != asked]
     shown = calls if len(calls) <= room else calls[len(calls) - max(room - 1, 1) :]
-    asked = {one.tool_id for one in state.approvals}
-    heads = [(_call(call, now, width, needs_you=call.id in asked), call.tail) for call in shown]
+    waiting = {one.tool_id for one in state.approvals}
+    heads = [(_call(call, now, width, needs_you=call.id in waiting), call.tail) for call in shown]
     if len(shown) < len(calls) and room > 1:
         heads.insert(0, ([piece(Role.MUTED, f"… {len(calls) - len(shown)} more calls")], ""))
     return heads

@@ -62,7 +62,7 @@ def _items(state: State, home: str, vi_mode: str) -> list[_Item]:
     """In the order of the line."""
     session, waiting = state.session, len(state.approvals)
     model = f"{session.provider}/{session.model}" if session else ""
-    name = (session.name or session.id) if session else ""
+    name = session.name if session else ""  # its id says nothing to people; /status has it
     mode = session.mode if session and session.mode != UNWATCHED else ""
     context, alarm = _context(state)
     return [

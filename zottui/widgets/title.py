@@ -8,10 +8,12 @@ TITLE_CELLS = 60
 
 
 def title(state: State) -> str:
-    """The session's name, behind a mark when it is busy or needs somebody."""
+    """The session's name, behind a mark when it is busy, or has something that nobody has looked at."""
     session = state.session
-    name = clean(session.name or session.id).strip() if session else ""
+    name = clean(session.name).strip() if session else ""
     words = cut(f"zot: {name}" if name else "zot", TITLE_CELLS)
     if state.approvals:
         return f"● needs you: {cut(name or 'zot', TITLE_CELLS)}"
-    return f"◐ {words}" if state.run is not None else words
+    if state.run is not None:
+        return f"◐ {words}"
+    return f"● {words}" if state.calls_you else words

@@ -68,7 +68,8 @@ async def shell(call: Call, params: api.Shell) -> None:
     if not params.command.strip():
         raise CommandError(Code.BAD_REQUEST, "the command is empty; say what to run")
     session = await loaded(call, params.session)
-    order = Order(params.command, context=params.context, sender=call.door.sender)
+    request = Request(params.request_id, digest(params))
+    order = Order(params.command, context=params.context, sender=call.door.sender, request=request)
     await run_for_person(session, order, call.manager.planner, accepted=call.respond)
 
 

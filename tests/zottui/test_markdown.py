@@ -1,0 +1,258 @@
+"""Markdown as lines for the terminal."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zottui.columns import width_of
+from zottui.markdown import CONTEXT_LINES
+from zottui.markdown.code import LINE_CHARS, highlighted
+from zottui.markdown.emit import PARSED_CHARS, markdown_lines
+from zottui.theme import DARK, DEFAULT, PLAIN, Role, Syntax, Theme
+
+ROLES = Theme("roles", {role: role.name for role in Role}, {syntax: syntax.name for syntax in Syntax})
+"""Says the roles instead of painting, and shows addresses."""
+
+
+def shown(source: str, width: int = 80) -> list[str]:
+    """The lines, `{role:text}` for what is painted."""
+    return [spelt(line) for line in markdown_lines(source, width, ROLES)]
+
+
+def spelt(line: str) -> str:
+    return re.sub(r"\x1b\[([A-Z;]+)m(.*?)\x1b\[m", lambda found: f"{{{found[1].lower()}:{found[2]}}}", line)
+
+
+def plain(source: str, width: int = 80) -> list[str]:
+    return markdown_lines(source, width, PLAIN)
+
+
+def painted(language: str, *lines: str) -> list[str]:
+    return [spelt(line) for line in highlighted(language, lines, (), ROLES)]
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_paragraph_is_one_line_however_long():
+    assert plain("word " * 100 + "\nmore") == ["word " * 99 + "word more"]
+
+
+def test_a_hard_break_is_a_new_line():
+    assert plain("one  \ntwo\\\nthree") == ["one", "two", "three"]
+
+
+def test_marks_are_roles():
+    assert shown("a **b** *c* `d` ~~e~~ ***f***") == [
+        "a {strong:b} {emphasis:c} {code:d} {struck:e} {emphasis;strong:f}"
+    ]
+
+
+def test_without_colours_marks_that_carry_a_meaning_stay():
+    assert plain("# T\n\na **b** `c` ~~d~~") == ["# T", "", "a b `c` ~~d~~"]
+
+
+def test_headings_differ_by_level():
+    assert shown("# A `b`\n\n### C") == ["{heading:A }{heading;code:b}", "", "{strong:C}"]
+
+
+def test_html_is_text_and_keeps_its_lines():
+    assert plain("<details>\n<b>x</b> &amp; y\n</details>") == ["<details>", "<b>x</b> & y", "</details>"]
+
+
+def test_a_definition_of_a_link_is_text():
+    assert plain("[a]: https://b.example 'c'") == ["[a]: https://b.example 'c'"]
+
+
+def test_a_rule_is_short():
+    assert markdown_lines("---", 200, DEFAULT) == [f"\x1b[2m{'─' * 40}\x1b[m"]
+
+
+# --- lists and quotations -----------------------------------------------------------------------------------------
+
+
+def test_lists_nest():
+    assert shown("- a\n  - b\n    1. c\n- d") == ["{accent:• }a", "  {accent:◦ }b", "    {accent:1. }c", "{accent:• }d"]
+
+
+def test_a_loose_list_has_blank_lines_and_a_tight_one_has_none():
+    assert plain("- a\n- b") == ["- a", "- b"]
+    assert plain("1. a\n\n   b\n2. c") == ["1. a", "", "   b", "", "2. c"]
+
+
+def test_tasks_have_boxes():
+    assert shown("- [x] a\n- [ ] b") == ["{accent:• }☑ a", "{accent:• }☐ b"]
+    assert plain("- [x] a") == ["- [x] a"]
+
+
+def test_what_is_left_of_a_list_item_keeps_its_place():
+    assert plain("   then\n   - a") == ["   then", "", "   - a"]
+
+
+def test_quotations_nest():
+    assert plain("> a\n> > b\n>\n> - c") == ["> a", ">", "> > b", ">", "> - c"]
+    assert shown("> a *b*") == ["{muted:│} {quote:a }{quote;emphasis:b}"]
+
+
+@pytest.mark.parametrize("source", [">" * 500 + " word", "- " * 500 + "word", "*a " * 2000 + "word"])
+def test_what_is_nested_too_deeply_is_shown_as_it_is(source):
+    assert plain(source) == [source]
+
+
+def test_what_is_too_long_to_be_parsed_is_shown_as_it_is():
+    source = "**a** " * PARSED_CHARS
+
+    assert plain(source) == [source]
+
+
+# --- links --------------------------------------------------------------------------------------------------------
+
+
+def linked(text: str, address: str) -> str:
+    return f"\x1b]8;;{address}\x1b\\\x1b[4;34m{text}\x1b[m\x1b]8;;\x1b\\"
+
+
+def test_a_link_can_be_clicked():
+    assert markdown_lines("see [it](https://a.example/b)", 80, DEFAULT) == [
+        "see " + linked("it", "https://a.example/b")
+    ]
+
+
+def test_where_nothing_can_be_clicked_the_address_is_shown():
+    assert shown("[it](https://a.example/b)") == ["{link:it}{muted: (https://a.example/b)}"]
+    assert plain("<https://a.example>") == ["https://a.example"]
+    assert plain("![a plan](plan.png)") == ["image: a plan (plan.png)"]
+
+
+def test_a_file_cannot_be_clicked():
+    assert markdown_lines("[x](src/x.py)", 80, DEFAULT) == ["\x1b[4;34mx\x1b[m\x1b[2m (src/x.py)\x1b[m"]
+
+
+def test_a_text_that_looks_like_another_address_does_not_hide_where_it_leads():
+    (line,) = markdown_lines("[bank.example](https://evil.example)", 80, DEFAULT)
+
+    assert line == linked("bank.example", "https://evil.example") + "\x1b[2m (https://evil.example)\x1b[m"
+
+
+@given(st.text("[]()<>!*`\x1b\x07\x9c\\;:/a \u202e&#x27b3\t", max_size=40), st.sampled_from([DEFAULT, DARK, PLAIN]))
+@settings(deadline=None)
+def test_no_text_brings_a_sequence_of_its_own(text, theme):
+    ours = re.compile(r"\x1b\[[\d;]*m|\x1b\]8;;[!-~]*\x1b\\")
+    for line in markdown_lines(f"a {text}", 80, theme):
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e]", ours.sub("", line))
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+TABLE = "| Name | N |\n|:--|--:|\n| **日本** | 1 |\n| b | 1000 |"
+
+
+def test_columns_are_aligned_by_what_is_seen():
+    assert shown(TABLE) == [
+        "{strong:Name}     {strong:N}",
+        "{muted:────  ────}",
+        "{strong:日本}     1",
+        "b     1000",
+    ]
+
+
+def test_a_table_that_is_too_wide_becomes_records():
+    assert shown(TABLE, width=9) == [
+        "{strong:Name}: {strong:日本}",
+        "{strong:N}: 1",
+        "",
+        "{strong:Name}: b",
+        "{strong:N}: 1000",
+    ]
+    assert len(shown(TABLE, width=10)) == 4
+
+
+def test_without_colours_a_table_is_records():
+    assert plain(TABLE) == ["Name: 日本", "N: 1", "", "Name: b", "N: 1000"]
+
+
+def test_cells_without_a_head_are_not_lost():
+    assert plain("| a |\n|---|\n| b | c |") == ["| a |", "|---|", "| b | c |"]
+
+
+def test_a_row_may_have_too_few_cells():
+    assert [line.strip() for line in shown("| a | b |\n|---|---|\n| c |")][-1] == "c"
+
+
+def test_a_table_in_a_list_item_is_one():
+    assert plain("- a\n\n  | b | c |\n  |---|---|\n  | d | e |") == ["- a", "", "  b: d", "  c: e"]
+
+
+# --- code ---------------------------------------------------------------------------------------------------------
+
+
+def test_code_is_painted_by_language():
+    assert painted("python", "def f(x): return 'a'  # b") == [
+        "{keyword:def} {name:f}(x): {keyword:return} {string:'a'}  {comment:# b}"
+    ]
+    assert painted("JSON", '{"a": 1}') == ['{{name:"a"}: {number:1}}']
+    assert painted("diff title=x", "-a", "+b") == ["{removed:-a}", "{added:+b}"]
+
+
+def test_a_language_that_nobody_knows_is_code():
+    assert painted("no-such-language", "x") == ["{code:x}"]
+    assert painted("", "x") == ["{code:x}"]
+
+
+def test_a_string_goes_on_in_the_next_line():
+    assert painted("python", '"""a', "if b", '"""', "if b: pass")[1:] == [
+        "{string:if b}",
+        '{string:"""}',
+        "{keyword:if} b: {keyword:pass}",
+    ]
+
+
+def test_a_comment_is_one_before_its_end_has_come():
+    assert painted("js", "/* a", "if (b)") == ["{comment:/* a}", "{comment:if (b)}"]
+    assert painted("js", "/* a", "b */ if (c)")[1] == "{comment:b */} {keyword:if} (c)"
+
+
+@given(st.lists(st.sampled_from(['"""', "if x: 'a'", "/* b", "c */", "`d", "// e", "", "<!-- f", "-->"]), max_size=12))
+@settings(deadline=None)
+def test_lines_that_come_one_by_one_look_the_same(lines):
+    for language in ("python", "js", "html", "yaml", "c", "console"):
+        one_by_one = [highlighted(language, [line], tuple(lines[:i]), ROLES)[0] for i, line in enumerate(lines)]
+
+        assert one_by_one == highlighted(language, lines, (), ROLES)
+        assert [re.sub(r"\x1b\[[A-Z;]*m", "", line) for line in one_by_one] == lines
+
+
+def test_code_is_plain_behind_so_many_lines():
+    lines = highlighted("python", ["if x: pass"] * (CONTEXT_LINES + 1), (), ROLES)
+
+    assert lines[CONTEXT_LINES - 1] == lines[0] != "if x: pass"
+    assert lines[CONTEXT_LINES] == "if x: pass"
+
+
+def test_a_line_that_a_program_has_written_is_plain():
+    line = "if " * LINE_CHARS
+
+    assert painted("python", line) == [line]
+
+
+def test_code_has_spaces_for_tabs_and_no_sequences():
+    assert painted("text", "\ta\x1b[2J\x1b[31mb") == ["    a^[[2Jb"]
+
+
+def test_a_fence_in_a_quotation_is_painted_and_marked_without_colours():
+    assert shown("> ```py\n> 1\n> ```") == ["{muted:│} {number:1}"]
+    assert plain("> ```py\n> 1\n> ```") == ["> ```py", "> 1", "> ```"]
+
+
+def test_indented_code_is_code():
+    assert shown("    a\n     b") == ["{code:a}", "{code: b}"]
+
+
+@given(st.text("| -a日`*\n", max_size=60), st.integers(1, 30))
+@settings(deadline=None)
+def test_tables_are_never_wider_than_the_terminal(cells, width):
+    for line in markdown_lines(f"| a | b |\n|---|---|\n| {cells}", width, DEFAULT):
+        text = re.sub(r"\x1b\[[\d;]*m", "", line)
+        assert "──" not in text or width_of(text) <= max(width, 40)

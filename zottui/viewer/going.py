@@ -1,0 +1,140 @@
+"""Going to a part of the conversation that may have to be loaded first."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from zotd.wire.content import Message
+from zottui.desk import Desk
+from zottui.viewer.loaded import Loaded, seq_of
+from zottui.viewer.pages import Pages
+from zottui.viewer.reader import Reader
+from zottui.viewer.scrolling import Place
+from zottui.viewer.turns import Numbers, is_prompt, turns
+
+
+class Going:
+    """Moves a reader through a session.
+
+    All that is `async` asks the daemon, and raises `ClientError`. It may be cancelled; it may run beside other things of its
+    kind, of which the last one counts.
+    """
+
+    def __init__(self, reader: Reader, pages: Pages) -> None:
+        """Nothing is loaded yet."""
+        self.pages = pages
+        self.numbers = Numbers()
+        self._reader = reader
+        self._newest = 0
+
+    @property
+    def percent(self) -> int:
+        """How far the cursor is in what is known of the session."""
+        seq = self._reader.seq
+        return 100 if self._reader.is_live or not self._newest else min(100 * seq // self._newest, 99)
+
+    async def to_newest(self) -> None:
+        """Go to the end of all."""
+        page = await self.pages.before(None)
+        self._reader.loaded = Loaded(page.messages, has_older=page.has_more)
+        self._know(page.messages)
+        self._reader.go_to_end()
+
+    async def to_oldest(self) -> None:
+        """Go to the beginning of all."""
+        if self._reader.loaded.has_older:
+            self._reader.loaded = Loaded(await self.pages.after(0), has_newer=True)
+        self._reader.scroll.to(Place(self._reader.loaded.first), 0)
+
+    async def to_message(self, seq: int) -> bool:
+        """Go to a message; False: the conversation does not have it."""
+        loaded = self._reader.loaded
+        if not loaded.has(seq):
+            loaded = await self.pages.around(seq)
+            self._know(loaded.messages)
+        at = loaded.caller(loaded.index(seq))
+        if not loaded.has(seq) or at < 0:
+            return False
+        self._reader.loaded = loaded
+        self._reader.scroll.to(Place(loaded.seq(at)), 0)
+        return True
+
+    def to_near_prompt(self, *, down: bool) -> bool:
+        """Go to the next prompt that is loaded, or to the one before the cursor; False: there is none."""
+        here = self._reader.scroll.here or Place(0)
+        prompts = [seq_of(message) for message in self._reader.loaded.messages if is_prompt(message)]
+        if down:
+            seq = next((seq for seq in prompts if seq > here.seq), None)
+        else:
+            seq = next((seq for seq in reversed(prompts) if Place(seq) < here), None)
+        if seq is not None:
+            self._reader.scroll.to(Place(seq), 0)
+        return seq is not None
+
+    async def to_prompt(self, *, down: bool) -> bool:
+        """The same, wherever it is."""
+        if self.numbers.is_complete:
+            seq = self.numbers.beyond(self._reader.seq, down=down)
+            return seq is not None and await self.to_message(seq)
+        while not self.to_near_prompt(down=down):
+            loaded = self._reader.loaded
+            if not (loaded.has_newer if down else loaded.has_older):
+                return False
+            await (self.load_newer() if down else self.load_older())
+        return True
+
+    async def to_turn(self, number: int) -> bool:
+        """Go to the prompt with that number, when they are counted; False: there is none."""
+        seq = self.numbers.seq(number)
+        return seq is not None and await self.to_message(seq)
+
+    def to_call(self, back: int) -> bool:
+        """Go to the call that was answered last, or so many before it, and show it whole; False: there is none loaded."""
+        place = next(islice(self._reader.calls(), back, None), None)
+        if place is None:
+            return False
+        self._reader.scroll.to(place, 0)
+        return self._reader.toggle()
+
+    async def count(self, desk: Desk) -> None:
+        """Find out how many prompts there are, and where."""
+        found = [turn.seq async for turn in turns(desk, self.pages.session, self.pages.at)]
+        self.numbers.complete(found)
+
+    # --- loading ------------------------------------------------------------------------------------------------------
+
+    async def load_more(self) -> None:
+        """Load what will soon be on the screen."""
+        if self._reader.wants_older:
+            await self.load_older()
+        if self._reader.wants_newer:
+            await self.load_newer()
+
+    async def load_news(self) -> None:
+        """Load messages that were added since; a cursor at the end stays at the end."""
+        if self._reader.loaded.has_newer:
+            return
+        is_live = self._reader.is_live
+        await self.load_newer()
+        if is_live:
+            self._reader.go_to_end()
+
+    async def load_older(self) -> None:
+        """Load the page before what is loaded."""
+        loaded = self._reader.loaded
+        before = loaded.first
+        page = await self.pages.before(before)
+        loaded.add_older(page.messages, before, has_older=page.has_more, near=self._reader.scroll.place.seq)
+
+    async def load_newer(self) -> None:
+        """Load the page behind it."""
+        loaded = self._reader.loaded
+        after = loaded.last
+        messages = await self.pages.after(after)
+        loaded.add_newer(messages, after, has_newer=bool(messages), near=self._reader.scroll.place.seq)
+        self._know(messages)
+
+    def _know(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self._newest = max(self._newest, seq_of(message))
+            if is_prompt(message):
+                self.numbers.add(seq_of(message))

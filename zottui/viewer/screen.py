@@ -1,0 +1,135 @@
+"""The viewer on the alternate screen, with prompt_toolkit. A redraw costs what its rows cost, however long the session is."""
+
+import sys
+from dataclasses import replace
+
+from prompt_toolkit.application import Application, get_app
+from prompt_toolkit.data_structures import Point
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import HSplit, Layout, UIContent, UIControl, Window
+from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
+from prompt_toolkit.output import Output
+from prompt_toolkit.styles import Style
+
+from zottui.blocks import Block, Code, Rule, ToolRan
+from zottui.desk import Desk
+from zottui.dialogs import outside
+from zottui.dialogs.keys import TYPED
+from zottui.terminal.keyboard import Keyboard
+from zottui.viewer.keys import KEYS
+from zottui.viewer.viewing import Viewer
+from zottui.viewer.visit import Visit
+from zottui.viewer.whole import words_of
+
+FRAME_S = 1 / 30
+"""The least time between two redraws: what a wheel sends in a burst is one."""
+
+ESCAPE_S = 0.05
+"""How long Escape waits for the rest of a sequence; terminals send that in one write."""
+
+
+async def shown(desk: Desk, visit: Visit, *, keyboard: Input | None = None, display: Output | None = None) -> None:
+    """Show it until the user leaves. `keyboard`, `display`: instead of the terminal's."""
+    while True:
+        viewer = await _seen(desk, visit, keyboard, display)
+        _give_back_typed()
+        desk.print(*(block for call in viewer.printed for block in _printed(call)))
+        if not viewer.wants_editor:
+            return
+        await outside.edited(desk, visit.reader.conversation(), suffix=".md")
+        visit = replace(visit, note="", turn=None)
+
+
+async def _seen(desk: Desk, visit: Visit, keyboard: Input | None, display: Output | None) -> Viewer:
+    def leave() -> None:
+        if not app.is_done:
+            app.exit()
+
+    def redraw() -> None:
+        app.invalidate()
+
+    viewer = Viewer(desk, visit, leave=leave, redraw=redraw)
+    conversation = _Conversation(viewer)
+    app: Application[None] = Application(
+        Layout(HSplit([Window(conversation), Window(_LastLine(viewer), height=1)]), focused_element=conversation),
+        style=Style.from_dict(desk.theme.style()),
+        include_default_pygments_style=False,
+        key_bindings=_bindings(viewer),
+        full_screen=True,
+        mouse_support=True,
+        min_redraw_interval=FRAME_S,
+        terminal_size_polling_interval=None,  # SIGWINCH says it; this would be a timer that never ends
+        input=keyboard or Keyboard(sys.stdin, on_focus=lambda _: None),
+        output=display,
+    )
+    app.ttimeoutlen = ESCAPE_S
+    async with desk.suspended():
+        await viewer.run(app.run_async(handle_sigint=False))
+    return viewer
+
+
+def _give_back_typed() -> None:
+    """Give the application below what was typed behind the key that left: it would read that at its next start only."""
+    below = get_app()
+    below.key_processor.feed_multiple(get_typeahead(below.input))
+    below.key_processor.process_keys()
+
+
+def _printed(call: ToolRan) -> tuple[Block, ...]:
+    lines = tuple(words_of(call).split("\n"))
+    return Rule(f"the output of {call.name}"), Code("", lines, opens=True, closes=True)
+
+
+class _Conversation(UIControl):
+    """The rows that are on the screen, and no others."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+
+    def is_focusable(self) -> bool:
+        return True
+
+    def create_content(self, width: int, height: int) -> UIContent:
+        rows, cursor = self._viewer.rows(width, height)
+        return UIContent(lambda at: [*rows[at]], len(rows), Point(0, cursor))
+
+    def mouse_handler(self, mouse_event: MouseEvent) -> None:
+        match mouse_event.event_type:
+            case MouseEventType.SCROLL_UP | MouseEventType.SCROLL_DOWN as turned:
+                self._viewer.wheel(down=turned is MouseEventType.SCROLL_DOWN)
+            case MouseEventType.MOUSE_DOWN:
+                self._viewer.click(mouse_event.position.y)
+            case _:
+                pass
+
+
+class _LastLine(UIControl):
+    """Where the cursor is, what is said, and what is being typed."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+
+    def create_content(self, width: int, height: int) -> UIContent:  # noqa: ARG002  (as in `UIControl`)
+        row: StyleAndTextTuples = [*self._viewer.last_line(width)]
+        return UIContent(lambda _: row, 1, show_cursor=False)
+
+
+def _bindings(viewer: Viewer) -> KeyBindings:
+    """Each key by its name, since prompt_toolkit binds most of them to nothing; when a line is typed, all."""
+    made = KeyBindings()
+
+    def pressed(event: KeyPressEvent) -> None:
+        press = event.key_sequence[0]
+        viewer.key(press.key.value if isinstance(press.key, Keys) else TYPED, press.data)
+
+    for name in (name for key in KEYS for name in key.keys):
+        made.add(name, eager=True)(pressed)
+    is_typing = Condition(lambda: viewer.is_typing)
+    made.add(Keys.Any, filter=is_typing, eager=True)(pressed)
+    return made

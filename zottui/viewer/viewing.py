@@ -1,0 +1,307 @@
+"""The viewer: what its keys do, and what its last line says. How it comes onto the screen is `zottui.viewer.screen`."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+
+from zotd.client.errors import ClientError
+from zottui.blocks import ToolRan
+from zottui.desk import Desk, Row
+from zottui.dialogs.keys import named
+from zottui.dialogs.line import Line
+from zottui.terminal.sequences import TooLongError, clipboard
+from zottui.theme import Role
+from zottui.viewer.finding import Query
+from zottui.viewer.folding import marked
+from zottui.viewer.keys import BY_KEY, HINTS
+from zottui.viewer.searching import Search
+from zottui.viewer.visit import Visit
+from zottui.viewer.whole import words_of
+from zottui.widgets.cells import POINTER, clean, fit, piece, style
+
+GUTTER = 2
+"""Columns beside the text, for the cursor."""
+
+WHEEL_ROWS = 3
+"""That a notch of the wheel moves, as in most programs."""
+
+NEWS_S = 0.5
+"""How often it is looked whether something was added: the desk tells nobody, and a number is quickly compared."""
+
+
+class Viewer:
+    """One look at a conversation, until `leave` is called."""
+
+    def __init__(self, desk: Desk, visit: Visit, *, leave: Callable[[], None], redraw: Callable[[], None]) -> None:
+        """`run` makes it live; `leave` ends that, `redraw` is told when something else is to be shown."""
+        self.wants_editor = False
+        """It was left for an editor, and goes on afterwards."""
+        self.printed: list[ToolRan] = []
+        """Calls whose output is to be in the scrollback afterwards."""
+        self._desk = desk
+        self._visit = visit
+        self._reader = visit.reader
+        self._leave = leave
+        self._redraw = redraw
+        self._note = visit.note
+        self._line: Line | None = None
+        """What is being typed behind the `/`."""
+        self._search: Search | None = None
+        self._goes_down = True
+        """The direction in which the last hit was found."""
+        self._tasks: asyncio.TaskGroup | None = None
+        self._work: asyncio.Task[None] | None = None
+        """What the user waits for."""
+        self._filling: asyncio.Task[None] | None = None
+        self._actions = self._made_actions()
+
+    async def run(self, showing: Coroutine[object, object, None]) -> None:
+        """Load, count and follow beside `showing`, and until that ends."""
+        async with asyncio.TaskGroup() as self._tasks:
+            beside = [self._tasks.create_task(self._count()), self._tasks.create_task(self._follow())]
+            self._fill()
+            try:
+                await showing
+            finally:
+                self._end(beside)
+
+    def _end(self, beside: list["asyncio.Task[None]"]) -> None:
+        for task in [*beside, self._work, self._filling]:
+            if task is not None:
+                task.cancel()
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    def rows(self, width: int, height: int) -> tuple[list[Row], int]:
+        """The rows of the conversation, and which of them the cursor is on."""
+        self._reader.resize(width - GUTTER, height)
+        rows: list[Row] = []
+        cursor = 0
+        for shown in self._reader.screen():
+            if shown.is_cursor:
+                cursor = len(rows)
+            mark = POINTER if shown.is_cursor else "▌" if shown.is_selected else " "
+            spans = [(start - shown.row.offset, end - shown.row.offset) for start, end in shown.hits]
+            text = marked(shown.row.pieces, spans, style(Role.SELECTED)) if spans else shown.row.pieces
+            rows.append([piece(Role.ACCENT, f"{mark} "), *text])
+        return rows, cursor
+
+    def last_line(self, width: int) -> Row:
+        """What is being typed, or where the cursor is and what could be pressed."""
+        if self._line is not None:
+            return self._line.row("/", width)
+        numbers = self._visit.going.numbers
+        number, count = (numbers.of(self._reader.seq), len(numbers)) if numbers.is_complete else ("?", "?")
+        where = f"{clean(self._visit.name)}  turn {number}/{count}  {self._visit.going.percent}%"
+        row = [piece(Role.STATUS, where)]
+        if self._desk.state.approvals:
+            row.append(piece(Role.WARNING, "  needs you: q goes back"))
+        said = self._said()
+        row.append(piece(Role.TEXT if said else Role.STATUS, f"  {clean(said or HINTS)}"))
+        return fit(row, width)
+
+    def _said(self) -> str:
+        if self._search is not None and self._work is not None:
+            return f"searching: {self._search.looked_at:,} messages; esc stops"
+        return "loading" if self._work is not None else self._note
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether all keys are for the last line."""
+        return self._line is not None
+
+    # --- what is pressed ----------------------------------------------------------------------------------------------
+
+    def key(self, name: str, text: str = "") -> None:
+        """Take a key, as `Desk` dialogs do: a name of prompt_toolkit, `<any>` with the character."""
+        if self._line is not None:
+            self._typed(self._line, name, text)
+        else:
+            self._note = ""
+            action = self._actions.get(BY_KEY.get(text if name == "<any>" else named(name), ""))
+            if action is not None:
+                action()
+        self._moved()
+
+    def wheel(self, *, down: bool) -> None:
+        """Take a notch of the mouse's wheel."""
+        self._reader.scroll.wheel(WHEEL_ROWS if down else -WHEEL_ROWS)
+        self._moved()
+
+    def click(self, row: int) -> None:
+        """Put the cursor on that row of the screen."""
+        shown = self._reader.scroll.shown()
+        if row < len(shown) and (at := self._reader.scroll.at()) is not None:
+            self._reader.scroll.move(row - shown.index(at))
+        self._moved()
+
+    def _made_actions(self) -> dict[str, Callable[[], object]]:
+        scroll, going = self._reader.scroll, self._visit.going
+        return {
+            "down": lambda: scroll.move(1),
+            "up": lambda: scroll.move(-1),
+            "page-down": lambda: scroll.page(scroll.height - 1),
+            "page-up": lambda: scroll.page(1 - scroll.height),
+            "half-down": lambda: scroll.page(scroll.height // 2),
+            "half-up": lambda: scroll.page(-(scroll.height // 2)),
+            "oldest": lambda: self._do(going.to_oldest),
+            "newest": lambda: self._do(going.to_newest),
+            "next-prompt": lambda: self._to_prompt(down=True),
+            "previous-prompt": lambda: self._to_prompt(down=False),
+            "toggle": self._toggle,
+            "toggle-all": self._reader.laying.toggle_all,
+            "search": self._ask,
+            "next-hit": lambda: self._again(is_back=False),
+            "previous-hit": lambda: self._again(is_back=True),
+            "copy": self._copy,
+            "print": self._print,
+            "edit": self._edit,
+            "leave": self._leave,
+            "stop": self._stop,
+        }
+
+    def _moved(self) -> None:
+        self._fill()
+        self._redraw()
+
+    def _toggle(self) -> None:
+        if not self._reader.toggle():
+            self._say("enter shows a tool's whole output: put the cursor on one")
+
+    def _say(self, words: str) -> None:
+        self._note = words
+
+    def _stop(self) -> None:
+        """Stop what the user waits for; when there is nothing of that, leave."""
+        if self._work is None:
+            self._leave()
+        else:
+            self._work.cancel()
+
+    def _edit(self) -> None:
+        self.wants_editor = True
+        self._leave()
+
+    def _copy(self) -> None:
+        block = self._reader.block
+        if block is None:
+            return
+        words = words_of(block)
+        try:
+            self._desk.write_raw(clipboard(words, self._desk.env))
+        except TooLongError as error:
+            self._say(str(error))
+        else:
+            self._say(f"copied {len(words):,} characters")
+
+    def _print(self) -> None:
+        block = self._reader.block
+        if isinstance(block, ToolRan):
+            self.printed.append(block)
+            self._say("the output is printed when you go back")
+        else:
+            self._say("[ prints a tool's output: put the cursor on one")
+
+    # --- searching ----------------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        self._line = Line()
+
+    def _typed(self, line: Line, name: str, text: str) -> None:
+        match named(name):
+            case "escape" | "c-c":
+                self._line = None
+            case "backspace" if not line.text:
+                self._line = None
+            case "enter":
+                self._line = None
+                self._begin(line.text)
+            case _:
+                line.key(name, text)
+
+    def _begin(self, words: str) -> None:
+        """Look below the cursor, and above when there is nothing. Nothing typed: what was looked for before."""
+        if words:
+            self._reader.query = Query(words)
+            self._search = Search(self._reader, self._visit.going.pages, self._reader.query)
+        if self._search is not None:
+            self._do(partial(self._find, self._search, (True, False), includes_cursor=bool(words)))
+
+    def _again(self, *, is_back: bool) -> None:
+        if self._search is None:
+            self._say("/ looks for words")
+        else:
+            self._do(partial(self._find, self._search, (self._goes_down != is_back,)))
+
+    async def _find(self, search: Search, ways: tuple[bool, ...], *, includes_cursor: bool = False) -> None:
+        for down in ways:
+            if await search.go(down=down, includes_cursor=includes_cursor):
+                if len(ways) > 1:
+                    self._goes_down = down
+                return
+        where = "" if len(ways) > 1 else " below" if ways[0] else " above"
+        self._say(f"nothing found{where}: {search.query.words}")
+
+    # --- what takes time ----------------------------------------------------------------------------------------------
+
+    def _do(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Begin what the user waits for, instead of what was begun before."""
+        assert self._tasks is not None, "keys come while it runs"
+        if self._work is not None:
+            self._work.cancel()
+        self._work = self._tasks.create_task(self._guarded(work))
+        self._work.add_done_callback(self._done)
+
+    def _done(self, work: "asyncio.Task[None]") -> None:
+        if self._work is work:
+            self._work = None
+        self._moved()
+
+    async def _guarded(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        try:
+            await work()
+        except ClientError as error:
+            self._say(str(error))
+        self._redraw()
+
+    def _to_prompt(self, *, down: bool) -> None:
+        """At once when it is loaded: a key that is held down goes on from there."""
+        if not self._visit.going.to_near_prompt(down=down):
+            self._do(partial(self._to_far_prompt, down=down))
+
+    async def _to_far_prompt(self, *, down: bool) -> None:
+        if not await self._visit.going.to_prompt(down=down):
+            self._say(f"there is no prompt {'below' if down else 'above'}")
+
+    def _fill(self) -> None:
+        """Load what will soon be on the screen, unless that is being done."""
+        wants = self._reader.wants_older or self._reader.wants_newer
+        if wants and self._filling is None and self._tasks is not None:
+            self._filling = self._tasks.create_task(self._guarded(self._load))
+            self._filling.add_done_callback(self._filled)
+
+    async def _load(self) -> None:
+        while self._reader.wants_older or self._reader.wants_newer:
+            await self._visit.going.load_more()
+
+    def _filled(self, _: "asyncio.Task[None]") -> None:
+        self._filling = None
+
+    async def _count(self) -> None:
+        """Count the prompts, and go to the one that was asked for."""
+        going, turn = self._visit.going, self._visit.turn
+        if not going.numbers.is_complete:
+            await self._guarded(partial(going.count, self._desk))
+        if turn is not None and going.numbers.is_complete and not await going.to_turn(turn):
+            self._say(f"there is no prompt {turn}: there are {len(going.numbers)}")
+        self._moved()
+
+    async def _follow(self) -> None:
+        """Load what is added while this is open."""
+        going, seen = self._visit.going, self._desk.state.last_seq
+        session = self._desk.state.session
+        while session is not None and session.id == going.pages.session and going.pages.at is None:
+            await asyncio.sleep(NEWS_S)
+            if self._desk.state.last_seq != seen:
+                seen = self._desk.state.last_seq
+                await self._guarded(going.load_news)
