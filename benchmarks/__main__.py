@@ -24,6 +24,7 @@ from benchmarks import (
     slow_client,
     startup,
     steps,
+    tui,
 )
 from benchmarks.rig import Measure
 
@@ -39,6 +40,7 @@ MEASURES: Mapping[str, Measure] = {
     "attach": attach.measure,
     "complete": complete.measure,
     "startup": startup.measure,
+    "tui": tui.measure,
     "slow_client": slow_client.measure,
     "extensions": extensions.measure,
     "extensions_start": extensions_start.measure,

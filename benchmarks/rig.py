@@ -175,6 +175,11 @@ async def world() -> AsyncIterator[World]:
             yield World(where, process, url, client)
 
 
+def installed(name: str, *arguments: str) -> list[str]:
+    """An installed command, as a shell finds it."""
+    return [str(Path(sys.executable).parent / name), *arguments]
+
+
 async def finish(session: Session) -> None:
     """A prompt, to the end of its run."""
     async for _ in session.prompt_batches("go"):

@@ -1,8 +1,6 @@
 """What people wait for in a shell: `zotctl ping`, and `zot -p` with a model that answers at once."""
 
-import sys
 from contextlib import closing
-from pathlib import Path
 
 from benchmarks import floors, rig
 from benchmarks.rig import Row, World
@@ -20,7 +18,7 @@ async def measure() -> list[Row]:
     """Two rows."""
     async with rig.world() as world:
         await world.session("anthropic", PLAN)  # the daemon is warm: it has loaded the vendor's SDK
-        commands = {"ping": _command("zotctl", "ping"), "prompt": _command("zot", *_prompt(world))}
+        commands = {"ping": rig.installed("zotctl", "ping"), "prompt": rig.installed("zot", *_prompt(world))}
         env = dict(world.place.env)
         with closing(floors.Http(world.model, "anthropic", PLAN)) as http:
 
@@ -54,11 +52,6 @@ def _row(name: str, value: float, bare: float, target: float, *, least: float) -
     met = value / bare <= target
     note = f"the fastest of each: {least:.2f}x"
     return Row(name, value, "ms", bare, "bare Python", f"<= {target:g} x bare Python", met, note=note)
-
-
-def _command(name: str, *arguments: str) -> list[str]:
-    """An installed command, as a shell finds it."""
-    return [str(Path(sys.executable).parent / name), *arguments]
 
 
 def _prompt(world: World) -> list[str]:

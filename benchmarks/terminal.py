@@ -18,7 +18,11 @@ COLUMNS, ROWS = 100, 30
 WAIT_S = 30.0
 """How long something may take to be drawn; nothing that is measured takes a tenth of it."""
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 4096
+"""What the kernel gives at once."""
+
+SEARCHED_BYTES = 4 * READ_BYTES
+"""Of what was drawn, in which words are looked for: they came with the last read, and colours between them."""
 
 TERM = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
@@ -47,7 +51,7 @@ class Terminal:
         self._pid = os.posix_spawnp(command[0], command, {**env, **TERM}, file_actions=all_actions, setsid=True)
         os.close(slave)
         self.process = psutil.Process(self._pid)
-        self._drawn = b""
+        self._drawn = bytearray()
 
     def close(self) -> None:
         """End the program with SIGTERM, and read what it still writes."""
@@ -60,15 +64,19 @@ class Terminal:
 
     def type(self, keys: str) -> float:
         """Type them; the moment at which that began. What was drawn before is forgotten."""
-        self._drawn = b""
+        self._drawn.clear()
         start = time.perf_counter()
-        os.write(self._fd, keys.encode())
+        self.send(keys)
         return start
 
+    def send(self, keys: str) -> None:
+        """Type them, and keep in mind what was drawn."""
+        os.write(self._fd, keys.encode())
+
     def wait(self, words: str) -> float:
-        """The moment at which these words were drawn, after what was typed last; they must stand in one piece."""
+        """The moment at which these words, which stand on one row, were drawn after what was typed last."""
         deadline = time.perf_counter() + WAIT_S
-        while words.encode() not in self._drawn:
+        while words.encode() not in ESCAPE.sub(b"", self._drawn[-SEARCHED_BYTES:]):
             if not self._take(deadline):
                 raise RuntimeError(f"{words!r} was not drawn; {self.drawn[-2000:]!r} was")
         return time.perf_counter()

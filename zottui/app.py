@@ -6,6 +6,7 @@ keys -> commands, dialogs, outgoing -> desk (this) -> link
 """
 
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -48,7 +49,8 @@ from zottui.state import State
 from zottui.terminal.device import Terminal, leaving_on_signals
 from zottui.terminal.environment import reflows
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
-from zottui.theme import Theme
+from zottui.theme import Role, Theme
+from zottui.widgets.cells import cut, piece
 from zottui.widgets.live import live
 from zottui.widgets.queue import queue
 from zottui.widgets.status import status
@@ -79,7 +81,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     def __init__(self, setup: Setup) -> None:
         """Nothing is drawn before `run`."""
         self.state = State()
-        self.theme = setup.theme
+        self.theme = setup.theme  # and by that the style
         self.env = setup.env
         self._cwd = setup.cwd
         self._link = Link(setup.env)
@@ -94,7 +96,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._questions = Questions(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
-        self._outgoing = Outgoing(self, self._is_own)
+        self._outgoing = Outgoing(self, self._is_own, lambda draft: self.editor.put_back(draft))
         self._attention = Attention(self)
         self.editor = Editor(
             self,
@@ -119,7 +121,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         keyboard = Keyboard(sys.stdin, on_focus=self._focused, typed=setup.typed)
         self._application: Inline[None] = Inline(
             self._screen.layout,
-            style=DynamicStyle(lambda: Style.from_dict(self.theme.style())),
+            style=DynamicStyle(lambda: self._style),
             key_bindings=self._pressing.bindings,
             input=keyboard,
             reflows=reflows(setup.env),
@@ -164,7 +166,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         if session is None or session.ephemeral:
             return ""
         what = "it goes on without you" if self.state.run is not None else "the session stays"
-        return f"{what}; come back with: zot --session {session.name or session.id}"
+        return f"{what}; come back with: zot --session {shlex.quote(session.name or session.id)}"
 
     def _begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
         """A task that ends with the application, at the latest."""
@@ -268,6 +270,16 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         return self._dialogs[-1] if self._dialogs else None
 
     @property
+    def theme(self) -> Theme:
+        """As `Desk` says."""
+        return self._theme
+
+    @theme.setter
+    def theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._style = Style.from_dict(theme.style())  # once: all rows are painted anew for another style
+
+    @property
     def learnt(self) -> Sequence[Choice]:
         """As `Desk` says."""
         return self._outgoing.learnt
@@ -360,6 +372,10 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             self._reading.close()
             self._reading = None
 
+    def ask_again(self) -> None:
+        """As `Desk` says."""
+        self._questions.again()
+
     def show_thoughts(self, *, shows: bool) -> None:
         """As `Desk` says."""
         self._change(replace(self.state, shows_thoughts=shows))
@@ -406,7 +422,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def _recall(self) -> bool:
         """Take the newest waiting input of this client back into the editor."""
-        return self._outgoing.recall(self.editor.put_back)
+        return self._outgoing.recall()
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -420,4 +436,6 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         return live(self.state, self.now(), width, height - len(waiting), asked=asked) + waiting
 
     def _status_row(self, width: int) -> Row:
+        if hint := self._pressing.hint:
+            return [piece(Role.WARNING, cut(hint, width - 1))]
         return status(self.state, width, home=self.env.get("HOME", ""), vi_mode=self.editor.mode)

@@ -32,9 +32,10 @@ class Code:
     """Lines of a fenced block; a long one comes in several pieces."""
 
     language: str
+    """All that stands behind the mark that opens it; its first word is the language."""
     lines: tuple[str, ...]
     before: tuple[str, ...] = ()
-    """Lines of the same fence that were printed already, for the highlighter; at most `markdown.CONTEXT_LINES`."""
+    """Lines of the same fence that were printed already, for the highlighter; the first `markdown.CONTEXT_LINES`."""
     opens: bool = False
     """The first piece of its fence."""
     closes: bool = False

@@ -119,6 +119,10 @@ class Desk(Protocol):  # noqa: PLR0904  (the whole application, for whoever acts
         """Leave this session for that one, and show its last messages."""
         ...
 
+    def ask_again(self) -> None:
+        """Open the questions about calls that were put off."""
+        ...
+
     def show_thoughts(self, *, shows: bool) -> None:
         """Print what the model thinks, or not."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from zotd.client.errors import ClientError
-from zotd.wire import api, events, reports
+from zotd.wire import api, auth, events, reports
 from zotd.wire.events import AnyEvent
 from zottui.desk import Desk
 from zottui.state import State
@@ -22,12 +22,16 @@ class Figures:
         self._change = change
         self.last_reply = ""
         """As Markdown: for `/copy` and the external editor."""
+        self._session = ""
 
     def attached(self, snapshot: api.Attached) -> None:
         """A session is shown, or shown again."""
         replies = [message for message in snapshot.messages if message.role == "assistant"]
         self.last_reply = next(filter(None, (text_of(reply.content) for reply in reversed(replies))), self.last_reply)
         self._desk.spawn(self._refresh())
+        if snapshot.session.id != self._session:
+            self._session = snapshot.session.id
+            self._desk.spawn(self._look_for_key(snapshot.session))
 
     def see(self, batch: Sequence[AnyEvent]) -> None:
         """Look at what has happened."""
@@ -39,6 +43,15 @@ class Figures:
                     self._desk.spawn(self._refresh())
                 case _:
                     pass
+
+    async def _look_for_key(self, session: api.SessionInfo) -> None:
+        """Say that there is none, before somebody has written a prompt in vain."""
+        with suppress(ClientError):
+            known = await self._desk.ask(auth.AuthScope(session.id), auth.KeyList)
+            vendor = next((each for each in known.providers if each.provider == session.provider), None)
+            if vendor is not None and vendor.variables and vendor.source is None:
+                words = f"no key for {vendor.title}: /login keeps one, or set {vendor.variables[0]} and start zot again"
+                self._desk.say(words, "warn")
 
     async def _refresh(self) -> None:
         with suppress(ClientError):  # figures that are old are better than a line about them

@@ -75,11 +75,13 @@ class DialogKeys:
             self._refused = True
             event.key_processor.feed(press, first=True)  # comes again, as the next one
 
-    def _begins(self, _: KeyProcessor) -> None:
-        self._passes, self._refused = self._refused, False
+    def _begins(self, processor: KeyProcessor) -> None:
+        if not processor.key_buffer:  # else it belongs to the one before: Escape waits for what comes behind it
+            self._passes, self._refused = self._refused, False
 
-    def _has_gone(self, _: KeyProcessor) -> None:
-        self._passes = False
+    def _has_gone(self, processor: KeyProcessor) -> None:
+        if not processor.key_buffer:
+            self._passes = False
 
 
 def bindings(dialogs: DialogKeys, actions: Mapping[str, Callable[[KeyPressEvent], None]]) -> KeyBindings:

@@ -1,6 +1,7 @@
 """The connection to the daemon, as long as the program runs: followed, lost, found again."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from typing import TypeVar
@@ -16,8 +17,7 @@ from zottui.opening import revive
 
 T = TypeVar("T", bound=Frozen)
 
-NAME = "zot"
-"""What this client calls itself."""
+PROGRAM = "zot"
 
 TOPICS = ["sessions", "trust"]
 """What of the daemon it wants to hear, besides its session."""
@@ -29,11 +29,12 @@ class Link:
     def __init__(self, env: Mapping[str, str]) -> None:
         """`env`: of this program; it says where the daemon is."""
         self._env = env
+        self._name = _name()
         self._follower: Follower | None = None
 
     async def items(self, session_id: str) -> AsyncGenerator[Item, None]:
         """What `zotd.client.follow` gives of this session; a daemon that was killed is started again."""
-        self._follower = Follower(session_id, env=self._env, name=NAME, can_approve=True)
+        self._follower = Follower(session_id, env=self._env, name=self._name, can_approve=True)
         async with aclosing(self._follower.items()) as items:
             async for item in items:
                 yield item
@@ -61,7 +62,7 @@ class Link:
 
     async def administer(self, params: Frozen, result: type[T], *, command: str | None = None) -> T:
         """The same with the role `admin`, which a terminal does not have all day."""
-        async with Client.connect(env=self._env, autostart=False, name=NAME, role="admin") as client:
+        async with Client.connect(env=self._env, autostart=False, name=self._name, role="admin") as client:
             return await client.ask(params, result, command=command)
 
     def _client(self) -> Client:
@@ -69,3 +70,11 @@ class Link:
         if client is None:
             raise ConnectionLostError("there is no connection to zotd; it is being tried again")
         return client
+
+
+def _name() -> str:
+    """What this client calls itself for others: whoever has several of them knows which is where."""
+    try:
+        return f"{PROGRAM}@{os.ttyname(0).removeprefix('/dev/')}"
+    except OSError:
+        return PROGRAM

@@ -22,10 +22,11 @@ BUILT_IN = tuple(
 class Outgoing:
     """Takes what was typed: a prompt, a slash command, `!command`."""
 
-    def __init__(self, desk: Desk, own: Callable[[str], None]) -> None:
-        """`own` is told the id of each input that the daemon has accepted from here."""
+    def __init__(self, desk: Desk, own: Callable[[str], None], put_back: Callable[[Draft], None]) -> None:
+        """`own` is told the id of each input that the daemon has accepted from here; `put_back` gets what it has not."""
         self._desk = desk
         self._own = own
+        self._put_back = put_back
         self._live = asyncio.Event()
         self._drafts: dict[str, Draft] = {}
         """What inputs looked like in the editor, by id; those that may still wait."""
@@ -58,19 +59,19 @@ class Outgoing:
             self._desk.spawn(self._prompt(submission, when_busy))
         return True
 
-    def recall(self, put_back: Callable[[Draft], None]) -> bool:
-        """Take the newest input from here that waits back, and give it to `put_back`; whether there is one."""
+    def recall(self) -> bool:
+        """Take the newest input from here that waits back; whether there is one."""
         waiting = [item.id for item in self._desk.state.queue if item.id in self._drafts]
         if waiting:
-            self._desk.spawn(self._withdraw(waiting[-1], put_back))
+            self._desk.spawn(self._withdraw(waiting[-1]))
         return bool(waiting)
 
-    async def _withdraw(self, key: str, put_back: Callable[[Draft], None]) -> None:
+    async def _withdraw(self, key: str) -> None:
         await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
-        put_back(self._drafts.pop(key))
+        self._put_back(self._drafts.pop(key))
 
     async def _prompt(self, submission: Submission, when_busy: str) -> None:
-        """Have it accepted."""
+        """Have it accepted; what is refused is in the editor again."""
         await self._live.wait()
         params = api.Prompt(
             session=of(self._desk),
@@ -79,7 +80,11 @@ class Outgoing:
             when_busy=when_busy,
             request_id=_request_id(),
         )
-        started = await self._answered(params)
+        try:
+            started = await self._answered(params)
+        except CallError:
+            self._put_back(submission.draft)
+            raise
         if started.input is not None:
             self._drafts = {item.id: self._drafts[item.id] for item in self._desk.state.queue if item.id in self._drafts}
             self._drafts[started.input] = submission.draft

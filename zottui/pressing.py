@@ -1,5 +1,6 @@
 """What the keys of `zottui.keys` do."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
@@ -48,7 +49,10 @@ class Pressing:
     def __init__(self, place: Place) -> None:
         """Nothing was pressed yet."""
         self._place = place
-        self._cancelled_at: float | None = None
+        self.hint = ""
+        """What is said in the place of the status bar: that the key which was just pressed leaves when it comes again."""
+        self._presses = 0
+        """Of Ctrl-C, so far."""
         self.dialogs = DialogKeys(self._take, lambda: place.dialog is not None)
         self.bindings: KeyBindings = bindings(self.dialogs, self._actions())
 
@@ -81,15 +85,22 @@ class Pressing:
 
     def _cancel(self) -> None:
         """Once: the draft goes, and how to leave is said. Twice: leave."""
-        now = self._place.now()
-        if self._cancelled_at is not None and now - self._cancelled_at <= TWICE_S:
+        if self.hint and not self._place.text:
             self._place.leave()
             return
-        self._cancelled_at = now
         self._place.clear()
-        self._place.say(
-            "ctrl+c again leaves" + ("; what runs goes on, esc interrupts it" * (self._place.state.run is not None))
-        )
+        self._presses += 1
+        self.hint = "ctrl+c again leaves"
+        if self._place.state.run is not None:
+            self.hint += "; what runs goes on, esc interrupts it"
+        self._place.redraw()
+        self._place.spawn(self._forget(self._presses))
+
+    async def _forget(self, press: int) -> None:
+        await asyncio.sleep(TWICE_S)
+        if press == self._presses:
+            self.hint = ""
+            self._place.redraw()
 
     def _end_of_input(self, event: KeyPressEvent) -> None:
         if not self._place.text:

@@ -44,6 +44,8 @@ class FakeDesk:
         self.last_reply = ""
         self.learnt: Sequence[Choice] = ()
         self.theme = PLAIN
+        self.asked_again = 0
+        """How often `ask_again` was called."""
         self.thoughts: list[bool] = []
         """What `show_thoughts` was told."""
         self.time = 100.0
@@ -175,6 +177,9 @@ class FakeDesk:
     async def switch(self, session_id: str) -> None:
         self.switched.append(session_id)
         self._news.set()
+
+    def ask_again(self) -> None:
+        self.asked_again += 1
 
     def show_thoughts(self, *, shows: bool) -> None:
         self.thoughts.append(shows)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 from contextlib import contextmanager
 
 import pytest
@@ -81,9 +82,8 @@ def test_of_an_answer_that_does_not_come_nothing_is_lost_but_the_colour():
         assert answer.is_dark is None
         assert answer.typed == b"typed\x1b]11;rgb:00"
         with keyboard(theirs, typed=answer.typed) as (keys, _):
-            os.write(ours, b"00/0000/0000\x1b\\" + DEVICE + b"!")
             assert [key.data for key in get_typeahead(keys)] == list("typed")
-            assert [key.data for key in keys.read_keys()] == ["!"]
+            assert [key.data for key in read(keys, ours, b"00/0000/0000\x1b\\" + DEVICE + b"!")] == ["!"]
 
 
 def test_the_end_waits_for_an_answer_that_is_late():
@@ -132,8 +132,14 @@ def keyboard(fd, typed=b""):
 def keys_of(sent):
     """The keys that come of these bytes, and what was said about the focus."""
     with wire() as (ours, theirs), keyboard(theirs) as (keys, focus):
-        os.write(ours, sent)
-        return [key.key for key in keys.read_keys() + keys.flush_keys()], focus
+        return [key.key for key in read(keys, ours, sent) + keys.flush_keys()], focus
+
+
+def read(keys, ours, sent):
+    """The keys at once, when these bytes have come through."""
+    os.write(ours, sent)
+    assert select.select([keys], [], [], 5)[0]
+    return keys.read_keys()
 
 
 @pytest.mark.parametrize("sent", [b"\x1b[13;2u", b"\x1b[27;2;13~", b"\x1b\r"])
@@ -165,7 +171,7 @@ def test_a_late_answer_is_not_typed(answer):
 @pytest.mark.parametrize(
     ("sent", "keys"),
     [
-        (b"\x1b", [Keys.Escape]),
+        (b"\x1b", [Keys.Escape, Keys.Ignore]),  # which ends the wait for what Escape might begin
         (b"\x1b]", [Keys.Escape, "]"]),
         (b"\x1bP", [Keys.Escape, "P"]),
         (b"\x1b[", [Keys.Escape, "["]),

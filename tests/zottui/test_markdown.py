@@ -136,6 +136,10 @@ def test_a_text_that_looks_like_another_address_does_not_hide_where_it_leads():
     assert line == linked("bank.example", "https://evil.example") + "\x1b[2m (https://evil.example)\x1b[m"
 
 
+def test_a_character_that_is_written_as_an_entity_cannot_steer_either():
+    assert plain("a &#x202e; [b](https://c.example/&#x202e;)") == ["a <U+202E> b (https://c.example/%E2%80%AE)"]
+
+
 @given(st.text("[]()<>!*`\x1b\x07\x9c\\;:/a \u202e&#x27b3\t", max_size=40), st.sampled_from([DEFAULT, DARK, PLAIN]))
 @settings(deadline=None)
 def test_no_text_brings_a_sequence_of_its_own(text, theme):

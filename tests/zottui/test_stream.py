@@ -158,6 +158,14 @@ def test_a_table_is_one_block_that_ends_with_its_rows():
     assert sources(f"Text\n{table}\nmore\n") == ["Text", table, "more"]
 
 
+def test_dashes_that_do_not_fit_the_row_above_make_no_table():
+    assert sources("a | b\n|---|\nmore\n") == ["a | b\n|---|\nmore"]
+
+
+def test_line_ends_may_be_those_of_windows():
+    assert blocks("a\r\nb\r", "\n\r\n```\r\nc\r\n```\r\n") == [Prose("a\nb"), Code("", ("c",), opens=True, closes=True)]
+
+
 def test_a_quotation_is_one_block():
     assert sources("> a\n> b\nlazy\n\nc\n") == ["> a\n> b\nlazy", "c"]
 

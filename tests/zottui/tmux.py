@@ -59,6 +59,7 @@ class Tmux:
             *("new-session", "-d", "-x", columns, "-y", rows, "-c", self._folder, start),
         )
         self._server, self._program = map(int, self.ask("#{pid} #{pane_pid}").split())
+        self._socket = Path(self.ask("#{socket_path}"))
         done = shlex.quote(f"{self._record}.done")
         self.tmux("pipe-pane", "-O", f"cat > {shlex.quote(str(self._record))}; : > {done}")
         self.tmux("wait-for", "-S", "start")
@@ -75,6 +76,7 @@ class Tmux:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(end, signal.SIGKILL)
                 os.close(end)
+            self._socket.unlink(missing_ok=True)
         until(Path(f"{self._record}.done").exists, lambda: "the record is not complete")
         if error is None:
             assert b"\x1b[3J" not in self.raw(), "the scrollback was erased"

@@ -11,5 +11,5 @@ async def leave(desk: Desk, _: str) -> None:
 
 COMMANDS = (
     Command("detach", "leave; what runs goes on", leave),
-    Command("exit", "the same", leave),
+    Command("exit", "leave; what runs goes on", leave),
 )

@@ -53,6 +53,13 @@ async def _set_reasoning(desk: Desk, level: str) -> None:
     desk.say(f"reasoning {level}: {LEVELS[level]}")
 
 
+async def approvals(desk: Desk, _: str) -> None:
+    """Open the questions that were put off."""
+    if not desk.state.approvals:
+        desk.say("no call waits for you")
+    desk.ask_again()
+
+
 async def mode(desk: Desk, name: str) -> None:
     """Say which calls a person is asked about."""
     session = desk.state.session
@@ -102,4 +109,5 @@ COMMANDS = (
     Command("model", "switch the model", model, "[NAME]", _models),
     Command("reasoning", "how much it may think", reasoning, "[LEVEL]", _levels),
     Command("mode", "which calls you are asked about", mode, "[MODE]", _modes),
+    Command("approvals", "the calls that wait for you", approvals),
 )

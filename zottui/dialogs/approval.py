@@ -9,7 +9,7 @@ What is decided is bound to what is shown: the digest goes along, so that no oth
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum, auto
 
 from zotd.client.errors import CallError, ClientError
@@ -35,6 +35,9 @@ CHANGING = frozenset({"edit", "write"})
 """Tools of ours whose preview is a diff."""
 
 _ROLES = {ADDED: Role.ADDED, REMOVED: Role.REMOVED, GAP: Role.MUTED}
+
+_HEADS = ("--- ", "+++ ", "@@ ")
+"""Beginnings of the lines of a diff that are not of a file."""
 
 DECISIONS = frozenset("ysanfe")
 
@@ -112,19 +115,22 @@ class Approval:
         """The preview; made once for a width, since it may be long and is drawn again and again."""
         if self._drawn is not None and self._drawn[0] == (width, self._preview):
             return self._drawn[1]
-        changes = self._changes
-        lines = (
-            [row for change in changes for row in _change(change, _number_cells(changes), width)]
-            if changes
-            else [[piece(Role.TEXT, part)] for line in self._preview.split("\n") for part in folded(line, width)]
-        )
+        is_diff, changes = self._language == "diff", self._changes
+        numbers = max((len(str(change.number or "")) for change in changes), default=0)
+        lines: list[Row] = [row for change in changes for row in _change(change, numbers, width)] or [
+            [piece(_role(line) if is_diff else Role.TEXT, part)]
+            for line in self._preview.split("\n")
+            for part in folded(line, width)
+        ]
         self._drawn = (width, self._preview), lines
         return lines
 
     @property
     def _changes(self) -> list[Change]:
-        """What would be changed, when that is what the preview shows."""
-        return focused(unified(self._preview)) if self._language == "diff" else []
+        """What would be changed, when the preview is a diff and nothing besides: what was cut off it, say."""
+        changes = unified(self._preview) if self._language == "diff" else []
+        lines = [line for line in self._preview.split("\n") if not line.startswith(_HEADS)]
+        return focused(changes) if len(lines) == sum(change.sign != GAP for change in changes) else []
 
     @property
     def _preview(self) -> str:
@@ -273,14 +279,13 @@ def _as_json(args: dict[str, object]) -> str:
     return json.dumps(args, indent=2, ensure_ascii=False)
 
 
-def _number_cells(changes: Sequence[Change]) -> int:
-    return max(len(str(change.number or "")) for change in changes)
+def _role(line: str) -> Role:
+    return Role.MUTED if line.startswith(_HEADS) else _ROLES.get(line[:1], Role.TEXT)
 
 
-def _change(change: Change, number_cells: int, width: int) -> list[Row]:
-    """A line of a diff, on as many rows as it takes."""
-    number, sign = f"{change.number or '':>{number_cells}} ", f"{change.sign} "
-    role = _ROLES.get(change.sign, Role.TEXT)
-    parts = list(folded(change.text, max(width - number_cells - 3, 1)))
-    rows: list[Row] = [[piece(Role.MUTED, number), piece(role, sign + parts[0])]]
-    return rows + [[piece(role, " " * (number_cells + 3) + part)] for part in parts[1:]]
+def _change(change: Change, numbers: int, width: int) -> list[Row]:
+    """A line of a diff with its number, for which there are `numbers` columns; on as many rows as it takes."""
+    role, indent = _ROLES.get(change.sign, Role.TEXT), " " * (numbers + 3)
+    first, *others = folded(change.text, max(width - len(indent), 1))
+    number = piece(Role.MUTED, f"{change.number or '':>{numbers}} ")
+    return [[number, piece(role, f"{change.sign} {first}")], *([piece(role, indent + part)] for part in others)]

@@ -133,6 +133,11 @@ def source(begun: Open) -> Rope:
             return begun.text
 
 
+def bars(row: str) -> int:
+    """How many bars stand between the cells of a row; those at its ends, and escaped ones, are none."""
+    return len(re.findall(r"(?<!\\)\|", row.strip(" |")))
+
+
 # --- one line ---------------------------------------------------------------------------------------------------
 
 
@@ -175,7 +180,7 @@ def _in_paragraph(begun: Paragraph, line: str, blocks: list[Block]) -> Open:
         return NOTHING
     if _is_blank(line) or _interrupts(line):
         return _end_and_begin(begun, line, blocks)
-    if "|" in begun.last and _divides(line) and _columns(begun.last) == _columns(line):
+    if "|" in begun.last and _divides(line) and bars(begun.last) == bars(line):
         _add(begun.text, blocks)
         return Table(EMPTY.add(f"{begun.last}\n{line}\n"))
     return Paragraph(begun.text.add(f"{begun.last}\n"), line)
@@ -290,7 +295,3 @@ def _dedented(line: str, columns: int) -> str:
 def _divides(line: str) -> bool:
     """Whether it is what stands between the head of a table and its rows."""
     return all(_DASHES.fullmatch(cell) for cell in line.strip(" ").strip("|").split("|"))
-
-
-def _columns(row: str) -> int:
-    return len(re.findall(r"(?<!\\)\|", row.strip(" |")))

@@ -1,6 +1,5 @@
 """One block of Markdown as lines for the terminal."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,6 +9,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from zottui.harmless import harmless
 from zottui.markdown.code import highlighted
+from zottui.markdown.cutting import bars
 from zottui.markdown.inline import lines_of, painted
 from zottui.markdown.tables import table_lines
 from zottui.theme import Role, Theme
@@ -100,7 +100,7 @@ class Emitter:
             case "table":
                 return self._table(node)
             case "hr":
-                return [rule(self.theme, self.width)]
+                return [_rule(self.theme, self.width)]
             case _:
                 return self._code(node)
 
@@ -154,7 +154,7 @@ class Emitter:
             for part in node.children
             for row in part.children
         ]
-        if any(_cells(line) > len(rows[0]) for line in raw):
+        if any(bars(line.strip(" >")) >= len(rows[0]) for line in raw):
             return [*raw]  # there are cells without a head, which the parser has dropped
         head = node.children[0].children[0].children
         sides = [str(cell.attrs.get("style", "")).removeprefix("text-align:") for cell in head]
@@ -167,12 +167,5 @@ class Emitter:
         return highlighted(node.info, lines, (), self.theme)
 
 
-def rule(theme: Theme, width: int, text: str = "") -> str:
-    """A line across, perhaps with a text in it."""
-    if theme.is_plain:
-        return f"--- {text} ---" if text else "---"
-    return theme.paint(Role.MUTED, f"── {text} ──" if text else "─" * min(RULE_COLUMNS, width))
-
-
-def _cells(row: str) -> int:
-    return len(re.findall(r"(?<!\\)\|", row.strip(" >|"))) + 1
+def _rule(theme: Theme, width: int) -> str:
+    return "---" if theme.is_plain else theme.paint(Role.MUTED, "─" * min(RULE_COLUMNS, width))

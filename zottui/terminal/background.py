@@ -68,7 +68,8 @@ class Question:
     def _read_until(self, deadline: float) -> bytes:
         """What can be read up to the answer to the second question, or the deadline, or the end of the terminal."""
         read = b""
-        while (left := deadline - time.monotonic()) > 0 and select.select([self._keyboard], [], [], left)[0]:
+        # Also when the deadline is over, which it is on a slow machine: what has come by then is taken.
+        while select.select([self._keyboard], [], [], max(deadline - time.monotonic(), 0))[0]:
             try:
                 chunk = os.read(self._keyboard, 1024)
             except OSError:  # it has been closed

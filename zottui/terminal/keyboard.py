@@ -63,16 +63,10 @@ class Reports:
         return held
 
     def _take(self, report: re.Match[str]) -> str:
-        match report.group():
-            case "\x1b[I":
-                self._on_focus(True)
-            case "\x1b[O":
-                self._on_focus(False)
-            case "\x1b[13;2u" | "\x1b[27;2;13~":
-                return ALT_ENTER
-            case _:  # an answer that nobody waits for any more
-                pass
-        return ""
+        said = report.group()
+        if said in {FOCUS_IN, FOCUS_OUT}:
+            self._on_focus(said == FOCUS_IN)
+        return ALT_ENTER if said in SHIFT_ENTER else ""  # an answer that nobody waits for any more
 
 
 class _Reader(PosixStdinReader):

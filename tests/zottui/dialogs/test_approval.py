@@ -217,25 +217,35 @@ async def test_a_decision_that_comes_too_late_closes_the_question(desk, code, sa
 
 
 async def test_a_long_preview_is_cut_scrolled_and_printed(desk):
-    Asked(desk, question(tool="edit", preview="\n".join([DIFF, *(f" line {n}" for n in range(40))])))
-    assert "… 36 more lines (ctrl-t prints all)" in desk.screen()
+    added = [f"+line {n}" for n in range(40)]
+    Asked(desk, question(tool="edit", preview="\n".join(["--- a/x.py", "+++ b/x.py", "@@ -0,0 +1,40 @@", *added])))
+    assert "… 31 more lines (ctrl-t prints all)" in desk.screen()
     await desk.press("pagedown")
-    assert "--- a/x.py" not in desk.screen()
+    assert " 1 + line 0" not in desk.screen()
     await desk.press("pagedown", "pagedown", "pagedown", "pagedown", "pagedown")
-    assert " line 39" in desk.screen()
+    assert "40 + line 39" in desk.screen()
     await desk.press("c-t")
     (block,) = desk.printed
     assert isinstance(block, Code)
     assert block.language == "diff"
-    assert len(block.lines) == 45
+    assert len(block.lines) == 43
 
 
-def test_a_diff_has_its_colours(desk):
-    Asked(desk, question(tool="edit", preview=DIFF))
+def test_a_diff_has_its_colours_and_the_numbers_of_its_lines(desk):
+    Asked(desk, question(tool="edit", args={"path": "x.py"}, preview=DIFF))
     looks = {text: look for row in desk.dialog.rows(80, 12) for look, text in row}
-    assert looks["-old"] == "class:removed"
-    assert looks["+new"] == "class:added"
-    assert looks["--- a/x.py"] == "class:muted"
+    assert looks["- old"] == "class:removed"
+    assert looks["+ new"] == "class:added"
+    assert looks["1 "] == "class:muted"
+    assert "● edit x.py needs you\n1 - old\n1 + new\n" in desk.screen()
+
+
+@pytest.mark.parametrize(
+    "preview", [f"{DIFF}\n[9,999 more characters are not shown]", "new file x.py (9 bytes)\n+one\n+two"]
+)
+def test_what_is_more_than_a_diff_is_shown_as_it_is(desk, preview):
+    Asked(desk, question(tool="write", preview=preview))
+    assert preview in desk.screen()
 
 
 def test_a_call_without_a_preview_shows_its_arguments(desk):

@@ -29,6 +29,7 @@ class Model:
     def __init__(self):
         self._loop = asyncio.new_event_loop()
         self._answers = []
+        self._gates = []
         self.server = None
 
     def says(self, *answers):
@@ -37,7 +38,8 @@ class Model:
 
     def gate(self):
         """A place in a script where it waits for `open`."""
-        return self._call(_gate())
+        self._gates.append(self._call(_gate()))
+        return self._gates[-1]
 
     def open(self, gate):
         self._loop.call_soon_threadsafe(gate.event.set)
@@ -65,6 +67,8 @@ class Model:
             self._call(self.server.__aenter__())
             yield self
         finally:
+            for gate in self._gates:
+                self.open(gate)
             self._call(self.server.__aexit__(None, None, None))
             self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join(20)
@@ -126,6 +130,20 @@ class World:
             [*program, *command[1:]], cwd=self.cwd, env=self.env, capture_output=True, text=True, timeout=60, check=False
         )
         return done.stdout + done.stderr
+
+    def script(self, name, body):
+        """The path of a shell script."""
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    def fifo(self, name):
+        """A file in the working directory whose reader waits for `feed`."""
+        os.mkfifo(self.cwd / name)
+
+    def feed(self, name, text):
+        (self.cwd / name).write_text(text)
 
     def session(self, **options):
         """The id of a new session here."""

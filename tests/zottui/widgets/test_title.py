@@ -15,9 +15,13 @@ def test_it_names_the_session_and_what_it_does():
     assert title(replace(BUSY, approvals=(question(),))) == "● needs you: fix the tests"
 
 
-def test_without_a_name_it_is_the_id_and_without_a_session_the_program():
-    assert title(replace(LIVE, session=structs.replace(SESSION, name=""))) == "zot: s_1"
+def test_without_a_name_or_a_session_it_is_the_program():
+    assert title(replace(LIVE, session=structs.replace(SESSION, name=""))) == "zot"
     assert title(State()) == "zot"
+
+
+def test_it_is_marked_until_somebody_has_looked():
+    assert title(replace(LIVE, calls_you=True)) == "● zot: fix the tests"
 
 
 def test_a_name_cannot_end_the_sequence_that_sets_the_title():

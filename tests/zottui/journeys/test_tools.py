@@ -1,0 +1,228 @@
+"""Journeys 18 to 20 and 23: what the model does and thinks, and what a person has to say to that."""
+
+import json
+import re
+
+import pytest
+
+from tests.zottui.journeys.deciding import decide
+from tests.zottui.journeys.table import journey
+from tests.zottui.journeys.world import PROMPT
+from zotd.testing.script import Call, Text, Thinking
+
+LINES = "".join(f"line {number}\n" for number in range(1, 41))
+
+EDIT = Call("edit", {"path": "a.py", "edits": [{"oldText": "line 20\n", "newText": "line twenty\nand more\n"}]})
+
+ASKS = "--mode", "ask"
+
+
+def rows_between(screen, first, last):
+    """The rows from the one that matches `first` up to the one before `last`."""
+    rows = screen.split("\n")
+    start = next(at for at, row in enumerate(rows) if re.search(first, row))
+    end = next(at for at, row in enumerate(rows) if at > start and re.search(last, row))
+    return [row for row in rows[start:end] if row]
+
+
+@pytest.fixture
+def source(world):
+    path = world.cwd / "a.py"
+    path.write_text(LINES)
+    return path
+
+
+def ask(zot, words="go"):
+    zot.wait(PROMPT)
+    zot.type(words)
+    zot.key("Enter")
+
+
+# --- 18 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(18)
+def test_a_card_has_one_line_about_the_call_and_at_most_eight_of_what_came_of_it(world, source):
+    world.model.says([Call("read", {"path": "a.py"}), Call("bash", {"command": "seq 120"})], "all done")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^all done$")
+    assert rows_between(zot.screen(), "^● read", "^● bash") == ["● read  a.py  40 lines"]
+    head, *body = rows_between(zot.screen(), "^● bash", "^all done$")
+    assert head == "● bash  seq 120"
+    assert body[3] == "  … 112 more (ctrl-t)"
+    assert len(body) == 9
+    assert (body[0], body[-1]) == ("  1", "  120")
+
+
+@journey(18)
+def test_an_edit_shows_its_lines_with_signs_and_numbers(world, source):
+    world.model.says([EDIT], "all done")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^all done$")
+    assert rows_between(zot.screen(), "^● edit", "^all done$") == [
+        "● edit  a.py  +2  -1",
+        "  19   line 19",
+        "  20 - line 20",
+        "  20 + line twenty",
+        "  21 + and more",
+        "  22   line 21",
+    ]
+
+
+@journey(18)
+def test_a_call_that_runs_shows_the_end_of_its_output(world):
+    world.model.says([Call("bash", {"command": "seq 40; cat gate"})], "all done")
+    world.fifo("gate")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^  40$")
+    assert "  36\n  37\n  38\n  39\n  40\n" in zot.screen()
+    assert not re.search("^  35$", zot.screen(), re.MULTILINE)
+    world.feed("gate", "late\n")
+    zot.wait("^  late$")
+    zot.wait("^all done$")
+    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", zot.screen())
+
+
+@journey(18)
+def test_a_command_that_fails_says_how(world):
+    world.model.says([Call("bash", {"command": "echo no; exit 3"})], "all done")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^all done$")
+    assert rows_between(zot.screen(), "^● bash", "^all done$") == ["● bash  echo no; exit 3  exit 3", "  no"]
+
+
+# --- 19 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(19)
+def test_an_edit_is_shown_as_a_diff_before_it_is_made(world, source):
+    world.model.says([EDIT], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("tab later")
+    assert rows_between(zot.screen(), "^● edit", "^y once") == [
+        "● edit a.py needs you",
+        "19   line 19",
+        "20 - line 20",
+        "20 + line twenty",
+        "21 + and more",
+        "22   line 21",
+    ]
+    assert source.read_text() == LINES
+    decide(zot, "y", "^all done$")
+    assert "line twenty" in source.read_text()
+    assert zot.history().count("line twenty") == 1
+
+
+@journey(19)
+def test_always_shows_the_rule_and_saves_it_only_then(world, source):
+    config = world.home / "config.toml"
+    world.model.says([EDIT], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("tab later")
+    decide(zot, "a", "save this rule")
+    assert f'match = "{source}"' in zot.screen()
+    assert "[[rules]]" not in config.read_text()
+    decide(zot, "y", "^all done$")
+    assert f'match = "{source}"' in config.read_text()
+
+
+@journey(19)
+def test_a_rule_that_was_looked_at_need_not_be_saved(world, source):
+    world.model.says([EDIT], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("tab later")
+    decide(zot, "a", "save this rule")
+    decide(zot, "n", "tab later")
+    decide(zot, "n", "^all done$")
+    assert "[[rules]]" not in (world.home / "config.toml").read_text()
+    assert source.read_text() == LINES
+
+
+@journey(19)
+def test_the_arguments_can_be_changed_before_they_run(world):
+    world.model.says([Call("bash", {"command": "touch wrong"})], "all done")
+    editor = world.script("editor", 'sed -i s/wrong/right/ "$1"')
+    zot = world.zot(*ASKS, EDITOR=editor)
+    ask(zot)
+    zot.wait("tab later")
+    decide(zot, "e", '"command": "touch right"')
+    decide(zot, "y", "^all done$")
+    assert (world.cwd / "right").exists()
+    assert not (world.cwd / "wrong").exists()
+
+
+@journey(19)
+def test_what_is_typed_while_a_question_comes_up_stays_a_draft(world):
+    gate = world.model.gate()
+    world.model.says([gate, Call("bash", {"command": "touch made"})], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("working…")
+    zot.type("my ")
+    world.model.open(gate)
+    zot.wait("tab later")
+    zot.type("yes")
+    zot.wait("^❯ my yes")
+    assert not (world.cwd / "made").exists()
+
+
+# --- 20 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(20)
+def test_a_rejection_with_a_reason_reaches_the_model_and_changes_no_file(world, source):
+    world.model.says([EDIT], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("tab later")
+    decide(zot, "f", "^why not")
+    zot.type("use tabs instead")
+    zot.wait("use tabs instead")
+    zot.key("Enter")
+    zot.wait("^all done$")
+    assert "use tabs instead" in json.dumps(world.model.requests[-1].messages[-1])
+    assert source.read_text() == LINES
+    assert zot.history().count("use tabs instead") == 1
+
+
+# --- 23 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(23)
+def test_thinking_is_counted_and_leaves_one_line(world):
+    gate = world.model.gate()
+    world.model.says([Thinking(["a walrus, ", "perhaps?"]), gate, Text(["all done"])])
+    zot = world.zot()
+    ask(zot)
+    zot.wait("thinking… [2-9]s")
+    world.model.open(gate)
+    zot.wait("^all done$")
+    assert len(re.findall(r"^thought \d+s$", zot.history(), re.MULTILINE)) == 1
+    assert "walrus" not in zot.history()
+
+
+@journey(23)
+def test_thoughts_are_shown_to_whoever_wants_them_and_then_not_any_more(world):
+    for number in (1, 2):
+        world.model.says([Thinking([f"walrus {number}, ", "perhaps?"]), Text([f"done {number}"])])
+    zot = world.zot()
+    zot.wait(PROMPT)
+    zot.type("/thinking show")
+    zot.key("Enter")
+    zot.wait("thoughts are shown")
+    ask(zot)
+    zot.wait("^done 1$")
+    assert zot.history().count("walrus 1, perhaps?") == 1
+    zot.type("/thinking hide")
+    zot.key("Enter")
+    zot.wait("not shown any more")
+    ask(zot)
+    zot.wait("^done 2$")
+    assert "walrus 2" not in zot.history()
