@@ -1,7 +1,7 @@
 """All benchmarks, one after the other, as one table: `python -m benchmarks`, or only those named: `... deltas steps`."""
 
+import argparse
 import asyncio
-import sys
 from collections.abc import Mapping
 
 from benchmarks import (
@@ -51,10 +51,15 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Measure what is named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast is it here?")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(MEASURES)}; by default all of them")
+    names = parser.parse_args().names
+    if unknown := [name for name in names if name not in MEASURES]:
+        parser.error(f"nothing measures {unknown[0]}; there are {', '.join(MEASURES)}")
     asyncio.run(rig.show([MEASURES[name] for name in names or MEASURES]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

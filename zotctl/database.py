@@ -4,7 +4,6 @@ For they are needed most when the daemon does not start.
 """
 
 import argparse
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,8 +58,7 @@ def restore(args: argparse.Namespace) -> int:
         if problems and not args.force:
             raise ClientError(f"{saved} is damaged: {problems[0]}; zotctl verify says more, --force takes it as it is")
         paths.make_private_dir(paths.zot_home(os.environ))
-        with _no_daemon():
-            aside = copies.restore(saved, _database())
+        aside = copies.restore(saved, _database())
     if args.json:
         output.print_json({"v": 1, "file": str(saved), "before": None if aside is None else str(aside)})
         return 0
@@ -89,23 +87,3 @@ def _sentences() -> Iterator[None]:
         yield
     except (StorageError, paths.UnsafePathError) as error:
         raise ClientError(str(error)) from error
-
-
-@contextmanager
-def _no_daemon() -> Iterator[None]:
-    """Hold the lock that a daemon of this home holds for its life; raises `ClientError` when one does."""
-    socket = paths.socket_path(os.environ)
-    paths.check_private_dir(os.path.dirname(socket))  # as the daemon does
-    lock = os.open(f"{socket}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        _hold(lock)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _hold(lock: int) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise ClientError("zotd is running, and has the sessions open: zotctl stop, then again") from error

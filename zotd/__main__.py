@@ -14,11 +14,12 @@ from zotd import config, heap, logs, paths
 from zotd.api.unix import RunningError, SocketError
 from zotd.app import Daemon, Setup, prepare
 from zotd.core.ports import StorageError
+from zotd.store.home import HeldError
 from zotd.wire.version import VERSION
 
 FAILED = 1
 RUNNING = 3
-"""Exit code when another daemon has the socket: service managers and scripts tell it from a failure."""
+"""Exit code when another daemon has the home or the socket: service managers and scripts tell it from a failure."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             setup.home / "logs" / "zotd.log", level=setup.loaded.config.log_level, stderr=not options.autostarted
         ):
             asyncio.run(_serve(setup, options.ready_fd))
-    except RunningError as error:
+    except (RunningError, HeldError) as error:
         return _fail(options.ready_fd, str(error), RUNNING)
     except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError) as error:
         return _fail(options.ready_fd, str(error), FAILED)

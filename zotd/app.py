@@ -26,7 +26,9 @@ from zotd.process.subreaper import orphans_adopted
 from zotd.sessions.boot import recover
 from zotd.sessions.environment import WITHHELD
 from zotd.sessions.manager import LAST_USED
+from zotd.sessions.stopping import is_awaited, is_busy
 from zotd.store.archive import Archive
+from zotd.store.home import held
 from zotd.store.journal import Journal
 from zotd.tasks import contained
 from zotd.wire.version import VERSION
@@ -82,10 +84,12 @@ class Daemon:
         """Serve until somebody stops it; `ready` is done when the socket accepts.
 
         Raises:
-            SocketError, StorageError: it cannot start; one sentence says why.
+            SocketError, StorageError: it cannot start; one sentence says why. RunningError and HeldError: another one
+                lives here.
         """
         async with AsyncExitStack() as stack:
-            socket = Socket(self._setup.socket)  # first: it tells whether another daemon lives here
+            stack.enter_context(held(self._setup.home))  # first: nothing here is ours while another daemon lives
+            socket = Socket(self._setup.socket)
             stack.callback(socket.close)
             await asyncio.to_thread(_tidy, self._setup.home)
             journal = await Journal.open(self._setup.home / DATABASE, self._probe)
@@ -115,9 +119,10 @@ class Daemon:
                 task.cancel()
 
     def stop(self, when_idle: bool = False) -> None:
-        """Stop: at once, or as soon as nothing runs."""
-        if when_idle:
+        """Stop: at once, or as soon as that cuts nothing."""
+        if when_idle and self._house is not None:
             self._stop_when_idle = True
+            self._house.manager.nested.ended = self._look
             self._look()
         else:
             self._stop.set()
@@ -200,16 +205,24 @@ class Daemon:
     def _look(self) -> None:
         """Does anybody need the daemon? Asked whenever a session or a connection comes, goes or changes."""
         assert self._house is not None
-        running = any(session.state == "running" for session in self._house.manager.loaded)
-        if self._stop_when_idle and not running:
+        manager = self._house.manager
+        if self._stop_when_idle and not is_busy(manager):
             self._stop.set()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
         idle_s = self._setup.loaded.config.limits.idle_exit_s
-        needed = running or self._house.connections or self._house.manager.hosting.serves_channels
+        needed = self._house.connections or manager.hosting.serves_channels or any(map(is_awaited, manager.loaded))
         if self._setup.autostarted and idle_s and not needed:
-            self._idle_timer = asyncio.get_running_loop().call_later(idle_s, self._stop.set)
+            self._idle_timer = asyncio.get_running_loop().call_later(idle_s, self._leave)
+
+    def _leave(self) -> None:
+        """Nobody has needed the daemon for so long, unless an extension has calls made: of those nobody is told."""
+        assert self._house is not None
+        if is_busy(self._house.manager):
+            self._look()
+        else:
+            self._stop.set()
 
 
 def _tidy(home: Path) -> None:

@@ -6,22 +6,22 @@ keys -> commands, dialogs, outgoing -> desk (this) -> link
 """
 
 import asyncio
-import shlex
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from prompt_toolkit.styles import DynamicStyle, Style
 
 from zotd.client.connection import CALL_S
-from zotd.client.errors import ClientError, ConnectionLostError
+from zotd.client.errors import ClientError
 from zotd.client.follow import Disconnected, Item
 from zotd.wire import api
 from zotd.wire.api import Attached
 from zotd.wire.base import Frozen
+from zotd.wire.events import AnyEvent, ExtState
 from zottui.attention import Attention
 from zottui.blocks import Block, Note
 from zottui.choice import Choice
@@ -36,12 +36,12 @@ from zottui.editor.buffer import Editor
 from zottui.editor.placeholders import Draft, Submission
 from zottui.effects import Alert, Effect, Insert, Print
 from zottui.figures import Figures
+from zottui.following import Following
 from zottui.link import Link
 from zottui.opening import Opened
 from zottui.outgoing import Outgoing
 from zottui.pressing import Pressing
 from zottui.printer import Inline
-from zottui.recap import Reading
 from zottui.reduce import reduce
 from zottui.screen import Parts, Room, Screen
 from zottui.scrollback import Scrollback
@@ -88,15 +88,14 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._dialogs: list[Dialog] = []
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self._following: asyncio.Task[None] | None = None
-        self._reading: Reading | None = None
-        self._failure: ClientError | None = None
+        self._following = Following(self, self._link)
+        self._failure: Exception | None = None
         self._works = asyncio.Event()
         """Something runs, so that what is shown changes with the time."""
         self._questions = Questions(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
-        self._outgoing = Outgoing(self, self._is_own, lambda draft: self.editor.put_back(draft))
+        self._outgoing = Outgoing(self, self._is_own, self._put_back)
         self._attention = Attention(self)
         self.editor = Editor(
             self,
@@ -104,7 +103,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             commands=lambda: self._outgoing.commands,
             arguments=arguments(self, COMMANDS),
             last_reply=lambda: self.last_reply,
-            recall=self._recall,
+            recall=self._outgoing.recall,
             is_vi=setup.is_vi,
         )
         self._screen = Screen(
@@ -142,75 +141,47 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         """Show the session that `opening` finds until the user leaves; what is to be said then.
 
         `first` is submitted as if it had been typed; `goes_on`: before that, a session that stopped in the middle goes on.
-        Raises `ClientError` when there is no session to show.
+        Raises `ClientError` when there is no session to show, `OSError` or `EOFError` when the terminal is gone.
         """
+        # Not prompt_toolkit's handler: it asks for Enter, again and again where there is no terminal any more.
+        asyncio.get_running_loop().set_exception_handler(self._crashed)
         async with asyncio.TaskGroup() as self._tasks:
-            self._following = self._begin(self._open(opening, goes_on=goes_on))
-            _ = self._begin(self._turn())
+            self._following.open(opening, goes_on=goes_on)
+            _ = self.begin(self._turn())
             if first:
                 self.submit(first)
             try:
                 with leaving_on_signals(self.leave), self._terminal.prepared():
-                    await self._application.run_async(handle_sigint=False)
+                    await self._application.run_async(handle_sigint=False, set_exception_handler=False)
+            except (OSError, EOFError) as error:
+                self._failure = self._failure or error
             finally:
                 self.editor.close()
-                self._stop_reading()
+                self._following.close()
                 for task in self._running:
                     task.cancel()
         if self._failure is not None:
             raise self._failure
-        return self._farewell()
+        return self._following.farewell()
 
-    def _farewell(self) -> str:
-        session = self.state.session
-        if session is None or session.ephemeral:
-            return ""
-        what = "it goes on without you" if self.state.run is not None else "the session stays"
-        return f"{what}; come back with: zot --session {shlex.quote(session.name or session.id)}"
-
-    def _begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
-        """A task that ends with the application, at the latest."""
+    def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
+        """As `following.Place` says."""
         assert self._tasks is not None, "nothing begins before the application runs"
         task = self._tasks.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
 
-    async def _open(self, opening: "asyncio.Future[Opened]", *, goes_on: bool) -> None:
-        try:
-            found = await opening
-        except ClientError as error:
-            self._failure = error
-            self.leave()
-            return
-        if found.others:
-            self.say(f"other sessions here: {', '.join(found.others)} (/sessions)")
-        if goes_on and found.is_held:
-            self.submit("/continue")
-        try:
-            await self._follow(found.session, found.connection.close)
-        finally:
-            found.connection.close()
+    def _crashed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
+        """Something that nobody waits for has failed: the terminal, mostly."""
+        error = context.get("exception")
+        self._failure = self._failure or (error if isinstance(error, Exception) else RuntimeError(context["message"]))
+        self.leave()
 
-    async def _follow(self, session_id: str, followed: Callable[[], None] = lambda: None) -> None:
-        """Show a session for as long as it is there; `followed` is called when this client is attached to it."""
-        self._reading = await asyncio.to_thread(Reading, self, session_id)
-        try:
-            async with aclosing(self._link.items(session_id)) as items:
-                async for item in items:
-                    self._take(item)
-                    followed()
-        except ClientError as error:  # it was deleted, say: /sessions chooses another
-            self.say(str(error), "error")
-
-    async def _listen(self) -> None:
-        """Pass on what happens in the daemon to the dialogs that want to know, as long as there is a connection."""
-        with suppress(ConnectionLostError):
-            async for event in self._link.topics():
-                self._change(*reduce(self.state, [event], self.now()))
-                self._change(*reduce(self.state, [event], self.now()))
-                for dialog in watching(self._dialogs):
-                    dialog.see(event)
+    def fail(self, error: ClientError) -> None:
+        """As `following.Place` says."""
+        self._failure = error
+        self.leave()
 
     async def _turn(self) -> None:
         """Draw what changes with the time, as long as something does."""
@@ -221,24 +192,29 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     # --- what comes in ------------------------------------------------------------------------------------------------
 
-    def _take(self, item: Item) -> None:
-        """The only place where what the daemon says changes something."""
+    def hear(self, event: AnyEvent) -> None:
+        """As `following.Place` says."""
+        self._change(*reduce(self.state, [event], self.now()))
+        if isinstance(event, ExtState):
+            self._outgoing.learn()
+        for dialog in watching(self._dialogs):
+            dialog.see(event)
+
+    def take(self, item: Item) -> None:
+        """The only place where what the session says changes something."""
         self._change(*reduce(self.state, item, self.now()))
         match item:
             case Attached():
-                self.spawn(self._listen())
                 self._outgoing.attached()
                 self._attention.attached()
                 self._figures.attached(item)
                 self.editor.attached(item)
-                if self._reading is not None:
-                    self._reading.attached(item)
+                self._following.attached(item)
             case Disconnected():
                 self._outgoing.lost()
             case _:
                 self._figures.see(item)
-                if self._reading is not None:
-                    self._reading.shown(self.state.last_seq)
+                self._following.see()
 
     def _change(self, state: State, effects: Sequence[Effect] = ()) -> None:
         self.state = state
@@ -322,7 +298,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         """As `Desk` says."""
-        _ = self._begin(self._guarded(work))
+        _ = self.begin(self._guarded(work))
 
     async def _guarded(self, work: Coroutine[object, object, None]) -> None:
         try:
@@ -361,16 +337,9 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     async def switch(self, session_id: str) -> None:
         """As `Desk` says."""
-        if self._following is not None:
-            self._following.cancel()
-        self._stop_reading()
+        self._outgoing.leaves()
         self._change(State(shows_thoughts=self.state.shows_thoughts))
-        self._following = self._begin(self._follow(session_id))
-
-    def _stop_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
+        self._following.switch(session_id)
 
     def ask_again(self) -> None:
         """As `Desk` says."""
@@ -420,9 +389,8 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     def _is_own(self, key: str) -> None:
         self._change(replace(self.state, own=self.state.own | {key}))
 
-    def _recall(self) -> bool:
-        """Take the newest waiting input of this client back into the editor."""
-        return self._outgoing.recall()
+    def _put_back(self, draft: Draft) -> None:
+        self.editor.put_back(draft)
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 

@@ -197,4 +197,4 @@ def _painted(lines: Sequence[str], role: Role, width: int, theme: Theme) -> list
 
 
 def _more(count_: int, theme: Theme) -> list[str]:
-    return [theme.paint(Role.MUTED, f"… {count_} more (ctrl-t)")] if count_ > 0 else []
+    return [theme.paint(Role.MUTED, f"… {count_} more (ctrl+t)")] if count_ > 0 else []

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import chain, groupby
 
 from zottui.columns import clipped
@@ -67,6 +66,8 @@ def unified(text: str) -> list[Change]:
 
 def between(before: str, after: str) -> list[Change]:
     """The changes from one text to the other; without numbers, since the texts may be parts of a file."""
+    from difflib import SequenceMatcher  # noqa: PLC0415  (the first paint need not wait for it)
+
     old, new = before.split("\n"), after.split("\n")
     if max(len(old), len(new)) > COMPARED_LINES:
         return [*(Change(REMOVED, line) for line in old), *(Change(ADDED, line) for line in new)]
@@ -135,6 +136,8 @@ def _with_words(changes: Iterable[Change], theme: Theme, room: int) -> Iterator[
 
 
 def _compared(sign: str, text: str, partner: str | None, theme: Theme) -> str:
+    from difflib import SequenceMatcher  # noqa: PLC0415  (the first paint need not wait for it)
+
     words = _WORD.findall(text)
     others = _WORD.findall(partner or "")
     if partner is None or max(len(words), len(others)) > COMPARED_WORDS:

@@ -58,14 +58,17 @@ class Figures:
             await self._ask()
 
     async def _ask(self) -> None:
-        session = self._desk.state.session
-        if session is None:
+        if self._desk.state.session is None:
             return
+        about = api.OfSession(self._desk.state.session.id)
+        session = await self._desk.ask(about, api.SessionInfo, command="session.get")
         midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         since = midnight.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         sums = await self._desk.ask(api.UsageReport(since=since), reports.UsageSums)
-        where = await self._desk.ask(api.OfSession(session.id), api.WorkspaceInfo, command="workspace.info")
+        where = await self._desk.ask(about, api.WorkspaceInfo, command="workspace.info")
         known = await self._desk.ask(api.GetModels(session=session.id, provider=session.provider), api.Models)
         window = next((each.context_window for each in known.models if each.id == session.model), 0)
         today = sum(row.cost_usd for row in sums.rows)
-        self._change(replace(self._desk.state, cost_today=today, branch=where.branch or "", window=window))
+        state = self._desk.state
+        if state.session is not None and state.session.id == session.id:  # else another one is shown by now
+            self._change(replace(state, session=session, cost_today=today, branch=where.branch or "", window=window))

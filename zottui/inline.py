@@ -1,11 +1,13 @@
 """`zot` on a terminal, from Enter to the last word."""
 
 import asyncio
+import gc
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 from zotd.client.errors import ClientError
 from zotd.client.options import parser, working_directory
@@ -28,13 +30,25 @@ def run(argv: Sequence[str]) -> int:
             words = asyncio.run(_shown(args, question, threads.submit(opened, args, os.environ)))
     except ClientError as error:
         code, words = 1, f"zot: {error}"
+    except (OSError, EOFError):  # the terminal is gone; the session is not
+        code = 1
+        _discard_output()
     except KeyboardInterrupt:  # before the keyboard was prompt_toolkit's
         code = 130
     finally:
         question.drain()
         restore()
-    sys.stderr.write(f"{harmless(words)}\n" if words else "")
+    gap = "" if code else "\n"  # below what was said in the session
+    with suppress(OSError):
+        sys.stderr.write(f"{gap}{harmless(words)}\n" if words else "")
     return code
+
+
+def _discard_output() -> None:
+    """What is left of it cannot be written, and Python would say so at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
+        os.dup2(null, descriptor)
 
 
 async def _shown(args: Namespace, question: Question, opening: "Future[Opened]") -> str:
@@ -53,4 +67,6 @@ async def _shown(args: Namespace, question: Question, opening: "Future[Opened]")
             is_vi=preferences.editing_mode == "vi",
         )
     )
+    gc.freeze()  # what is there now stays: no key waits while it is looked through
+    gc.enable()
     return await app.run(asyncio.wrap_future(opening), " ".join(args.prompt), goes_on=args.go_on)

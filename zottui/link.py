@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Frozen)
 
 PROGRAM = "zot"
 
-TOPICS = ["sessions", "trust"]
+TOPICS = ["sessions", "trust", "extensions"]
 """What of the daemon it wants to hear, besides its session."""
 
 

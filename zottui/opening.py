@@ -40,7 +40,7 @@ def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Opened:
     connection = Connection(ensure(paths.socket_path(env), env))
     try:
         hello(connection, "zot", can_approve=True)
-        session = open_session(connection, args, environment(args, env), prefers_newest=True)
+        session = open_session(connection, args, environment(args, env), prefers_newest=True, keyless=True)
         found = text(session, "id")
         stored = choosing.stored(connection, text(session, "cwd"))
         others = (text(one, "name") or text(one, "id") for one in stored if text(one, "id") != found)

@@ -11,6 +11,7 @@ from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, of
 from zottui.desk import Desk
+from zottui.dialogs.refreshing import Refreshing
 from zottui.editor.placeholders import Draft, Submission
 from zottui.editor.ranking import nearest
 
@@ -28,8 +29,10 @@ class Outgoing:
         self._own = own
         self._put_back = put_back
         self._live = asyncio.Event()
+        self._has_session = asyncio.Event()
         self._drafts: dict[str, Draft] = {}
         """What inputs looked like in the editor, by id; those that may still wait."""
+        self._learning = Refreshing(desk, self._learn)
         self.learnt: tuple[Choice, ...] = ()
         """Slash commands of the daemon, of extensions and of skills."""
 
@@ -41,11 +44,21 @@ class Outgoing:
     def attached(self) -> None:
         """The daemon can be asked; what waited goes out."""
         self._live.set()
-        self._desk.spawn(self._learn())
+        self._has_session.set()
+        self.learn()
+
+    def learn(self) -> None:
+        """Ask which slash commands there are: extensions come and go."""
+        self._learning.want()
 
     def lost(self) -> None:
         """It cannot be asked: prompts wait."""
         self._live.clear()
+
+    def leaves(self) -> None:
+        """The session is left for another one: what is typed meanwhile is meant for that."""
+        self._live.clear()
+        self._has_session.clear()
 
     def submit(self, submission: Submission, when_busy: str) -> bool:
         """Take it, which always works: what cannot be sent now is sent later, and what cannot be done is said."""
@@ -86,7 +99,9 @@ class Outgoing:
             self._put_back(submission.draft)
             raise
         if started.input is not None:
-            self._drafts = {item.id: self._drafts[item.id] for item in self._desk.state.queue if item.id in self._drafts}
+            self._drafts = {
+                item.id: self._drafts[item.id] for item in self._desk.state.queue if item.id in self._drafts
+            }
             self._drafts[started.input] = submission.draft
             self._own(started.input)
 
@@ -104,6 +119,7 @@ class Outgoing:
         """Ours, or one of the daemon, an extension or a skill."""
         own = next((command for command in COMMANDS if command.name == name.casefold()), None)
         if own is not None:
+            await self._has_session.wait()  # nearly all are about it, and people type ahead
             await own.run(self._desk, args.strip())
             return
         await self._live.wait()

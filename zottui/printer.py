@@ -25,8 +25,8 @@ from prompt_toolkit.styles import Attrs, BaseStyle
 Result = TypeVar("Result")
 
 FRAME_S = 1 / 15
-"""The least time between two redraws. One of 12 rows takes 2 ms, and the terminal has to paint it too; nobody reads
-faster."""
+"""The least time between two redraws that no key has asked for. One of 12 rows takes 2 ms, and the terminal has to paint
+it too; nobody reads faster. What is typed is seen at once: a delay of 70 ms is felt."""
 
 SETTLE_S = 0.3
 """How long a new size has to last before we draw for it: tmux rewraps its rows at once, but tells us at most every 0.25 s.
@@ -267,8 +267,9 @@ class _Area(Renderer):
 class Inline(Application[Result], Generic[Result]):
     """An application of at most a dozen rows below what the terminal has shown before, and what it prints above itself.
 
-    Redraws are frames, at most 15 in a second, and none when nothing has changed. The area is as high as its layout wants to
-    be, at most as high as the terminal; when it becomes lower, rows below it become blank. At the end it is taken away.
+    Redraws are frames: one after the keys that were pressed, else at most 15 in a second, and none when nothing has changed.
+    The area is as high as its layout wants to be, at most as high as the terminal; when it becomes lower, rows below it
+    become blank. At the end it is taken away.
     """
 
     def __init__(
@@ -291,7 +292,6 @@ class Inline(Application[Result], Generic[Result]):
             include_default_pygments_style=False,
             key_bindings=key_bindings,
             erase_when_done=True,
-            min_redraw_interval=FRAME_S,
             terminal_size_polling_interval=None,  # SIGWINCH says it; this would be a timer that never ends
             input=input,
             output=output,
@@ -299,6 +299,31 @@ class Inline(Application[Result], Generic[Result]):
         self._area = _Area(self._merged_style, self.output, reflows=reflows)
         self.renderer = self._area
         self._settling: asyncio.TimerHandle | None = None
+        self._frame: asyncio.Handle | None = None
+        """The next one, if there is to be one."""
+        self._drawn_at = -FRAME_S
+        """By the clock of the loop."""
+        self.key_processor.after_key_press += lambda _: self._draw_soon()
+
+    def invalidate(self) -> None:
+        """Draw the next frame when its time has come; in the thread of the event loop."""
+        if self._frame is None and self.is_running and self.loop is not None:
+            self._frame = self.loop.call_at(max(self.loop.time(), self._drawn_at + FRAME_S), self._draw)
+
+    def _draw_soon(self) -> None:
+        """Draw it when all keys that were read have been handled."""
+        if self.is_running and self.loop is not None:
+            self._drop_frame()
+            self._frame = self.loop.call_soon(self._draw)
+
+    def _draw(self) -> None:
+        self._frame = None
+        self._redraw()
+
+    def _drop_frame(self) -> None:
+        if self._frame:
+            self._frame.cancel()
+            self._frame = None
 
     def print_above(self, text: str) -> None:
         """Print lines above the area, with the next frame, and together with what the area is by then.
@@ -326,6 +351,7 @@ class Inline(Application[Result], Generic[Result]):
 
     def _redraw(self, render_as_done: bool = False) -> None:
         if render_as_done:
+            self._drop_frame()
             if self._settling:
                 self._settling.cancel()
                 self._settling = None
@@ -334,4 +360,5 @@ class Inline(Application[Result], Generic[Result]):
         elif self._area.has_wrong_size:  # SIGWINCH is on its way
             self._on_resize()
             return
+        self._drawn_at = asyncio.get_running_loop().time()
         super()._redraw(render_as_done)

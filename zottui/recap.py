@@ -14,7 +14,7 @@ from pathlib import Path
 
 from zotd import paths, private_file
 from zotd.wire.api import Attached
-from zotd.wire.content import Message, ToolCall
+from zotd.wire.content import Message, ToolCall, ToolResult
 from zottui.desk import Desk
 
 AWAY_S = 600.0
@@ -91,12 +91,13 @@ def recap(messages: Sequence[Message], seen: int, away_s: float, waiting: int) -
     news = [message for message in messages if (message.seq or 0) > seen]
     if not seen or away_s < AWAY_S or not (news or waiting):
         return ""
-    turns = sum(message.role == "user" for message in news)
+    turns = sum(message.role == "user" and message.shell is None for message in news)
+    pieces = [part for message in news for part in message.content]
+    done = {part.call_id for part in pieces if isinstance(part, ToolResult) and not part.is_error}
     changed = {
-        str(block.args.get("path"))
-        for message in news
-        for block in message.content
-        if isinstance(block, ToolCall) and block.name in CHANGING
+        str(part.args.get("path"))
+        for part in pieces
+        if isinstance(part, ToolCall) and part.name in CHANGING and part.id in done
     }
     parts = [_some(turns, "turn"), _some(len(changed), "file") + " changed" * bool(changed)]
     parts += [_some(waiting, "approval") + " waiting" * bool(waiting)]

@@ -119,7 +119,7 @@ def _snapshot(state: State, snapshot: Attached, now: float) -> Next:
     earlier = max(snapshot.session.message_count - len(shown), 0) if left_out else 0
     rule: tuple[Block, ...] = ()
     if earlier:
-        rule = (Rule(f"{earlier:,} earlier messages: ctrl-t or /jump shows them"),)
+        rule = (Rule(f"{earlier:,} earlier messages: ctrl+t or /jump shows them"),)
     elif state.last_seq and news:
         rule = (Rule("meanwhile"),)
     after = replace(
@@ -300,7 +300,7 @@ def _approval_resolved(state: State, event: events.ApprovalResolved) -> Next:
     if event.approval in state.own:  # the call's result says it
         return state, ()
     if event.decision == "allow":
-        return _printed(state, Note(f"approved by {event.by}{what}", "success"))
+        return _printed(state, Note(f"approved by {event.by}{what}"))
     return _printed(state, Note(f"denied by {event.by}{what}{reason}", "warn"))
 
 

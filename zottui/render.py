@@ -8,7 +8,7 @@ from zottui.cards import INDENT, card_lines, duration, has_body
 from zottui.harmless import harmless
 from zottui.theme import Role, Theme
 
-PROMPT = "❯ "  # noqa: RUF001  (no `>`: that begins a quotation)
+PROMPT = "❯ "  # no `>`: that begins a quotation
 
 MODEL = "zot"
 """Who answers, where roles are said in words."""
@@ -62,11 +62,15 @@ def _has_gap(block: Block, after: Block | None) -> bool:
         case Code():
             return block.opens
         case Note():
-            return after is not None and not isinstance(after, Note)
+            return after is not None and not (isinstance(after, Note) and _is_short(after) and _is_short(block))
         case ToolRan() if isinstance(after, ToolRan):
             return has_body(after) or has_body(block)
         case _:
             return True
+
+
+def _is_short(note: Note) -> bool:
+    return "\n" not in note.text.rstrip("\n")
 
 
 def _said(block: Block, lines: list[str]) -> list[str]:
@@ -117,7 +121,9 @@ def _thought(block: Thought, theme: Theme) -> list[str]:
 def _note(block: Note, theme: Theme) -> list[str]:
     role = _LEVELS.get(block.level, Role.MUTED)
     mark = "" if theme.is_plain else "· "
-    source = f"{harmless(block.source)}: " if block.source else ""
     first, *others = harmless(block.text).rstrip("\n").split("\n")
+    source = harmless(block.source)
+    source = f"{source}: " if source and not first.startswith(f"{source} ") else ""
     head = theme.paint(role, f"{mark}{_WORDS.get(block.level, '')}{source}")
-    return [head + first, *(INDENT + line if line else "" for line in others)]
+    indent = INDENT if mark else ""  # lists stand in columns
+    return [head + first, *(indent + line if line else "" for line in others)]

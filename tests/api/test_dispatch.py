@@ -158,6 +158,12 @@ async def test_two_versions_that_cannot_talk_say_which_is_older(client):
     assert (await client.ask("hello", protocol=[1, 9]))["protocol_version"] == 1
 
 
+@pytest.mark.parametrize("field", ["name", "kind", "version"])
+async def test_what_a_client_calls_itself_fits_on_a_line_because_all_others_are_told(client, field):
+    assert await client.refused("hello", client={field: "x" * 201}) == "bad_request"
+    assert (await client.ask("hello", client={field: "x" * 200}))["protocol_version"] == 1
+
+
 async def test_hello_says_what_the_daemon_takes(client):
     said = await client.ask("hello", client={"name": "me", "kind": "test", "version": "1"})
     assert said["role"] == "approve"

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -136,16 +137,35 @@ def test_a_file_in_its_place_is_not_touched(place, tmp_path):
     assert (tmp_path / "zotd.sock").read_text() == "mine"
 
 
-def test_a_directory_that_is_gone_is_told_in_one_sentence(tmp_path):
+@pytest.fixture
+def run(tmp_path):
+    """A directory for sockets."""
     folder = tmp_path / "run"
-    folder.mkdir()
-    place = Socket(folder / "zotd.sock")
-    for file in folder.iterdir():
-        file.unlink()
-    folder.rmdir()
-    with pytest.raises(SocketError, match="was removed, and cannot be made again"):
-        place.restore()
-    place.close()
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def lost(run):
+    """A socket whose directory was removed."""
+    made = Socket(run / "zotd.sock")
+    shutil.rmtree(run)
+    yield made
+    made.close()
+
+
+def test_a_directory_that_is_gone_is_made_again_with_the_socket(lost, run):
+    old = lost.restore()
+    assert old is not None
+    old.close()
+    knock(run / "zotd.sock").close()
+    assert run.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_directory_that_cannot_be_made_again_is_told_in_one_sentence(lost, run):
+    run.write_text("mine")
+    with pytest.raises(SocketError, match=r"was removed, and cannot be made again: .* is not a directory"):
+        lost.restore()
 
 
 async def test_a_door_that_moves_takes_in_who_comes_to_either_place(place, tmp_path):

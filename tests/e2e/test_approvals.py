@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -221,3 +223,22 @@ async def test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_ru
     events = await again.until("done")
     assert (process.cwd / "a.txt").read_text() == "one\n"
     assert look.only(events, "approval_requested") == []
+
+
+async def test_a_question_whose_deadline_passed_while_no_daemon_ran_is_shown_to_nobody_as_open(process, model, look):
+    (process.place.home / "config.toml").write_text("[approval]\nttl_s = 3600\n")
+    process.restart(15)
+    talk = await process.create("openai", await model(*WRITE), mode="ask")
+    asked = await asked_by(talk)
+    process.daemon.end(9)
+    with closing(sqlite3.connect(process.place.home / "zot.db")) as database, database:
+        record = "replace(body, '\"expires\":\"2', '\"expires\":\"1')"
+        database.execute(f"UPDATE records SET body = {record} WHERE kind = 'approval'")  # noqa: S608  (ours)
+    process.daemon.start()
+    client = await process.connect(can_approve=True)
+    assert (await client.ask("approval.list"))["approvals"] == []
+    again = await process.follow(talk.id, client, after={"epoch": talk.epoch, "seq": asked["seq"]})
+    assert (again.snapshot["approvals"], again.snapshot["session"]["state"]) == ([], "held")
+    (ended,) = look.only(client.seen, "approval_resolved")
+    assert (ended["approval"], ended["decision"], ended["by"]) == (asked["approval"], "deny", "")
+    assert (await refused(again, asked))[0] == "already_resolved"

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -300,3 +301,52 @@ async def test_a_list_tells_who_works_who_needs_somebody_and_who_has_failed(hous
     assert "failed" not in await watcher.ask("session.get", session=fails.id)
     await asks.ask("abort")
     await asks.until("done")
+
+
+def descriptors():
+    """How many this process has open."""
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def headed(make):
+    """Makes a directory `.git`, in which `make` makes the `HEAD`."""
+
+    def build(git):
+        git.mkdir()
+        make(git / "HEAD")
+
+    return build
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        headed(Path.mkdir),
+        headed(os.mkfifo),
+        headed(lambda head: head.write_text("ref: refs/heads/a\x9b2Jb\n")),
+        lambda git: git.symlink_to("x" * 300),
+        os.mkfifo,
+    ],
+    ids=["a directory", "a pipe", "controls", "no name", "no directory"],
+)
+async def test_a_repository_that_git_has_not_made_has_no_branch_and_leaves_nothing_open(house, talk, make):
+    make(house.cwd / ".git")
+    await talk.ask("workspace.info")
+    before = descriptors()
+    assert await talk.ask("workspace.info") == {"cwd": str(house.cwd)}
+    assert descriptors() == before
+
+
+async def test_a_repository_that_says_it_is_about_another_directory_shows_its_own(house, git, talk, tmp_path):
+    write(tmp_path, "elsewhere/private.txt")
+    write(house.cwd, "mine.txt")
+    git("init")
+    git("config", "core.worktree", str(tmp_path / "elsewhere"))
+    assert await files(talk, "") == ["mine.txt"]
+
+
+async def test_an_environment_that_no_program_can_have_hides_no_files(house, git, model):
+    write(house.cwd, "a.py")
+    git("init")
+    talk = await house.create("openai", await model(), env={"PATH": os.environ["PATH"], "HOME": "/\0"})
+    assert await files(talk, "a") == ["a.py"]

@@ -68,6 +68,22 @@ async def test_a_key_is_stored_for_its_user_only_and_what_else_is_there_stays(ho
     assert await admin.refused("auth.logout", provider="openai") == "not_found"
 
 
+async def test_who_can_log_in_gets_a_session_before_there_is_a_key(house):
+    admin = await house.connect(role="admin")
+    talk = await house.create("openai", None, secrets=None, model="gpt-4o", keyless=True)
+    assert (await talk.client.answer("prompt", session=talk.id, message="go"))["code"] == "blocked"
+    await admin.ask("auth.login", provider="openai", api_key=KEY)
+    assert (await talk.run())[-1]["type"] == "done"
+
+
+async def test_without_any_key_such_a_session_has_the_first_vendor(house):
+    client = await house.connect()
+    cwd = str(house.place.cwd)
+    assert await client.refused("session.create", cwd=cwd) == "blocked"
+    created = await client.ask("session.create", cwd=cwd, keyless=True)
+    assert created["session"]["provider"] == "anthropic"
+
+
 async def test_a_session_that_was_blocked_goes_on_with_the_next_prompt(house):
     admin, talk = await session_without_key(house)
     answer = await talk.client.answer("prompt", session=talk.id, message="go")
@@ -95,7 +111,7 @@ async def test_the_key_goes_to_the_vendor_and_is_found_nowhere_else(house_with, 
 
 async def test_what_is_no_key_is_refused_without_being_repeated(house):
     admin = await house.connect(role="admin")
-    for wrong in ("", "  ", "two words", f"{KEY}\x1b[2J", KEY * 1000):
+    for wrong in ("", "  ", "two words", f"{KEY}\x1b[2J", f"{KEY}é", KEY * 1000):
         answer = await admin.answer("auth.login", provider="openai", api_key=wrong)
         assert answer["code"] == "bad_request"
         assert "words" not in answer["error"]

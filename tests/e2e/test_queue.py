@@ -147,3 +147,9 @@ async def test_a_session_that_is_created_again_with_the_same_key_is_the_same_one
     assert again == first
     assert len((await client.ask("session.list"))["sessions"]) == 1
     assert await client.refused("session.create", **params, name="other") == "duplicate_key"
+
+
+async def test_a_sender_that_no_list_could_show_is_refused(house, model):
+    talk = await house.create("openai", await model(text("hi")))
+    assert await talk.refused("prompt", message="go", sender="x" * 201) == "bad_request"
+    assert (await talk.run(sender="x" * 200))[0]["sender"] == "x" * 200

@@ -1,5 +1,6 @@
 """Commands that a person runs in a session: seen by all, by the model when it is to, and never twice."""
 
+import asyncio
 import os
 import signal
 
@@ -164,6 +165,28 @@ async def test_abort_ends_it_with_all_that_it_started_and_keeps_what_it_said(hou
         os.killpg(int(line["text"]), 0)
 
 
+@pytest.mark.parametrize("end", ["abort", "daemon.shutdown"])
+async def test_once_it_has_ended_nothing_can_cut_it_short_while_its_output_is_stored(process, model, ended, end):
+    talk = await process.create("openai", await model(text("hi")))
+    await talk.ask("hello", role="admin")
+    os.mkfifo(process.cwd / "go")
+    await talk.ask("shell", command="echo $$; read < go; head -c 200000 /dev/zero | tr '\\0' x")
+    shown = await talk.until("tool_progress")
+    disk = process.place.home / "out" / talk.id / f"{shown[0]['id']}.txt"
+    disk.parent.mkdir(parents=True)
+    os.mkfifo(disk)  # it takes 64 KiB, and the rest as soon as somebody reads
+    pipe, loop = os.open(disk, os.O_RDWR), asyncio.get_running_loop()
+    (process.cwd / "go").write_text("\n")
+    await ended(int(shown[-1]["text"]))
+    await talk.ask(end)
+    loop.add_reader(pipe, os.read, pipe, 256 * 1024)
+    assert (await talk.until("done"))[-1]["type"] == "done"
+    loop.remove_reader(pipe)
+    os.close(pipe)
+    assert process.daemon.end() == 0
+    assert "Traceback" not in process.daemon.log
+
+
 async def test_inputs_that_are_held_stay_held(house, model):
     talk = await house.create("openai", await model(Reply([Text(["Once "]), Hang()]), text("never")))
     await talk.ask("prompt", message="go")
@@ -180,6 +203,11 @@ async def test_inputs_that_are_held_stay_held(house, model):
 @pytest.mark.parametrize("command", ["", " \n"])
 async def test_an_empty_command_is_refused(talk, command):
     assert await talk.refused("shell", command=command) == "bad_request"
+
+
+async def test_a_command_that_no_system_takes_is_refused(talk):
+    assert await talk.refused("shell", command="true " + "é" * 65_536) == "too_large"
+    assert (await shell(talk, "true " + "é" * 65_500))[-1]["type"] == "done"
 
 
 async def test_what_cannot_be_started_says_so(house, model):

@@ -1,6 +1,8 @@
 """Choosing a model, and what all sessions share."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -82,3 +84,17 @@ async def test_a_model_knows_its_price_and_its_window(providers):
 async def test_warming_an_unknown_provider_does_nothing(providers):
     await providers.warm("nobody")
     await providers.warm("openai")
+
+
+async def test_what_is_garbage_when_a_later_session_warms_up_is_collected(providers):
+    class Circle:
+        def __init__(self):
+            self.itself = self
+
+    await providers.warm("openai")
+    circle = Circle()
+    gone = weakref.ref(circle)
+    del circle
+    await providers.warm("openai")
+    gc.collect()
+    assert gone() is None

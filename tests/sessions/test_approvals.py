@@ -9,7 +9,7 @@ from zotd.core import records
 from zotd.core.permissions import Action, Rule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
-from zotd.sessions.approvals import Answer, Approvals
+from zotd.sessions.approvals import Answer, Approvals, asked
 from zotd.sessions.ledger import Ledger
 from zotd.store.memory import Memory
 from zotd.wire import api, events
@@ -319,6 +319,19 @@ async def test_what_was_pending_is_pending_again_with_the_same_id_arguments_and_
         task.cancel()
 
 
+async def test_a_deadline_for_which_nobody_waits_is_kept_all_the_same(place):
+    async with asyncio.TaskGroup() as tasks:
+        task, question = await place.asked(tasks, ttl_s=0.3)
+        place.approvals.freeze()
+        task.cancel()
+        restarted = await place.restarted()
+        assert (restarted.approvals.pending(), restarted.approvals.is_due) == ([question], True)
+        await restarted.changed.wait()
+        assert (restarted.approvals.pending(), restarted.approvals.is_due) == ([], False)
+    (decision,) = await restarted.stored(records.Decision)
+    assert (decision.decision, decision.by, decision.reason) == ("deny", "", "nobody decided within 0.3 s")
+
+
 async def test_a_decision_for_which_nobody_waits_is_kept_until_somebody_asks(place):
     async with asyncio.TaskGroup() as tasks:
         task, question = await place.asked(tasks)
@@ -333,14 +346,15 @@ async def test_a_decision_for_which_nobody_waits_is_kept_until_somebody_asks(pla
         task.cancel()
 
 
-async def test_a_deadline_that_has_passed_meanwhile_ends_the_question_when_somebody_looks(place):
+async def test_a_question_whose_deadline_passed_while_nothing_ran_is_over_before_anybody_is_shown_it(place):
     row = records.ApprovalRow(
         time="2020-01-01T00:00:00.000Z", id="a_1", call_id="c_1", tool="bash", args=ARGS,
         args_digest=digest("bash", ARGS), expires=PAST, rule=RULE,
     )  # fmt: skip
     place.ledger.transcript.apply(row)
-    place.approvals.restore(place.ledger.transcript)
-    (question,) = place.approvals.pending()
+    question = asked(row, place.ledger.label)
+    await place.ledger.write(place.approvals.restore(place.ledger.transcript), durable=True)
+    assert place.approvals.pending() == []
     assert await place.refused(question) == (Code.ALREADY_RESOLVED, "it is over: nobody decided within 1 s")
     async with asyncio.TaskGroup() as tasks:
         assert (await place.ask(tasks, approval="a_1")).reason == "not run: nobody decided within 1 s"

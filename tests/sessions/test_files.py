@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from zotd.sessions.files import FRESH_S, MAX_DIRECTORIES, Files, Index
+from zotd.sessions.files import FRESH_S, MAX_DIRECTORIES, SLICE, Files, Index
 from zotd.sessions.listing import Listing
 
 
@@ -56,6 +56,19 @@ async def test_those_who_ask_at_once_wait_for_one_listing(desk, tmp_path):
         asked = [tasks.create_task(desk.find(tmp_path, "a")) for _ in range(5)]
     assert [one.result() for one in asked] == [["a.py"]] * 5
     assert len(desk.begun) == 1
+
+
+async def test_many_who_ask_at_once_have_their_turns_one_after_the_other(desk, tmp_path):
+    for number in range(3 * SLICE):
+        (tmp_path / str(number)).touch()
+    await desk.find(tmp_path)
+    turns = 0
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(desk.find(tmp_path, "z")) for _ in range(20)]
+        while not all(one.done() for one in asked):
+            turns += 1
+            await asyncio.sleep(0)
+    assert turns >= 3 * len(asked)
 
 
 async def test_a_directory_that_is_gone_has_no_files(desk, tmp_path):

@@ -1,5 +1,6 @@
 """Copies of the database, taken while it is written to, and put in its place."""
 
+import os
 import sqlite3
 import stat
 from contextlib import closing
@@ -11,6 +12,7 @@ from zotd.core.ports import StorageError
 from zotd.store.archive import Archive
 from zotd.store.backup import backup, restore
 from zotd.store.errors import NewerSchemaError
+from zotd.store.home import LOCK, HeldError, held
 from zotd.store.journal import Journal
 from zotd.store.verification import verify
 
@@ -132,6 +134,14 @@ def test_a_home_without_a_database_gets_one(tmp_path, saved):
     assert verify(tmp_path / "zot.db").records == 3
 
 
+def test_nothing_is_put_into_a_home_that_somebody_else_has(tmp_path, saved):
+    older.version_1(saved)
+    with held(tmp_path), pytest.raises(HeldError, match=f"already running with pid {os.getpid()} in {tmp_path}"):
+        restore(saved, tmp_path / "zot.db")
+    assert content(tmp_path) == {"saved", LOCK}
+    assert restore(saved, tmp_path / "zot.db") is None
+
+
 def test_a_copy_of_a_newer_program_is_refused_and_nothing_changes(tmp_path, saved):
     older.version_1(saved)
     with closing(sqlite3.connect(saved)) as connection:
@@ -140,4 +150,4 @@ def test_a_copy_of_a_newer_program_is_refused_and_nothing_changes(tmp_path, save
     with pytest.raises(NewerSchemaError, match=r"written by zotd 0\.1\.0 \(schema 99\)"):
         restore(saved, tmp_path / "zot.db")
     assert (tmp_path / "zot.db").read_text() == "as it is"
-    assert content(tmp_path) == {"saved", "zot.db"}
+    assert content(tmp_path) == {"saved", "zot.db", LOCK}

@@ -1,7 +1,9 @@
 """`auth.json`."""
 
 import json
+import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,21 @@ def test_another_form_is_refused_with_an_example_and_without_the_keys(path, cont
     with pytest.raises(StorageError, match=r'auth\.json must look like \{"anthropic"') as caught:
         credentials.load(path)
     assert "VALUE" not in str(caught.value)
+
+
+def test_json_that_is_nested_without_end_is_of_another_form(path):
+    write(path, '{"x": {"api_key": "k", "deep": ' + "[" * 100_000 + "]" * 100_000 + "}}")
+    with pytest.raises(StorageError, match="must look like"):
+        credentials.load(path)
+
+
+@pytest.mark.parametrize("make", [lambda path: os.mkfifo(path, 0o600), os.mkdir])
+def test_what_is_no_file_is_refused_at_once_and_leaves_nothing_open(path, make):
+    make(path)
+    before = len(list(Path("/dev/fd").iterdir()))
+    with pytest.raises(StorageError):
+        credentials.load(path)
+    assert len(list(Path("/dev/fd").iterdir())) == before
 
 
 def test_saving_replaces_the_file_and_leaves_nothing_beside_it(path):
@@ -106,3 +123,21 @@ def test_a_file_that_cannot_be_used_is_not_replaced(path, content, mode):
 def test_a_key_that_was_put_there_is_hidden_from_the_log(path):
     credentials.change(path, "x", "sk-just-put-there")
     assert "sk-just-put-there" not in logs.masked("it is sk-just-put-there")
+
+
+def test_what_else_is_there_stays_as_it_was_written(path):
+    write(path, '{"x": {"api_key": "old", "limit": 1e400, "price": 1.10, "id": 123456789012345678901234567890}}')
+    credentials.change(path, "y", "new")
+    for written in ("1e400", "1.10", "123456789012345678901234567890"):
+        assert f": {written}" in path.read_text()
+
+
+def test_a_link_to_where_the_file_is_kept_stays_one(path, tmp_path):
+    kept = tmp_path / "dotfiles"
+    kept.mkdir()
+    write(kept / "keys.json", '{"x": {"api_key": "old"}}')
+    path.symlink_to(kept / "keys.json")
+    credentials.change(path, "x", "new")
+    assert path.is_symlink()
+    assert credentials.load(kept / "keys.json") == {"x": "new"}
+    assert stat.S_IMODE((kept / "keys.json").stat().st_mode) == 0o600

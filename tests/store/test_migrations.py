@@ -65,3 +65,31 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(tmp_path):
     assert shape(path) == before
     assert answer(path, "PRAGMA user_version") == [(1,)]
     assert answer(path, "SELECT key FROM meta ORDER BY key") == [("epoch",), ("version",)]
+
+
+async def test_a_damaged_page_of_records_does_not_keep_the_program_from_starting(tmp_path):
+    path = tmp_path / "zot.db"
+    older.version_4(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        note = (b"x" * 500,)
+        for number in range(4, 100):
+            connection.execute(
+                "INSERT INTO records (session, number, kind, v, time, body, first_seq, last_seq, events, messages)"
+                f" VALUES (1, {number}, 'note', 1, 't', ?, 0, 0, x'', 0)",
+                note,
+            )
+    ((root,),) = answer(path, "SELECT rootpage FROM sqlite_master WHERE name = 'records'")
+    ((size,),) = answer(path, "PRAGMA page_size")
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size + 12)  # of the tree's root: where its first cell is, which names the first leaf
+        cell = int.from_bytes(file.read(2), "big")
+        file.seek((root - 1) * size + cell)
+        leaf = int.from_bytes(file.read(4), "big")
+        file.seek((leaf - 1) * size)
+        file.write(b"\xaa" * size)
+
+    journal = await Journal.open(path)
+    (row,), _ = await journal.list()
+    assert row.id == "s_old"
+    await journal.close()
+    assert answer(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]

@@ -11,6 +11,7 @@ from zotd.core.ports import StorageError
 from zotd.core.records import VERSION
 from zotd.store import search
 from zotd.store.journal import Journal
+from zotd.store.schema import read_at_rest
 from zotd.store.verification import MAX_PROBLEMS, verify
 from zotd.wire.version import VERSION as PROGRAM
 
@@ -48,6 +49,27 @@ async def test_the_live_database_is_looked_at_with_what_is_only_in_its_log(tmp_p
     report = verify(tmp_path / "zot.db")
     assert (report.records, report.problems) == (1, [])
     assert (tmp_path / "zot.db").read_bytes() == before
+
+
+async def test_a_database_that_nobody_has_open_is_looked_at_and_nothing_is_made_beside_it(path):
+    before = path.read_bytes()
+    assert verify(path).problems == []
+    assert ([entry.name for entry in path.parent.iterdir()], path.read_bytes()) == (["zot.db"], before)
+
+
+async def test_what_a_daemon_writes_that_starts_meanwhile_is_looked_at_too(path, author_of, say):
+    """Looked at as if nothing changed, it would be what it was, or torn."""
+    starts = []
+
+    def look(connection):
+        starts.append(connection.execute("SELECT count(*) FROM records").fetchone())
+        if len(starts) == 1:
+            with closing(sqlite3.connect(path)) as daemon, daemon:
+                daemon.execute("DELETE FROM records WHERE key = 1")
+        return starts[-1]
+
+    assert read_at_rest(path, look) == (5,)
+    assert starts == [(6,), (5,)]
 
 
 def test_an_older_schema_is_looked_at_too(tmp_path):

@@ -1,5 +1,6 @@
 """Printing above a live area, on a real terminal: tmux, which keeps what was ever moved into its scrollback."""
 
+import asyncio
 import os
 import re
 import sys
@@ -7,12 +8,16 @@ from pathlib import Path
 
 import pytest
 from prompt_toolkit.application import Application
-from prompt_toolkit.layout import Layout, Window
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.layout import BufferControl, Layout, Window
 from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.renderer import Renderer
 
 from tests.zottui.inline_program import PROSE
 from tests.zottui.tmux import Tmux
+from zottui.printer import Inline
 
 ROOT = Path(__file__).parents[2]
 
@@ -215,6 +220,24 @@ def test_a_frame_is_one_update_and_nothing_is_written_when_nothing_changes(start
         terminal.type("x")
         terminal.wait("PROMPT x")
         assert b"STATUS" not in terminal.raw()[len(before) :]
+
+
+async def test_what_is_typed_is_drawn_without_waiting_for_the_next_frame():
+    editor = Buffer()
+    with create_pipe_input() as keyboard:
+        app = Inline(Layout(Window(BufferControl(editor))), input=keyboard, output=DummyOutput())
+        drawn = asyncio.Queue()
+        app.after_render += lambda _: drawn.put_nowait(editor.text)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(app.run_async())
+            assert await drawn.get() == ""
+            app.invalidate()  # 70 ms from now: a frame has just been drawn
+            app.key_processor.feed_multiple([KeyPress(letter) for letter in "word"])
+            app.key_processor.process_keys()
+            await asyncio.sleep(0)
+            assert drawn.get_nowait() == "word"
+            assert drawn.empty()
+            app.exit()
 
 
 def test_prompt_toolkit_has_the_private_parts_that_the_printer_uses():

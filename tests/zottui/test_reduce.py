@@ -135,7 +135,7 @@ def test_the_last_turns_are_printed_at_attach_with_a_word_about_those_before():
         **{name: getattr(SESSION, name) for name in SESSION.__struct_fields__} | {"message_count": 500}
     )
     screen = Screen().take(snapshot(session=session, messages=turns, has_more=True))
-    assert screen.printed[0] == Rule("480 earlier messages: ctrl-t or /jump shows them")
+    assert screen.printed[0] == Rule("480 earlier messages: ctrl+t or /jump shows them")
     assert [block.text for block in screen.printed[1:]] == [str(n) for n in range(10, 30)]
 
 
@@ -192,7 +192,7 @@ def test_a_question_is_open_until_the_first_answer_which_says_whose_it_was(scree
     assert screen.see(question).state.approvals == (question,)
     screen.see(events.ApprovalResolved("a_1", "allow", "once", "phone"))
     assert screen.state.approvals == ()
-    assert screen.printed == [Note("approved by phone: bash", "success")]
+    assert screen.printed == [Note("approved by phone: bash")]
 
 
 def test_ones_own_approval_leaves_no_line(screen):

@@ -58,10 +58,10 @@ def test_tight_items_and_pieces_of_a_fence_follow_without_a_blank_line():
     assert render(Code("", ("b",), ("a",)), 60, DARK) == ["\x1b[38;5;180mb\x1b[m"]
 
 
-def test_notes_stand_together():
+def test_notes_of_one_line_stand_together():
     assert plain(SAID, Note("a"), Note("b", "warn"), Note("c", "error", "ci"), Note("d\ne", "success"), SAID) == [
         *("", "zot: Hello you."),
-        *("", "a", "warning: b", "error: ci: c", "done: d", "  e"),
+        *("", "a", "warning: b", "error: ci: c", "", "done: d", "e"),
         *("", "zot: Hello you."),
     ]
 
@@ -113,7 +113,7 @@ def head(call: ToolRan, width: int = 60) -> str:
 def test_a_long_result_shows_its_first_lines():
     call = ran("grep", "\n".join(f"a:{i}:x" for i in range(120)), pattern="x")
 
-    assert body(call) == [*(f"  a:{i}:x" for i in range(8)), "  … 112 more (ctrl-t)"]
+    assert body(call) == [*(f"  a:{i}:x" for i in range(8)), "  … 112 more (ctrl+t)"]
 
 
 def test_a_command_shows_its_first_and_last_lines_and_how_it_ended():
@@ -121,7 +121,7 @@ def test_a_command_shows_its_first_and_last_lines_and_how_it_ended():
     call = ran("bash", f"$ make\n\n{output}\n[exit 2]  Took 1.5s", is_error=True, command="make")
 
     assert head(call) == "tool: bash  make  exit 2"
-    assert body(call) == ["  0", "  1", "  2", "  … 12 more (ctrl-t)", *(f"  {i}" for i in range(15, 20))]
+    assert body(call) == ["  0", "  1", "  2", "  … 12 more (ctrl+t)", *(f"  {i}" for i in range(15, 20))]
 
 
 def test_a_command_that_went_well_says_nothing_about_that():

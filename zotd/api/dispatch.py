@@ -13,6 +13,7 @@ from typing import Protocol
 from zotd.api.descendants import Confinement
 from zotd.api.repeats import First, Repeats
 from zotd.core.ports import StorageError
+from zotd.sessions.ledger import LetGoError
 from zotd.sessions.manager import Manager
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.api import BY_NAME, MAX_ID, Command, Envelope, Response, Role
@@ -156,6 +157,8 @@ class Dispatcher:
             call.fail(error.code, error.sentence)
         except UnreadableSessionError as error:
             call.fail(Code.BLOCKED, str(error))
+        except LetGoError as error:
+            call.fail(Code.CONFLICT, str(error))
         except StorageError as error:
             call.fail(Code.STORAGE_BLOCKED, f"nothing can be stored: {error}")
         except Exception:  # a fault of ours must cost this command only

@@ -19,6 +19,9 @@ from zotd.wire.api import Status
 from zotd.wire.reports import Metrics
 from zotd.wire.version import PROTOCOL, VERSION
 
+MAX_LOOKS = 2
+"""Threads that look at working directories at once: those that a dead mount holds must not be all that there are."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -61,6 +64,8 @@ class House:
     started: float = field(default_factory=time.monotonic)
     stopping: bool = False
     completer: Completer = field(init=False)
+    looks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LOOKS))
+    """Of threads that look at working directories."""
 
     def __post_init__(self) -> None:
         manager = self.manager

@@ -16,6 +16,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from zotd import paths
 from zotd.api.connection import Connection
 from zotd.api.descendants import Confinement
 from zotd.api.dispatch import Dispatcher
@@ -84,13 +85,14 @@ class Socket:
         try:
             if _found(self._path) == self._identity:
                 return None
+            paths.check_private_dir(str(self._path.parent))  # it may have gone with what was in it
             if _found(self._lock_path) != _identity(os.fstat(self._lock)):
                 lock = self._hold_lock()
                 os.close(self._lock)
                 self._lock = lock
             old, self.listener = self.listener, self._bind()
             self._identity = _identity(self._path.lstat())
-        except OSError as error:
+        except (OSError, paths.UnsafePathError) as error:
             raise SocketError(f"the socket {self._path} was removed, and cannot be made again: {error}") from error
         return old
 
@@ -155,7 +157,7 @@ def _found(path: Path) -> tuple[int, int] | None:
     """What a name means now; None: nothing."""
     try:
         return _identity(path.lstat())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

@@ -166,11 +166,17 @@ def environment(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, s
 
 
 def open_session(
-    connection: Connection, args: argparse.Namespace, env: Mapping[str, str], *, prefers_newest: bool = False
+    connection: Connection,
+    args: argparse.Namespace,
+    env: Mapping[str, str],
+    *,
+    prefers_newest: bool = False,
+    keyless: bool = False,
 ) -> Json:
     """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`.
 
     `prefers_newest`: flags that name none mean the newest of the directory, if it has one, and not a new one.
+    `keyless`: a new one is made also when there is no key for its model; who asks for that can log in.
     """
     cwd = working_directory(args)
     found = _existing(connection, args, cwd)
@@ -181,6 +187,8 @@ def open_session(
     if found is None:
         if args.no_session:
             wanted["ephemeral"] = True
+        if keyless:
+            wanted["keyless"] = True
         created = connection.call("session.create", wanted, cwd=cwd, env=variables)
         session = child(created, "session")
         after = {"epoch": created.get("epoch"), "seq": created.get("seq")}

@@ -40,7 +40,7 @@ class Plain:
             case "assistant_message":
                 return "" if self._streamed else self._line(spoken(event))
             case "user_message":
-                return self._line(_quoted(event))
+                return self._line(_asked(event))
             case "ext_panel" | "ext_panel_closed":
                 return self._panel(event)
             case kind:
@@ -51,7 +51,7 @@ class Plain:
         """What to print for a message of a snapshot; nothing for the results of tools."""
         match message.get("role"):
             case "user":
-                return self._line(_quoted(message))
+                return self._line(_asked(message))
             case "assistant":
                 return self._line(spoken(message))
             case _:
@@ -88,6 +88,11 @@ class Plain:
         ended = "\n" if self._in_line else ""
         self._in_line = False
         return ended
+
+
+def _asked(event: Json) -> str:
+    """A prompt; or, as it is, a command that a person has run: its text begins with the command behind a `$`."""
+    return spoken(event) if child(event, "shell") else _quoted(event)
 
 
 def _quoted(message: Json) -> str:

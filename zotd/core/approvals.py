@@ -78,6 +78,11 @@ class Questions:
         """The ids of those that wait, oldest first."""
         return list(self._pending)
 
+    @property
+    def due(self) -> float | None:
+        """When the next one should have been decided, in `expire`'s seconds; None: none has a deadline."""
+        return min((one.expires for one in self._pending.values() if one.expires is not None), default=None)
+
     def request(self, key: str, digest: str, *, expires: float | None = None) -> None:
         """Somebody has to decide about arguments with this digest; `expires`: until then, in `expire`'s seconds.
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from urllib.parse import urlsplit
 
 from zotd.core.budget import Rates
@@ -168,7 +168,9 @@ async def _aside(work: Callable[[], object]) -> None:
     await done.wait()
 
 
+@cache
 def _load(api: str) -> None:
+    """Import it once: each freeze keeps for good also what is garbage at that moment, and sessions come often."""
     Catalog.preload()
     importlib.import_module(APIS[api])
     # What an SDK defines stays for good. Looked through again and again, it makes each full collection hold the event

@@ -4,8 +4,8 @@
                                                           │             ──> everybody sees it ──> the call goes on
                                                           └─ too late, or nobody waits any more: recorded as that
 
-After a restart the same questions are pending again. Nobody waits for them then: a decision is kept until `ask` comes
-for it.
+After a restart the same questions are pending again, but for those that nobody decided in time. Nobody waits for them
+then: a decision is kept until `ask` comes for it, and a deadline is looked after here.
 """
 
 import asyncio
@@ -23,11 +23,10 @@ from zotd.core.approvals import ALLOW, CANCELLED, DENY, Lost, Questions, Resolut
 from zotd.core.permissions import Rule, digest, toml
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
+from zotd.sessions.deciding import check_scope, decision_of
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
-
-SCOPES = ("once", "session", "always")
 
 HALF_MILLISECOND_S = 0.0005
 """Added before a time is cut to milliseconds, so that it is rounded."""
@@ -91,6 +90,8 @@ class Approvals:
         """What clients see as pending; changes in one step with the events that say so."""
         self._decided: dict[str, asyncio.Future[None]] = {}
         """Decisions on their way to the disk."""
+        self._alarm: asyncio.TimerHandle | None = None
+        """For the deadlines of questions from before a restart: those that were asked since have somebody who waits."""
 
     def freeze(self) -> None:
         """The process ends: what is pending stays so, although nobody will wait for it any more."""
@@ -114,18 +115,42 @@ class Approvals:
         """What was allowed for the rest of the session."""
         return list(self._ledger.row.granted)
 
-    def restore(self, transcript: Transcript) -> None:
-        """Begin anew with what the journal holds."""
+    @property
+    def is_due(self) -> bool:
+        """A question has a deadline: somebody has to be there when that passes."""
+        return self._questions.due is not None
+
+    def restore(self, transcript: Transcript) -> list[Shown]:
+        """Begin anew with what the journal holds; what has to be recorded of questions that nobody decided in time."""
         self._questions, self._requests, self._shown = Questions(), {}, {}
+        late: list[Shown] = []
         for row in transcript.approvals.values():
             request = self._requests[row.id] = _Request(row, _done())
             decision = transcript.decisions.get(row.id)
+            if decision is None and is_over(row):
+                decision = _denial(row)
+                late.append(Shown(decision, [_resolved(decision)]))
             if decision is None:
                 self._questions.request(row.id, row.args_digest, expires=request.deadline)
-                self._shown[row.id] = self._event(row)
+                self._shown[row.id] = asked(row, self._ledger.label)
             else:
                 self._questions.resolved(row.id, _resolution(decision))
                 request.answer.set_result(_answer(decision))
+        self._watch()
+        return late
+
+    async def expire(self) -> None:
+        """End what is overdue, and wait until everybody knows: nobody is to be shown a question that is over.
+
+        No timer does for sure: while the machine sleeps, none runs.
+        """
+        waiting = [request for request in self._requests.values() if request.row.id in self._shown]
+        late = [request for request in waiting if is_over(request.row)]
+        for request in late:
+            self._expire(request)
+        ends = [self._decided[request.row.id] for request in late if request.row.id in self._decided]
+        if ends:
+            await asyncio.wait(ends)
 
     async def ask(  # noqa: PLR0913  (a record has so many fields, and an object for them would be its copy)
         self,
@@ -170,13 +195,13 @@ class Approvals:
         Raises CommandError: `already_resolved`, `stale_args`, `not_found`, or `bad_request` when the scope does not
         fit.
         """
-        for key in self._questions.overdue(time.time()):  # of those for which nobody waits; nothing else ends them
+        for key in self._questions.overdue(time.time()):  # since the session was looked for
             self._expire(self._requests[key])
         key = params.approval
-        decision = _decision(params, by)
+        decision = decision_of(params, by)
         request = self._requests.get(key)
         if key in self._questions.pending and request is not None:
-            _check_scope(params, request.row)
+            check_scope(params, request.row)
         match self._questions.decide(key, params.args_digest, _resolution(decision)):
             case Won():
                 assert request is not None
@@ -194,6 +219,7 @@ class Approvals:
         """End everything that is pending: the run was aborted, or is not gone on with."""
         for key in self._questions.pending:
             self._cancel(self._requests[key])
+        self._watch()
 
     def settle(self, call: str) -> None:
         """The call has its result, or needs no decision: what is still asked about it is over, and is forgotten."""
@@ -205,7 +231,7 @@ class Approvals:
 
     def _request(self, row: records.ApprovalRow) -> _Request:
         """Put a new question on record; clients see it as soon as it is there."""
-        event = self._event(row)
+        event = asked(row, self._ledger.label)
 
         def is_stored() -> None:
             if row.id in self._questions.pending:  # else it was cancelled meanwhile
@@ -235,20 +261,28 @@ class Approvals:
         finally:
             self._requests.pop(request.row.id, None)
 
+    def _watch(self) -> None:
+        """Have the next deadline looked after, if there is one."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        due, self._alarm = self._questions.due, None
+        if due is not None:
+            self._alarm = asyncio.get_running_loop().call_later(max(0.0, due - time.time()), self._ring)
+
+    def _ring(self) -> None:
+        for key in self._questions.overdue(time.time()):
+            self._expire(self._requests[key])
+        self._watch()
+
     def _expire(self, request: _Request) -> None:
-        row = request.row
-        within_s = round((request.deadline or 0) - _seconds(row.time), 3)
-        self._end(request, DENY, f"nobody decided within {within_s:g} s")
+        self._end(request, _denial(request.row))
 
     def _cancel(self, request: _Request, reason: str = STOPPED) -> None:
         if not self.is_frozen:
-            self._end(request, CANCELLED, reason)
+            self._end(request, _nobodys(request.row, CANCELLED, reason))
 
-    def _end(self, request: _Request, decided: str, reason: str) -> None:
+    def _end(self, request: _Request, decision: records.Decision) -> None:
         """Resolve it without a person, unless somebody has been quicker."""
-        decision = records.Decision(
-            time=rfc3339(), approval=request.row.id, decision=decided, scope="once", by="", reason=reason
-        )
         if self._questions.end(request.row.id, _resolution(decision)):
             self._record(request, decision, _nothing).add_done_callback(_seen)
 
@@ -259,7 +293,6 @@ class Approvals:
     ) -> asyncio.Future[None]:
         """Put a decision on record, and let it take effect when it is there."""
         key = request.row.id
-        event = events.ApprovalResolved(key, decision.decision, decision.scope, decision.by, decision.reason)
 
         def is_stored() -> None:
             accepted()
@@ -272,7 +305,7 @@ class Approvals:
         # The row says `waiting` when a crash has cut the run: whoever looks after the last decision finds it held.
         state = "held" if row.state == "waiting" and not self._questions.pending else row.state
         written = self._ledger.write(
-            [Shown(decision, [event])], durable=True, accepted=is_stored, granted=granted, state=state
+            [Shown(decision, [_resolved(decision)])], durable=True, accepted=is_stored, granted=granted, state=state
         )
         self._decided[key] = written
         written.add_done_callback(partial(self._take_effect, request, decision))
@@ -294,48 +327,39 @@ class Approvals:
             self._shown[key] = event
         self._changed()
 
-    def _event(self, row: records.ApprovalRow) -> events.ApprovalRequested:
-        return events.ApprovalRequested(
-            approval=row.id,
-            tool_id=row.call_id,
-            tool=row.tool,
-            args=row.args,
-            args_digest=row.args_digest,
-            preview=row.preview,
-            expires=row.expires,
-            rule=None if row.rule is None else toml(row.rule),
-            session=self._ledger.label,
-        )
 
-
-def _decision(params: api.Approve, by: str) -> records.Decision:
-    if params.decision not in {ALLOW, DENY}:
-        raise CommandError(Code.BAD_REQUEST, f'a decision is "{ALLOW}" or "{DENY}", not "{params.decision}"')
-    if params.scope not in SCOPES:
-        raise CommandError(Code.BAD_REQUEST, f'there is no scope "{params.scope}"; there are {", ".join(SCOPES)}')
-    return records.Decision(
-        time=rfc3339(),
-        approval=params.approval,
-        decision=params.decision,
-        scope=params.scope,
-        by=by or "somebody",
-        reason=params.reason,
-        args=params.args,
+def asked(row: records.ApprovalRow, session: str | None) -> events.ApprovalRequested:
+    """The question as clients see it, in the session with this id."""
+    return events.ApprovalRequested(
+        approval=row.id,
+        tool_id=row.call_id,
+        tool=row.tool,
+        args=row.args,
+        args_digest=row.args_digest,
+        preview=row.preview,
+        expires=row.expires,
+        rule=None if row.rule is None else toml(row.rule),
+        session=session,
     )
 
 
-def _check_scope(params: api.Approve, row: records.ApprovalRow) -> None:
-    """Raise CommandError for a decision that reaches further than what the person has seen."""
-    if params.decision == DENY and params.args is not None:
-        raise CommandError(Code.BAD_REQUEST, "a denied call runs with no arguments; leave `args` out")
-    if params.scope == "once":
-        return
-    if params.decision == DENY:
-        raise CommandError(Code.BAD_REQUEST, "a denial is for once; what is always denied is a rule in config.toml")
-    if params.args is not None:
-        raise CommandError(Code.BAD_REQUEST, "other arguments are for once; allow them with the scope once")
-    if row.rule is None:
-        raise CommandError(Code.BAD_REQUEST, f"no rule can allow this call of {row.tool}; allow it with the scope once")
+def is_over(row: records.ApprovalRow) -> bool:
+    """Whether it should have been decided by now."""
+    return row.expires is not None and _seconds(row.expires) <= time.time()
+
+
+def _denial(row: records.ApprovalRow) -> records.Decision:
+    """What becomes of a question that nobody decided in time."""
+    within_s = round(_seconds(row.expires or row.time) - _seconds(row.time), 3)
+    return _nobodys(row, DENY, f"nobody decided within {within_s:g} s")
+
+
+def _nobodys(row: records.ApprovalRow, decision: str, reason: str) -> records.Decision:
+    return records.Decision(time=rfc3339(), approval=row.id, decision=decision, scope="once", by="", reason=reason)
+
+
+def _resolved(decision: records.Decision) -> events.ApprovalResolved:
+    return events.ApprovalResolved(decision.approval, decision.decision, decision.scope, decision.by, decision.reason)
 
 
 def _resolution(decision: records.Decision) -> Resolution:

@@ -6,6 +6,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from zotd.sessions.listing import is_typed
+
 HEAD_BYTES = 4096
 """More than a path; `HEAD` holds a name or a digest."""
 
@@ -36,13 +38,14 @@ def checkout(cwd: str) -> Checkout | None:
 
 
 def _of(git: Path) -> Checkout | None:
-    if not git.is_dir():  # a worktree, or a submodule: it says where the rest is
+    # A file is in its place in a worktree or a submodule, and says where the rest is.
+    if not os.path.isdir(git):  # noqa: PTH112  (`Path.is_dir` raises for a name that is too long)
         pointer = _read(git)
         if not pointer.startswith("gitdir: "):
             return None
         git = git.parent / pointer.removeprefix("gitdir: ").rstrip("\n")
     head = _read(git / "HEAD")
-    if branch := _BRANCH.fullmatch(head):
+    if (branch := _BRANCH.fullmatch(head)) and is_typed(branch[1]):
         return Checkout(branch[1], is_detached=False)
     if commit := _COMMIT.fullmatch(head):
         return Checkout(commit[1][:SHORT], is_detached=True)
@@ -52,10 +55,14 @@ def _of(git: Path) -> Checkout | None:
 def _read(path: Path) -> str:
     """A small text file; empty when there is none, or something else in its place."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a named pipe would wait for a writer
+        with open(path, "rb", opener=_opened) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
+            return file.read(HEAD_BYTES).decode(errors="replace")
     except (OSError, ValueError):
         return ""
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        return file.read(HEAD_BYTES).decode(errors="replace")
+
+
+def _opened(path: str, flags: int) -> int:
+    # A named pipe would wait for a writer, and a terminal become that of the daemon.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)

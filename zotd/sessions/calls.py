@@ -119,6 +119,10 @@ class Calls:
 
     # --- running ----------------------------------------------------------------------------------------------
 
+    def only_ask(self, questions: int) -> bool:
+        """Whether so many calls wait for people, and none runs or is still looked at by guards."""
+        return not self._tasks and len(self._questions) == questions > 0
+
     def started(self, run: str, ids: Sequence[str]) -> list[records.CallStarted]:
         """What has to be on disk before these calls start: one record for each that is not safe to repeat."""
         found: list[records.CallStarted] = []

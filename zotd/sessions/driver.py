@@ -94,6 +94,8 @@ class Driver:
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
         self._state = "running"
+        self._is_at_rest = False
+        """What was reported is carried out; a request or calls may run."""
         calls = () if start.input else self._calls.take_over(ledger.transcript, plan.toolbox().tools)
         self._tell(turn.Begin(calls))  # now, so that an abort that comes before `run` is the second thing it hears
 
@@ -115,6 +117,10 @@ class Driver:
         """End the run now; harmless when it is ending already."""
         self._tell(turn.Abort())
 
+    def is_parked(self, questions: int) -> bool:
+        """Whether nothing moves: all there is are so many calls that people are asked about."""
+        return self._is_at_rest and self._reports.empty() and self._calls.only_ask(questions)
+
     def info(self) -> RunInfo:
         """The run as a snapshot shows it."""
         return RunInfo(self.id, self._turn.step, self._started, self._asking.partial())
@@ -123,7 +129,9 @@ class Driver:
 
     async def _heed_reports(self, tasks: asyncio.TaskGroup) -> str:
         while self._stop is None:
+            self._is_at_rest = True
             report = await self._reports.get()
+            self._is_at_rest = False
             for action in report():
                 await self._carry_out(action, tasks)
             await self._flush()

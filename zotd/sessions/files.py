@@ -88,6 +88,8 @@ class Files:
         self._now = now
         self._directories: OrderedDict[str, _Directory] = OrderedDict()
         self._cleaning: asyncio.TimerHandle | None = None
+        self._comparing = asyncio.Lock()
+        """Side by side, twenty clients would keep the event loop for twenty slices at a time."""
 
     async def find(self, cwd: str, env: Mapping[str, str], typed: str) -> tuple[list[str], bool]:
         """The paths below `cwd` that fit best, `MAX_ITEMS` at most; and whether there may be others.
@@ -102,10 +104,11 @@ class Files:
         if index is None:
             return [], True
         ranking = Ranking(typed, MAX_ITEMS)
-        for start in range(0, len(index.paths), SLICE):
-            end = start + SLICE
-            ranking.look(zip(index.paths[start:end], index.folded[start:end], strict=True))
-            await asyncio.sleep(0)
+        async with self._comparing:
+            for start in range(0, len(index.paths), SLICE):
+                end = start + SLICE
+                ranking.look(zip(index.paths[start:end], index.folded[start:end], strict=True))
+                await asyncio.sleep(0)
         return [path[1:] for path in ranking.best()], index.is_cut
 
     def _use(self, cwd: str, env: Mapping[str, str]) -> _Directory:

@@ -33,6 +33,14 @@ TITLE_CHARS = 60
 """Of the first prompt, as a session's name: one column of a list."""
 
 
+class LetGoError(StorageError):
+    """The session has left memory while something of it was on its way: nothing was recorded."""
+
+    def __init__(self, session: str) -> None:
+        """Of the session with this id."""
+        super().__init__(f"the session {session} was closed meanwhile; send it again")
+
+
 class Subscriber(Protocol):
     """Somebody who follows a session. Both methods return at once and never raise."""
 
@@ -71,6 +79,13 @@ class Ledger:
         self._shown_seq = row.seq
         self._state = Fold(transcript, row.base)
         self._loaded = row.records == 0
+        self._under_way = 0
+        """Commits that the journal has not answered."""
+        self.settled = asyncio.Event()
+        """All that was written is on disk, or has failed."""
+        self.settled.set()
+        self.is_let_go = False
+        """Nothing more is written: the session has left memory, and the next one that is read would not know of it."""
 
     @property
     def transcript(self) -> Transcript:
@@ -161,8 +176,9 @@ class Ledger:
         response goes out that has to precede the events it causes. `past`: what the transcript goes back to first.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self.failure is not None:
-            done.set_exception(self.failure)
+        failure = LetGoError(self.row.id) if self.is_let_go else self.failure
+        if failure is not None:
+            done.set_exception(failure)
             return done
         if past is not None:
             self._state.go_back(past)
@@ -184,6 +200,7 @@ class Ledger:
         last = self.row.seq
 
         def finish(error: StorageError | None) -> None:
+            self._count(-1)
             if error is not None:
                 self._fail(error)
             else:
@@ -201,8 +218,16 @@ class Ledger:
             else:
                 done.set_result(None)
 
+        self._count(1)
         self.journal.commit(self.row, entries, durable=durable, done=finish)
         return done
+
+    def _count(self, change: int) -> None:
+        self._under_way += change
+        if self._under_way:
+            self.settled.clear()
+        else:
+            self.settled.set()
 
     def _fail(self, error: StorageError) -> None:
         if self.failure is None:  # the commits behind a failed one fail because of it: theirs is not the reason

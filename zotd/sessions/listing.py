@@ -108,10 +108,12 @@ async def _by_git(cwd: str, env: Mapping[str, str], known: bytes) -> Listing | U
     kept = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
     try:
         async with asyncio.timeout(LIST_S):
-            git = await in_thread(lambda _: shutil.which("git", path=path) if repository_of(Path(cwd)) else None)
-            answers = await _ask(git, cwd, {**kept, "PATH": path, **QUIETLY}) if git else None
+            top, git = await in_thread(lambda _: (repository_of(Path(cwd)), shutil.which("git", path=path)))
+            # Its configuration can name any other directory as the one that it is about.
+            settled = {**kept, "PATH": path, **QUIETLY, "GIT_WORK_TREE": str(top)}
+            answers = await _ask(git, cwd, settled) if git and top else None
             return await in_thread(lambda _: _read(*answers, known)) if answers else Unusable()
-    except (TimeoutError, OSError):
+    except (TimeoutError, OSError, ValueError):  # the latter: a NUL in the client's environment
         return Unusable()
 
 

@@ -18,6 +18,7 @@ from zotd.core.ports import Journal, Row, StorageError
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.sessions.blocked import Blocked
+from zotd.sessions.closing import STOP_S, Closing
 from zotd.sessions.commands import Commands
 from zotd.sessions.environment import Environment, split
 from zotd.sessions.hosting import Hosting
@@ -36,9 +37,6 @@ from zotd.store.memory import Memory
 from zotd.wire import events
 from zotd.wire.api import SessionCreate, SessionInfo
 from zotd.wire.errors import Code, CommandError
-
-STOP_S = 5.0
-"""How long a stop waits for runs to end after they were aborted; ending a tool's processes takes under a second."""
 
 MIN_STAY_S = 60.0
 """Shortest time in memory after a command: while the command reads the journal (30 s at most), a second copy of the
@@ -100,12 +98,14 @@ class Manager:
         self._spawn = spawn
         self._terms = terms
         self._sessions: dict[str, Session] = {}
+        self._closing = Closing(self._sessions.get)
         self._is_stopping = False
         self._blocked = (
             Blocked(journal, current=self._sessions.get, spawn=spawn, changed=self._changed) if journal else None
         )
-        nested = NestedCalls(planner, session=self._sessions.get, spawn=spawn, limit_s=hosting.limits.tool_s)
-        hosting.call_tool = nested.begin
+        self.nested = NestedCalls(planner, session=self._sessions.get, spawn=spawn, limit_s=hosting.limits.tool_s)
+        """Calls that extensions have made."""
+        hosting.call_tool = self.nested.begin
         self._unloads: dict[str, asyncio.TimerHandle] = {}
         self._listeners: dict[Callable[[events.Event], None], None] = {}
 
@@ -127,6 +127,7 @@ class Manager:
         Raises:
             CommandError: there is none.
         """
+        await self._closing.over(session_id)
         found = self._sessions.get(session_id)
         if found is not None and found.ledger.failure is not None and self._blocked is not None:
             await self._blocked.try_now(found)
@@ -141,6 +142,7 @@ class Manager:
             self._watch(found)
         if found.is_cut:
             await _repair(found)  # a crash cut something off, or inputs wait: say so before anybody looks
+        await found.approvals.expire()
         self._stay(found)
         return found
 
@@ -221,23 +223,18 @@ class Manager:
 
     async def close(self, session: Session) -> None:
         """End what runs, and let the session go when nobody follows it; an ephemeral one is gone for good."""
-        session.abort()
-        try:
-            async with asyncio.timeout(STOP_S):
-                await session.stopped()
-        except TimeoutError as error:
-            raise CommandError(Code.TIMEOUT, f"what runs in {session.id} does not end; try again") from error
-        if session.ephemeral or not session.ledger.followers:  # else the followers would hear of nothing any more
-            self._forget(session)
+        async with self._closing.alone(session):
+            if session.ephemeral or not session.ledger.followers:  # else the followers would hear of nothing any more
+                self._forget(session)
         self._tell(_removed(session) if session.ephemeral else _updated(session))
 
     async def delete(self, session: Session) -> None:
         """Remove the session and everything that it recorded."""
-        await self.close(session)
-        self._forget(session)
-        if self.journal is not None and not session.ephemeral:
-            await self.journal.delete(session.id)
-            self._tell(_removed(session))
+        async with self._closing.alone(session):
+            self._forget(session)
+            if self.journal is not None and not session.ephemeral:
+                await self.journal.delete(session.id)
+        self._tell(_removed(session))
 
     async def stop(self) -> None:
         """Abort every run and wait for them to end, at most `STOP_S`; then end every extension, in at most 3.3 s."""
@@ -257,7 +254,7 @@ class Manager:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _settings(self, params: SessionCreate, environment: Environment) -> Settings:
-        provider, model = self.models.choose(params.provider, params.model, environment)
+        provider, model = self.models.choose(params.provider, params.model, environment, keyless=params.keyless)
         mode = params.mode or self._terms.mode
         check_mode(mode)
         check_steps(params.max_steps)
@@ -279,7 +276,8 @@ class Manager:
             budget_usd=params.budget_usd,
             budget_tokens=params.budget_tokens,
         )
-        self.models.check(settings, environment)
+        if not params.keyless:
+            self.models.check(settings, environment)
         check_tools(settings)
         return settings
 
@@ -317,7 +315,7 @@ class Manager:
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
-        return bool(session.ledger.followers or session.holders or session.work.is_active)
+        return bool(session.ledger.followers or session.holders or session.work.is_active or session.approvals.is_due)
 
     def _stay(self, session: Session) -> None:
         """Begin the time anew after which a stored session leaves memory: a command is about it."""
@@ -335,6 +333,7 @@ class Manager:
             timer.cancel()  # it holds the session, for half an hour
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
+        session.ledger.is_let_go = True
 
     def _row_info(self, row: Row) -> SessionInfo:
         session = self._sessions.get(row.id)

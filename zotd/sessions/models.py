@@ -8,7 +8,6 @@ URL from the configuration: a URL that came with a request could be anybody's.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from zotd import logs
 from zotd.core.budget import FREE, Rates
 from zotd.core.ports import Model, ModelRequest, StorageError
 from zotd.core.records import Settings
@@ -62,14 +61,17 @@ class Models:
         self.last_used: tuple[str, str] | None = None
         """Vendor and model of the session that was created last."""
 
-    def choose(self, provider: str | None, model: str | None, environment: Environment) -> tuple[str, str]:
+    def choose(
+        self, provider: str | None, model: str | None, environment: Environment, *, keyless: bool = False
+    ) -> tuple[str, str]:
         """The vendor and the model to use when a client asks for these, or for none.
 
-        A CommandError comes out when there is no such vendor, or nothing was asked for and there is no key for any.
+        A CommandError comes out when there is no such vendor, or nothing was asked for and there is no key for any;
+        `keyless`: then it is the first vendor that takes one.
         """
         if provider is None and model is not None:
             provider = self._vendor_of(model)
-        name = provider or self._default_provider(environment)
+        name = provider or self._default_provider(environment, keyless=keyless)
         vendor = self._vendor(name)
         if model is None and provider is None:
             model = self._default_model(vendor)
@@ -127,8 +129,7 @@ class Models:
     def log_in(self, provider: str, key: str) -> None:
         """Store a key. Blocks; a CommandError comes out when it is none, or no such vendor wants one."""
         vendor, key = self._keyed(provider), key.strip()
-        logs.hide(key)
-        if not key or len(key) > KEY_CHARS or not key.isprintable() or " " in key:
+        if not 0 < len(key) <= KEY_CHARS or not (key.isascii() and key.isprintable()) or " " in key:
             raise CommandError(Code.BAD_REQUEST, f"that is no key for {vendor.title}: a key is one word; copy it again")
         self._change(vendor, key)
 
@@ -164,7 +165,7 @@ class Models:
         names = [self._defaults.provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
         return next((name for name in names if name and self.catalog.find(name, model)), None)
 
-    def _default_provider(self, environment: Environment) -> str:
+    def _default_provider(self, environment: Environment, *, keyless: bool) -> str:
         if self._defaults.provider:
             return self._defaults.provider
         if self.last_used and self._usable(self.last_used[0], environment):
@@ -172,10 +173,13 @@ class Models:
         for vendor in self.catalog.vendors():
             if vendor.key_env and self._has_key(vendor, environment):
                 return vendor.name
-        keyed = [vendor.key_env[0] for vendor in self.catalog.vendors() if vendor.key_env][:2]
+        keyed = [vendor for vendor in self.catalog.vendors() if vendor.key_env]
+        if keyless:
+            return keyed[0].name
+        variables = [vendor.key_env[0] for vendor in keyed[:2]]
         raise CommandError(
             Code.BLOCKED,
-            f"no model to talk to: set {' or '.join(keyed)}, run zotctl login PROVIDER, "
+            f"no model to talk to: set {' or '.join(variables)}, run zotctl login PROVIDER, "
             "or name a provider that needs none (--provider ollama, llamacpp or local)",
         )
 

@@ -56,10 +56,23 @@ class NestedCalls:
         self._session = session
         self._spawn = spawn
         self._limit_s = limit_s
+        self.count = 0
+        """How many calls have not been answered yet."""
+        self.ended: Callable[[], None] = lambda: None
+        """Told when the last of them was answered; set by who waits for that."""
 
     def begin(self, request: ToolRequest) -> None:
         """Run the tool, and answer; returns at once."""
-        self._spawn(f"{request.name} for {request.extension}", self._serve(request))
+        self.count += 1
+        self._spawn(f"{request.name} for {request.extension}", self._counted(request))
+
+    async def _counted(self, request: ToolRequest) -> None:
+        try:
+            await self._serve(request)
+        finally:
+            self.count -= 1
+            if not self.count:
+                self.ended()
 
     async def _serve(self, request: ToolRequest) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -21,7 +21,7 @@ from zotd.sessions import inputs, recovery
 from zotd.sessions.approvals import Approvals
 from zotd.sessions.environment import Environment
 from zotd.sessions.extensions import Extensions
-from zotd.sessions.ledger import Ledger, Shown
+from zotd.sessions.ledger import Ledger, LetGoError, Shown
 from zotd.sessions.plan import Plan
 from zotd.sessions.queue import STEER, Job, Queue, Request
 from zotd.sessions.work import Work
@@ -90,6 +90,8 @@ class Session:
         """What it has of extensions, while somebody needs the session; see `sessions.hosting`."""
         self.is_quieted = False
         """Somebody has aborted and asked for nothing since: extensions may not submit anything."""
+        self.is_closing = False
+        """It takes nothing more: it is being closed, or was; see `sessions.closing`."""
         self._loading = asyncio.Lock()
 
     # --- what it is -------------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class Session:
         items = recovery.repairs(transcript, await self._partial())
         for item in transcript.waiting.values():
             self.work.queue.restore(Job(_told_before, item, stored=True))
-        self.approvals.restore(transcript)
+        items = [*self.approvals.restore(transcript), *items]
         waits = len(self.work.queue) > 0
         if waits and not transcript.held:
             items.append(self.work.queue.record(held=True))
@@ -342,6 +344,8 @@ class Session:
             self.extensions.hurry()
 
     def _refuse_when_blocked(self) -> None:
+        if self.is_closing or self.ledger.is_let_go:
+            raise CommandError(Code.CONFLICT, str(LetGoError(self.id)))
         if self.work.is_stopping:
             raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
         if self.ledger.failure is not None:

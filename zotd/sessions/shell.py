@@ -8,6 +8,7 @@ It takes the place of a run: nothing else runs meanwhile, an abort ends it, and 
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from zotd.clock import rfc3339
 from zotd.core import records
@@ -63,7 +64,8 @@ class Shell:
         """End it now, with all that it has started."""
         self._is_aborted = True
         if self._patience is not None:
-            self._patience.reschedule(asyncio.get_running_loop().time())
+            with suppress(RuntimeError):  # it has ended, and its output is being stored: there is nothing to cut short
+                self._patience.reschedule(asyncio.get_running_loop().time())
             self._patience = None  # it can be moved no more once it is over
 
     def info(self) -> RunInfo:

@@ -77,6 +77,10 @@ class Work:
         """The run in progress."""
         return self._current.info() if self._current else None
 
+    def is_parked(self, questions: int) -> bool:
+        """Whether all that it does is wait for people, who are asked so many questions."""
+        return isinstance(self._current, Driver) and self._current.is_parked(questions)
+
     def wake(self) -> None:
         """There is something in the queue."""
         if not self.is_active:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from zotd.clock import rfc3339
 from zotd.core.ports import StorageError
-from zotd.store.schema import EPOCH_BYTES, open_read_only
+from zotd.store.home import held
+from zotd.store.schema import EPOCH_BYTES, read_at_rest
 
 
 def backup(database: Path, target: Path, *, force: bool = False) -> int:
@@ -36,12 +37,13 @@ def backup(database: Path, target: Path, *, force: bool = False) -> int:
 def restore(saved: Path, database: Path) -> Path | None:
     """Put the copy `saved` in the place of the database; where that is now, None when there was none.
 
-    The caller holds the daemon's lock. The epoch is a new one: a client's cursor counts the events of the old database.
+    The epoch is a new one: a client's cursor counts the events of the old database.
 
     Raises:
+        HeldError: a daemon has it open.
         StorageError: `saved` is no such database, or something cannot be read or written; nothing has changed then.
     """
-    with _draft(saved, database) as (draft, copy):
+    with held(database.parent), _draft(saved, database) as (draft, copy):
         copy.execute("UPDATE meta SET value = ? WHERE key = 'epoch'", (secrets.token_hex(EPOCH_BYTES),))
         copy.close()
         replaced = _put_aside(database)
@@ -54,16 +56,15 @@ def _draft(source: Path, target: Path) -> Iterator[tuple[Path, sqlite3.Connectio
     """A copy of `source` beside `target`, open; the block closes it and moves it, else it is removed."""
     draft: Path | None = None
     try:
-        with closing(open_read_only(source)) as original:
-            descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
-            os.close(descriptor)
-            draft = Path(name)
-            with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
-                # All pages in one step, and so in one read transaction: between steps a commit of another process
-                # would make SQLite begin anew, and a busy daemon would keep it from ever ending.
-                original.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")  # one file, also when it is opened to be read
-                yield draft, copy
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
+        os.close(descriptor)
+        draft = Path(name)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+            # All pages in one step, and so in one read transaction: between steps a commit of another process
+            # would make SQLite begin anew, and a busy daemon would keep it from ever ending.
+            read_at_rest(source, lambda original: original.backup(copy))
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, also when it is opened to be read
+            yield draft, copy
     except (OSError, sqlite3.Error) as error:
         raise StorageError(f"{source} could not be copied to {target}: {error}") from error
     finally:

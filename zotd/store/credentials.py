@@ -27,8 +27,8 @@ class Credential(msgspec.Struct, frozen=True):
 
 _FILE = msgspec.json.Decoder(dict[str, Credential])
 
-_WHOLE = msgspec.json.Decoder(dict[str, dict[str, object]])
-"""The same with the fields that mean nothing to us."""
+_WHOLE = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
+"""The same with the fields that mean nothing to us, as they stand there."""
 
 
 def load(path: Path) -> Mapping[str, str]:
@@ -70,7 +70,7 @@ def change(path: Path, vendor: str, key: str | None) -> bool:
                 del stored[vendor]
             else:
                 _hidden({vendor: key})
-                stored[vendor] = {**stored.get(vendor, {}), "api_key": key}
+                stored[vendor] = {**stored.get(vendor, {}), "api_key": msgspec.Raw(msgspec.json.encode(key))}
             _write(path, stored)
     except OSError as error:
         raise StorageError(f"{path} cannot be locked: {error.strerror}") from error
@@ -80,8 +80,10 @@ def change(path: Path, vendor: str, key: str | None) -> bool:
 def _read(path: Path) -> bytes:
     """The file's content, as that of an empty one when there is none."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_opened) as file:
             mode = os.fstat(file.fileno()).st_mode  # of what was opened, not of what the name means a moment later
+            if not stat.S_ISREG(mode):
+                raise StorageError(f"{path} is not a regular file; put the keys into one")
             content = file.read()
     except FileNotFoundError:
         return b"{}"
@@ -92,17 +94,22 @@ def _read(path: Path) -> bytes:
     return content
 
 
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a named pipe would wait for a writer, and the event loop with it
+
+
 def _keys(path: Path, content: bytes) -> Mapping[str, str]:
     try:
         stored = _FILE.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StorageError(f'{path} must look like {{"anthropic": {{"api_key": "…"}}}}: {error}') from error
     return _hidden({vendor: credential.api_key for vendor, credential in stored.items()})
 
 
 def _write(path: Path, stored: Mapping[str, object]) -> None:
+    content = msgspec.json.format(msgspec.json.encode(stored)) + b"\n"
     try:
-        private_file.write(path, msgspec.json.format(msgspec.json.encode(stored)) + b"\n")
+        private_file.write(Path(os.path.realpath(path)), content)  # a link to where the user keeps it stays one
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
 

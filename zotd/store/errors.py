@@ -4,6 +4,7 @@
     +-- UnreadableSessionError      something of a session cannot be read: it is read-only, others go on
     |   +-- UnreadableRecordError   one record of it cannot be understood
     +-- NewerSchemaError            a newer program made the database: the daemon does not start
+    +-- home.HeldError              another process has the home
 
 What the other modules of this layer raise is in theirs.
 """

@@ -13,16 +13,20 @@
 One process writes; the daemon's lock sees to that, not this module.
 """
 
+import logging
 import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from zotd.core.ports import StorageError
-from zotd.store.errors import NewerSchemaError
+from zotd.store.errors import NewerSchemaError, is_damage
 from zotd.wire.version import VERSION
+
+T = TypeVar("T")
 
 BUSY_S = 5.0
 """Longest wait for a lock. Only another program can hold one (a backup, a person with a SQLite shell): the daemon
@@ -37,6 +41,8 @@ EPOCH_BYTES = 16
 _SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
 """No file is opened for what does not fit into the cache (some thousand sessions, sorted: megabytes): a daemon without
 free descriptors, or with a full `$TMPDIR`, reads and writes as before."""
+
+log = logging.getLogger(__name__)
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -129,8 +135,16 @@ def _version_4(connection: sqlite3.Connection) -> None:
 
 
 def _version_5(connection: sqlite3.Connection) -> None:
-    # For `zotd.store.prompts`: one entry for each prompt, in the order of the records' keys.
-    connection.execute("CREATE INDEX records_input ON records (kind) WHERE kind = 'input'")
+    # For `zotd.store.prompts`: one entry for each prompt, in the order of the records' keys. Making it looks at every
+    # page, one of which may be damaged: that must cost its session, and not the start. Prompts are found without it.
+    try:
+        connection.execute("CREATE INDEX records_input ON records (kind) WHERE kind = 'input'")
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        log.warning("earlier prompts are looked for without an index: a part of the journal is damaged (%s)", error)
+        connection.execute("ROLLBACK")  # a transaction that has met damage cannot be committed
+        connection.execute("BEGIN IMMEDIATE")
 
 
 MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _version_4, _version_5)
@@ -150,7 +164,10 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     try:
         refuse_torn(path)
         if path.exists():
-            open_read_only(path).close()  # looks at it: whoever opens it for writing has changed it by closing it
+            at_rest = _rest_of(path) is not None  # the caller holds the daemon's lock
+            open_read_only(
+                path, at_rest=at_rest
+            ).close()  # looks at it: whoever opens it for writing has changed it by closing it
         else:
             _make(path)
         _protect(path)
@@ -180,17 +197,37 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
+def read_at_rest(path: Path, look: Callable[[sqlite3.Connection], T]) -> T:
+    """What `look` makes of a database that exists, and beside which nothing is made; it may be called twice.
+
+    To read a database that nobody has open, SQLite would make an empty log beside it, and leave it there. So it is told
+    that nothing changes; should a daemon have opened it meanwhile, that was not true, and `look` begins again.
+
+    Raises:
+        StorageError: as `open_read_only`.
+    """
+    before = _rest_of(path)
+    if before is not None:
+        with closing(open_read_only(path, at_rest=True)) as connection:
+            found = look(connection)
+        if _rest_of(path) == before:
+            return found
+    with closing(open_read_only(path)) as connection:
+        return look(connection)
+
+
+def open_read_only(path: Path, *, at_rest: bool = False) -> sqlite3.Connection:
     """A connection to a database that exists and of which nothing changes, not even its schema; the caller closes it.
 
-    For other processes than the daemon, and for copies.
+    For other processes than the daemon, and for copies. `at_rest`: nobody else has it open, nor will.
 
     Raises:
         StorageError: there is none, or it is none of ours; NewerSchemaError when a newer program made it.
     """
+    mode = "mode=ro&immutable=1" if at_rest else "mode=ro"
     try:
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None
+            f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=BUSY_S, isolation_level=None
         )
         try:
             _refuse_newer(connection, path)
@@ -240,6 +277,16 @@ def refuse_torn(path: Path) -> None:
             f"the journal {path} was not closed, and {log} with its newest commits is missing: put it back, or go on "
             f"without them (`zotctl restore {path}`)"
         )
+
+
+def _rest_of(path: Path) -> tuple[int, int, int] | None:
+    """What differs when somebody has written to the database; None while it has a log, or when it is not there."""
+    real = path.resolve()
+    try:
+        found = real.stat()
+    except FileNotFoundError:
+        return None
+    return None if Path(f"{real}-wal").exists() else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _make(path: Path) -> None:

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from zotd.store import search
 from zotd.store.batch import row_of
 from zotd.store.errors import UnreadableRecordError, UnreadableSessionError
 from zotd.store.queries import record_of
-from zotd.store.schema import MIGRATIONS, open_read_only, schema_of
+from zotd.store.schema import MIGRATIONS, read_at_rest, schema_of
 
 MAX_PROBLEMS = 100
 """Enough to see what happened; a damaged page can make thousands."""
@@ -64,15 +65,18 @@ def verify(path: Path) -> Report:
     Raises:
         StorageError: it cannot be looked at at all; NewerSchemaError when a newer program made it.
     """
-    with closing(open_read_only(path)) as connection:
-        connection.execute("ATTACH '' AS scratch")  # a file of its own, which goes with the connection
-        connection.execute("BEGIN")  # one snapshot for all that follows
-        report = Report(schema=schema_of(connection), size_bytes=path.stat().st_size)
-        for look in (_look_at_pages, _look_at_sessions, _look_at_index):
-            try:
-                look(connection, report)
-            except sqlite3.DatabaseError as error:
-                report.complain(f"the database cannot be read: {error}")
+    return read_at_rest(path, partial(_report, path))
+
+
+def _report(path: Path, connection: sqlite3.Connection) -> Report:
+    connection.execute("ATTACH '' AS scratch")  # a file of its own, which goes with the connection
+    connection.execute("BEGIN")  # one snapshot for all that follows
+    report = Report(schema=schema_of(connection), size_bytes=path.stat().st_size)
+    for look in (_look_at_pages, _look_at_sessions, _look_at_index):
+        try:
+            look(connection, report)
+        except sqlite3.DatabaseError as error:
+            report.complain(f"the database cannot be read: {error}")
     return report
 
 

@@ -285,6 +285,9 @@ class SessionCreate(Frozen, frozen=True, kw_only=True):
     extensions: list[str] = []
     no_ext: bool = False
     ephemeral: bool = False
+    keyless: bool = False
+    """Also when there is no key for the vendor yet, and when there is none for any: then the session has the first
+    vendor of the catalog. Its prompts are refused until there is a key."""
     env: dict[str, str] | None = None
     secrets: Secrets | None = None
     request_id: str | None = None

@@ -3,12 +3,16 @@
 from zottui.commands import accounts, conversation, display, leaving, looking, sessions, settings
 from zottui.commands.command import Command
 from zottui.desk import Desk
+from zottui.widgets.cells import clean, cut
+
+WHAT_CELLS = 60
+"""Of what an extension or a skill says about a command: a line of a list, and not its manual."""
 
 
 async def help_(desk: Desk, _: str) -> None:
     """List the commands; those of extensions, too."""
     rows = [(f"/{command.name} {command.args}".rstrip(), command.summary) for command in COMMANDS]
-    rows += [(f"/{each.name}", f"{each.what} ({each.source})") for each in desk.learnt]
+    rows += [(f"/{each.name}", f"{cut(clean(each.what), WHAT_CELLS)} ({each.source})") for each in desk.learnt]
     desk.say("\n".join(f"{name:26} {what}" for name, what in rows))
 
 

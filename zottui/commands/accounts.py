@@ -1,6 +1,6 @@
 """Commands about the vendors' keys."""
 
-from zotd.wire import auth
+from zotd.wire import api, auth
 from zottui.commands.command import Command
 from zottui.desk import Desk
 from zottui.dialogs import choose
@@ -19,6 +19,12 @@ async def login(desk: Desk, provider: str) -> None:
         return
     kept = await desk.administer(auth.Login(provider, key), auth.KeyInfo)
     desk.say(f"the key for {kept.title} is kept in auth.json", "success")
+    session = desk.state.session
+    has_none = {each.provider for each in known if each.variables and each.source is None} - {kept.provider}
+    if session is not None and session.provider in has_none:  # this key is of no use to the model that it has
+        params = api.SessionConfigure(session=session.id, provider=kept.provider)
+        configured = await desk.ask(params, api.SessionInfo)
+        desk.say(f"the model is {configured.model}; /model switches it")
 
 
 async def logout(desk: Desk, provider: str) -> None:

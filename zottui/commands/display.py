@@ -1,6 +1,7 @@
 """Commands about this terminal: how it looks, and what it shows."""
 
-from zottui.commands.command import Command, UsageError
+from zotd.wire import api
+from zottui.commands.command import Command, UsageError, of
 from zottui.commands.settings import one_of
 from zottui.desk import Desk
 from zottui.theme import THEMES
@@ -34,9 +35,7 @@ async def thinking(desk: Desk, what: str) -> None:
 
 async def status(desk: Desk, _: str) -> None:
     """What is known of the session, in full."""
-    session = desk.state.session
-    if session is None:
-        raise UsageError("there is no session yet")
+    session = await desk.ask(api.OfSession(of(desk)), api.SessionInfo, command="session.get")
     rows = {
         "session": f"{session.name} {session.id}".strip(),
         "directory": session.cwd,

@@ -125,8 +125,11 @@ async def ext(desk: Desk, _: str) -> None:
     """The extensions of this session."""
     found = await desk.ask(extensions.Scope(session=of(desk)), extensions.ExtensionList, command="ext.list")
     for each in found.extensions:
+        name = f"{each.name} {each.version}".rstrip()
+        state = each.state if each.responding else "not responding"
         reason = f": {each.reason}" if each.reason else ""
-        desk.say(f"{each.name} {each.version}  {each.state}{reason}", "info" if each.state == "ready" else "warn")
+        is_well = each.state == "ready" and each.responding and not reason
+        desk.say(f"{name}  {state}{reason}", "info" if is_well else "warn")
     if not found.extensions:
         desk.say("there are no extensions here; zotctl ext new makes one")
 

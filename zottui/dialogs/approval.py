@@ -96,7 +96,7 @@ class Approval:
         shown = lines[self._offset : self._offset + room]
         left = len(lines) - self._offset - len(shown)
         if left and room > 1:
-            shown[-1:] = [[piece(Role.MUTED, f"… {left + 1} more lines (ctrl-t prints all)")]]
+            shown[-1:] = [[piece(Role.MUTED, f"… {left + 1} more lines (ctrl+t prints all)")]]
         return [*shown, *below]
 
     def _below(self, width: int) -> list[Row]:
@@ -143,7 +143,7 @@ class Approval:
         match self._stage:
             case Stage.ASKING:
                 wider = [("s", "this session"), ("a", "always")] if self._has_rule else []
-                others = [("n", "no"), ("f", "no, because…"), ("e", "edit"), ("ctrl-t", "all"), ("tab", "later")]
+                others = [("n", "no"), ("f", "no, because…"), ("e", "edit"), ("ctrl+t", "all"), ("tab", "later")]
                 return [("y", "once"), *wider, *others]
             case Stage.CONFIRMING:
                 return [("y", "save it"), ("n", "no")]

@@ -24,7 +24,7 @@ def framed(head: Row, body: Callable[[int], list[Row]], keys: Keys, *, width: in
 
 def hinted(keys: Keys, width: int, height: int) -> list[Row]:
     """What keys do, on at most `height` rows."""
-    rows = flowing([piece(Role.MUTED, f"{key} {what}") for key, what in keys], width)
+    rows = flowing([[piece(Role.ACCENT, key), piece(Role.MUTED, f" {what}")] for key, what in keys], width)
     return rows[:height]
 
 

@@ -17,7 +17,7 @@ from zottui.widgets.cells import clean, piece
 from zottui.widgets.status import short_path
 
 KEYS = (
-    ("enter", "opens"), ("tab", "all directories"), ("ctrl-n", "new"), ("ctrl-r", "rename"), ("ctrl-d", "delete"),
+    ("enter", "opens"), ("tab", "all directories"), ("ctrl+n", "new"), ("ctrl+r", "rename"), ("ctrl+d", "delete"),
     ("esc", "leave"),
 )  # fmt: skip
 
@@ -54,7 +54,7 @@ class Picker:
     def _body(self, width: int, room: int) -> list[Row]:
         if rows := self._listing.rows(width, room):
             return rows
-        words = "asking zotd…" if not self._sessions.is_loaded else "there is none; ctrl-n makes one"
+        words = "asking zotd…" if not self._sessions.is_loaded else "there is none; ctrl+n makes one"
         return [[piece(Role.MUTED, f"  {words}")]]
 
     def key(self, name: str, text: str) -> bool:

@@ -1,7 +1,8 @@
 """A chat in plain lines: type, read, type. Works in every terminal and with screen readers.
 
 Between prompts it shows what others do in the session. Ctrl-C ends a run; at the prompt, like Ctrl-D, it leaves, and
-says how to come back. Leaving ends nothing. A line that is typed while a run is shown joins it at its next step.
+says how to come back. Leaving ends nothing. A line that is typed while a run is shown joins it at its next step. When
+the daemon dies, the chat goes on with the next one.
 """
 
 import os
@@ -10,21 +11,20 @@ import signal
 import sys
 import termios
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
-from zotd import paths
 from zotd.client import choosing, colour, slash
-from zotd.client.autostart import ensure
 from zotd.client.blocking import Connection, Json
-from zotd.client.errors import ClientError, NoAnswerError
+from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError
 from zotd.client.fields import child, children, maybe_text, strings, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
-from zotd.client.options import environment, hello, open_session, parser
+from zotd.client.options import environment, open_session, parser
 from zotd.client.plain import Plain, harmless
 from zotd.client.running import go_on
 from zotd.client.runs import Run
 from zottui.plain.deciding import Questions
+from zottui.plain.door import Again, Door
 from zottui.plain.following import HELD, QUEUE, STEER, Following, Line, meanwhile
+from zottui.plain.leaving import Leave, leaving_on_signals
 from zottui.plain.segments import Segments
 
 PROMPT = "> "
@@ -43,14 +43,13 @@ def run(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     watch = Watch()
     try:
-        sock = ensure(paths.socket_path(os.environ), os.environ)
-        with Connection(sock, watch.wait) as connection:
-            hello(connection, "zot", can_approve=True)
-            connection.call("subscribe", topics=["trust"])
+        with Door(os.environ, watch.wait) as door:
+            connection = door.open()
             session = open_session(connection, args, os.environ)
             plain = Plain(has_colours=not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ))
+            env = environment(args, os.environ)
             with watch:
-                chat = Chat(connection, watch, session, plain=plain, env=environment(args, os.environ))
+                chat = Chat(connection, watch, session, plain=plain, env=env, again=door.again)
                 chat.talk(" ".join(args.prompt), goes_on=args.go_on)
     except ClientError as error:
         sys.stderr.write(f"zot: {harmless(str(error))}\n")
@@ -62,29 +61,24 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-class Leave(Exception):  # noqa: N818  (not an error: the user wants to go)
-    """The chat is over."""
-
-
 class Chat:
     """One conversation on one terminal."""
 
     def __init__(
-        self, connection: Connection, watch: Watch, session: Json, *, plain: Plain, env: Mapping[str, str]
+        self, connection: Connection, watch: Watch, session: Json, *, plain: Plain, env: Mapping[str, str], again: Again
     ) -> None:
         """`session`: attached on `connection`, whose wait is `watch`. `env`: what new sessions run in."""
-        self._connection = connection
         self._watch = watch
+        self._again = again
         self._plain = plain
         self._env = dict(env)
         self._typed = b""
         self._session = session
         self._segments = Segments()
-        self._questions = Questions(connection, ask=self._ask, say=self._say_apart)
         self._suggestion = ""
         """What an extension has put into the editor that this chat does not have; an empty line takes it."""
         self._asked_for_trust = False
-        self._following = Following(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
+        self._use(connection)
 
     @property
     def _id(self) -> str:
@@ -107,6 +101,26 @@ class Chat:
             pass
         if self._session.get("ephemeral") is not True:
             self._say(f"the session stays; come back with: zot --session {self._id}")
+
+    def _use(self, connection: Connection) -> None:
+        self._connection = connection
+        self._questions = Questions(connection, ask=self._ask, say=self._say_apart)
+        self._following = Following(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
+
+    def _come_back(self) -> None:
+        """The connection is lost: go on in the same session, or leave when the daemon was stopped."""
+        self._say_apart("(the connection to zotd was lost; reconnecting)")
+        try:
+            connection, session = self._again(self._id, self._env)
+        except ClientError as error:
+            self._say(f"({error})")
+            raise Leave from error
+        self._session |= session
+        self._use(connection)
+        self._say("(connected again)")
+        if session.get("state") == "held":
+            self._say(HELD)
+        self._questions.load(self._id)
 
     def _introduce(self) -> None:
         session = self._session
@@ -251,8 +265,12 @@ class Chat:
     def _lines(self) -> Iterator[str]:
         """What the user types; shows events in between."""
         while True:
-            with _leaving_on_signals():
-                line = self._read_line()
+            try:
+                with leaving_on_signals():
+                    line = self._read_line()
+            except ConnectionLostError:
+                self._come_back()
+                continue
             yield line
 
     def _read_line(self) -> str:
@@ -358,16 +376,6 @@ class Chat:
         if words:
             sys.stdout.write(words)
             sys.stdout.flush()
-
-
-@contextmanager
-def _leaving_on_signals() -> Iterator[None]:
-    """At the prompt Ctrl-C leaves, and so do the other signals."""
-    try:
-        yield
-    except InterruptedBySignal as interruption:
-        sys.stdout.write("\n")
-        raise Leave from interruption
 
 
 _SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": ("ext_panel", "ext_notify")}

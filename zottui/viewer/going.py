@@ -79,7 +79,10 @@ class Going:
             loaded = self._reader.loaded
             if not (loaded.has_newer if down else loaded.has_older):
                 return False
-            await (self.load_newer() if down else self.load_older())
+            if down:
+                await self.load_newer()
+            else:
+                await self.load_older()
         return True
 
     async def to_turn(self, number: int) -> bool:
@@ -114,8 +117,7 @@ class Going:
         if self._reader.loaded.has_newer:
             return
         is_live = self._reader.is_live
-        await self.load_newer()
-        if is_live:
+        while await self.load_newer() and is_live:
             self._reader.go_to_end()
 
     async def load_older(self) -> None:
@@ -125,13 +127,14 @@ class Going:
         page = await self.pages.before(before)
         loaded.add_older(page.messages, before, has_older=page.has_more, near=self._reader.scroll.place.seq)
 
-    async def load_newer(self) -> None:
-        """Load the page behind it."""
+    async def load_newer(self) -> bool:
+        """Load the page behind it; False: there is none."""
         loaded = self._reader.loaded
         after = loaded.last
         messages = await self.pages.after(after)
         loaded.add_newer(messages, after, has_newer=bool(messages), near=self._reader.scroll.place.seq)
         self._know(messages)
+        return bool(messages)
 
     def _know(self, messages: Sequence[Message]) -> None:
         for message in messages:

@@ -45,10 +45,6 @@ class Loaded:
         """The `seq` of the newest message; 0: there is none."""
         return seq_of(self.messages[-1]) if self.messages else 0
 
-    def copy(self) -> "Loaded":
-        """The same, which stays as it is when this changes."""
-        return Loaded(self.messages, has_older=self.has_older, has_newer=self.has_newer)
-
     def seq(self, index: int) -> int:
         """Of the message at `index`; 0: there is none."""
         return seq_of(self.messages[index]) if index < len(self.messages) else 0

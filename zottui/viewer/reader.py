@@ -48,7 +48,7 @@ class _Text:
 
     def find(self, place: Place) -> At:
         part = self.loaded.index(place.seq)
-        if self.loaded.seq(part) != place.seq:
+        if not self.loaded.has(place.seq):
             return At(part, 0)
         wanted = (place.block, place.line, place.offset)
         return At(part, max(bisect_right(self.laid(part).rows, wanted, key=lambda row: row.order) - 1, 0))

@@ -1,6 +1,7 @@
 """The viewer on the alternate screen, with prompt_toolkit. A redraw costs what its rows cost, however long the session is."""
 
 import sys
+from contextlib import suppress
 from dataclasses import replace
 
 from prompt_toolkit.application import Application, get_app
@@ -38,9 +39,9 @@ async def shown(desk: Desk, visit: Visit, *, keyboard: Input | None = None, disp
     """Show it until the user leaves. `keyboard`, `display`: instead of the terminal's."""
     while True:
         viewer = await _seen(desk, visit, keyboard, display)
-        _give_back_typed()
         desk.print(*(block for call in viewer.printed for block in _printed(call)))
         if not viewer.wants_editor:
+            _give_back_typed()
             return
         await outside.edited(desk, visit.reader.conversation(), suffix=".md")
         visit = replace(visit, note="", turn=None)
@@ -69,16 +70,23 @@ async def _seen(desk: Desk, visit: Visit, keyboard: Input | None, display: Outpu
         output=display,
     )
     app.ttimeoutlen = ESCAPE_S
+
+    async def showing() -> None:
+        with suppress(EOFError):  # the terminal is gone, and the application below is about to see that
+            await app.run_async(handle_sigint=False)
+
     async with desk.suspended():
-        await viewer.run(app.run_async(handle_sigint=False))
+        await viewer.run(showing())
     return viewer
 
 
 def _give_back_typed() -> None:
     """Give the application below what was typed behind the key that left: it would read that at its next start only."""
     below = get_app()
-    below.key_processor.feed_multiple(get_typeahead(below.input))
-    below.key_processor.process_keys()
+    typed = get_typeahead(below.input)
+    if typed:
+        below.key_processor.feed_multiple(typed)
+        below.key_processor.process_keys()
 
 
 def _printed(call: ToolRan) -> tuple[Block, ...]:

@@ -84,21 +84,21 @@ class Scroll:
 
     def move(self, rows: int) -> int:
         """Move the cursor down (up: below 0), and the screen when it comes to the edge; how many rows it has moved."""
+        self._settle()
         moved = self._step(rows)
         self._above = min(max(self._above + moved, 0), self.height - 1)
         return moved
 
     def page(self, rows: int) -> None:
         """Move the cursor and the screen together, as far as there is text."""
+        self._settle()
         self._step(rows)
 
     def wheel(self, rows: int) -> None:
         """Move the screen; the cursor stays on its row until that leaves the screen."""
-        shown = self.shown()
-        at = self.at()
-        if at is None or at not in shown:
+        shown = self._settle()
+        if not shown:
             return
-        self._above = shown.index(at)
         edge = shown[-1] if rows > 0 else shown[0]
         room = self._walk(edge, rows)[1]
         self._above -= room
@@ -123,6 +123,14 @@ class Scroll:
         return at is None or self._walk(at, 1)[1] == 0
 
     # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> list[At]:
+        """Remember how many rows are above: fewer than there should be at the beginning of the text, more at its end."""
+        shown = self.shown()
+        at = self.at()
+        if at is not None:
+            self._above = shown.index(at)
+        return shown
 
     def _step(self, rows: int) -> int:
         at = self.at()

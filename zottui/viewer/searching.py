@@ -29,42 +29,44 @@ class Search:
         self._reader = reader
         self._pages = pages
 
-    async def go(self, *, down: bool, includes_cursor: bool = False) -> bool:
-        """Put the cursor on the next row with a hit, or on the one before; False: there is none.
+    def has_more(self, *, down: bool) -> bool:
+        """Whether there may be hits beyond what is loaded."""
+        return self._reader.loaded.has_newer if down else self._reader.loaded.has_older
 
-        `includes_cursor`: the row under the cursor may be it. Raises `ClientError`. Cancelled, it leaves the cursor where
-        it is.
+    def near(self, *, down: bool, includes_cursor: bool = False) -> bool:
+        """Put the cursor on the next row with a hit that is loaded, or on the one before; False: there is none.
+
+        `includes_cursor`: the row under the cursor may be it. At once, so that the next key meets the cursor there.
         """
-        self.looked_at = 0
-        loaded = self._reader.loaded.copy()  # the reader's may change while this looks at it
-        cursor = self._reader.scroll.here
-        if cursor is None:
+        here = self._reader.scroll.here
+        if here is None:
             return False
-        found = await self._within(loaded, cursor, down=down, includes_cursor=includes_cursor)
-        found = found or await self._beyond(loaded, down=down)
-        if found is None:
-            return False
-        there, seq, row = found
-        if not self._reader.loaded.has(seq):
-            self._reader.loaded = there
-        self._reader.go(seq, row)
-        return True
-
-    async def _within(self, loaded: Loaded, cursor: Place, *, down: bool, includes_cursor: bool) -> Found | None:
-        """The nearest hit in what is loaded."""
-        start = loaded.index(cursor.seq)
+        loaded = self._reader.loaded
+        start = loaded.index(here.seq)
         for index in range(start, len(loaded)) if down else range(start, -1, -1):
-            await self._breathe()
             if not self._may_be_in(loaded.with_results(index)):
                 continue
             rows = hits(self.query, self._reader.laying.laid(loaded, index), self._reader.laying)
             if index == start:
-                here = (cursor.block, cursor.line, cursor.offset)
-                beyond = (row for row in rows if (row.order > here if down else row.order < here))
-                rows = [row for row in rows if includes_cursor and row.order == here] or list(beyond)
+                rows = _from(rows, here, down=down, includes_cursor=includes_cursor)
             if rows:
-                return loaded, loaded.seq(index), rows[0 if down else -1]
-        return None
+                self._reader.go(loaded.seq(index), rows[0 if down else -1])
+                return True
+        return False
+
+    async def go(self, *, down: bool) -> bool:
+        """The same in the whole session. Raises `ClientError`; cancelled, it leaves the cursor where it is."""
+        self.looked_at = 0
+        if self.near(down=down):
+            return True
+        found = await self._beyond(self._reader.loaded, down=down)
+        if found is None:
+            return False
+        loaded, seq, row = found
+        if not self._reader.loaded.has(seq):
+            self._reader.loaded = loaded
+        self._reader.go(seq, row)
+        return True
 
     async def _beyond(self, loaded: Loaded, *, down: bool) -> Found | None:
         """The nearest hit in the pages behind that, or before it."""
@@ -100,3 +102,10 @@ class Search:
         self.looked_at += 1
         if not self.looked_at % BREATH:
             await asyncio.sleep(0)
+
+
+def _from(rows: list[Row], here: Place, *, down: bool, includes_cursor: bool) -> list[Row]:
+    """Of the rows of the message under the cursor those that lie in the direction, the nearest at its end of the list."""
+    cursor = (here.block, here.line, here.offset)
+    beyond = [row for row in rows if (row.order > cursor if down else row.order < cursor)]
+    return [row for row in rows if includes_cursor and row.order == cursor] or beyond

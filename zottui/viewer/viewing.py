@@ -55,7 +55,7 @@ class Viewer:
         self._filling: asyncio.Task[None] | None = None
         self._actions = self._made_actions()
 
-    async def run(self, showing: Coroutine[object, object, None]) -> None:
+    async def run(self, showing: Coroutine[object, object, object]) -> None:
         """Load, count and follow beside `showing`, and until that ends."""
         async with asyncio.TaskGroup() as self._tasks:
             beside = [self._tasks.create_task(self._count()), self._tasks.create_task(self._follow())]
@@ -225,20 +225,37 @@ class Viewer:
             self._reader.query = Query(words)
             self._search = Search(self._reader, self._visit.going.pages, self._reader.query)
         if self._search is not None:
-            self._do(partial(self._find, self._search, (True, False), includes_cursor=bool(words)))
+            self._look(self._search, (True, False), includes_cursor=bool(words))
 
     def _again(self, *, is_back: bool) -> None:
         if self._search is None:
             self._say("/ looks for words")
         else:
-            self._do(partial(self._find, self._search, (self._goes_down != is_back,)))
+            self._look(self._search, (self._goes_down != is_back,))
 
-    async def _find(self, search: Search, ways: tuple[bool, ...], *, includes_cursor: bool = False) -> None:
-        for down in ways:
-            if await search.go(down=down, includes_cursor=includes_cursor):
-                if len(ways) > 1:
-                    self._goes_down = down
+    def _look(self, search: Search, ways: tuple[bool, ...], *, includes_cursor: bool = False) -> None:
+        """Go to the nearest hit in the first direction (True: down) in which there is one; at once, if it is loaded."""
+        for tried, down in enumerate(ways):
+            if search.near(down=down, includes_cursor=includes_cursor):
+                self._has_found(ways, down=down)
                 return
+            if search.has_more(down=down):
+                self._do(partial(self._find, search, ways, tried))
+                return
+        self._has_found_nothing(search, ways)
+
+    async def _find(self, search: Search, ways: tuple[bool, ...], tried: int) -> None:
+        for down in ways[tried:]:
+            if await search.go(down=down):
+                self._has_found(ways, down=down)
+                return
+        self._has_found_nothing(search, ways)
+
+    def _has_found(self, ways: tuple[bool, ...], *, down: bool) -> None:
+        if len(ways) > 1:  # from here on in this direction
+            self._goes_down = down
+
+    def _has_found_nothing(self, search: Search, ways: tuple[bool, ...]) -> None:
         where = "" if len(ways) > 1 else " below" if ways[0] else " above"
         self._say(f"nothing found{where}: {search.query.words}")
 

@@ -37,9 +37,11 @@ async def begun(
     await going.to_newest()
     note = ""
     if seq is not None and not await going.to_message(seq):
-        reader, going = _reader(desk, own.id, seq)
-        is_there = await going.to_message(seq)
-        note = "the conversation has gone another way since" if is_there else f"there is no message {seq}"
+        then, there = _reader(desk, own.id, seq)
+        note = f"there is no message {seq}"
+        if await there.to_message(seq):
+            reader, going = then, there
+            note = "the conversation has gone another way since"
     if call is not None and not going.to_call(max(desk.state.tools - call, 0)):
         note = "no tool has run yet"
     return Visit(reader, going, name, note, turn)

@@ -13,18 +13,18 @@ WIDEST = 1_000_000
 """Columns: what is wider than the screen is folded, and not cut."""
 
 _SGR = re.compile(r"\x1b\[[\d;:]*m")
-_MORE = re.compile(r"(\s*… \d+ more) \(ctrl-t\)")
+_MORE = re.compile(r"(\s*… \d+ more) \(ctrl\+t\)")
 
 
 def card(block: Block, width: int, theme: Theme, after: Block | None) -> list[str]:
     """A block as it is printed, with the key that shows more of it here."""
     lines = render(block, width, theme, after)
-    return [line.replace("(ctrl-t)", "(enter)") if is_fold(line) else line for line in lines]
+    return [line.replace("(ctrl+t)", "(enter)") if is_fold(line) else line for line in lines]
 
 
 def is_fold(line: str) -> bool:
     """Whether a line of a card says that lines are left out."""
-    return "more (" in line and _MORE.fullmatch(_SGR.sub("", line).replace("(enter)", "(ctrl-t)")) is not None
+    return "more (" in line and _MORE.fullmatch(_SGR.sub("", line).replace("(enter)", "(ctrl+t)")) is not None
 
 
 def whole(call: ToolRan, width: int, theme: Theme, after: Block | None) -> list[str]:

@@ -11,7 +11,7 @@ from zottui.desk import Row
 from zottui.harmless import harmless
 from zottui.theme import Role
 
-POINTER = "❯"  # noqa: RUF001  (no ">": that quotes)
+POINTER = "❯"  # no ">": that quotes
 """Stands before what the user types or has selected."""
 
 CUT = "…"
@@ -89,14 +89,14 @@ def folded(text: str, width: int) -> Iterator[str]:
                 break
 
 
-def flowing(pieces: Sequence[tuple[str, str]], width: int, gap: str = "  ") -> list[Row]:
-    """Short pieces beside each other, on as many rows as they need; none is broken unless it is wider than a row."""
+def flowing(parts: Sequence[Row], width: int, gap: str = "  ") -> list[Row]:
+    """Short parts beside each other, on as many rows as they need; none is broken unless it is wider than a row."""
     rows: list[Row] = []
-    for look, text in pieces:
-        if rows and row_cells(rows[-1]) + len(gap) + cells(text) <= width:
-            rows[-1] += [("", gap), (look, text)]
+    for part in parts:
+        if rows and row_cells(rows[-1]) + len(gap) + row_cells(part) <= width:
+            rows[-1] += [("", gap), *part]
         else:
-            rows.append([(look, cut(text, width))])
+            rows.append(fit(part, width))
     return rows
 
 

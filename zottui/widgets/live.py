@@ -39,7 +39,7 @@ def live(state: State, now: float, width: int, height: int, *, asked: str = "") 
     if state.run is None or room <= 0:
         return []
     written = [line for line in tail(state.reply.stream, TEXT_ROWS, width) if line.strip()] if width > 0 else []
-    heads = _heads(state, now, width, room, asked)
+    heads = _heads(state, now, width, room, asked=asked)
     if not heads and not asked:
         heads = [(_waiting(state, now, is_writing=bool(written)), "")]
     room -= len(heads)
@@ -58,7 +58,7 @@ def subject(args: dict[str, object]) -> str:
     return clean(str(next(named, next(others, "")))[:SUBJECT_CHARS]).strip()
 
 
-def _heads(state: State, now: float, width: int, room: int, asked: str) -> list[tuple[Row, str]]:
+def _heads(state: State, now: float, width: int, room: int, *, asked: str) -> list[tuple[Row, str]]:
     """For each call its line and its output; of too many calls the newest, and how many there are besides."""
     calls = [call for call in state.reply.calls if call.id != asked]
     shown = calls if len(calls) <= room else calls[len(calls) - max(room - 1, 1) :]

@@ -69,15 +69,15 @@ def _items(state: State, home: str, vi_mode: str) -> list[_Item]:
         _Item(0, Role.WARNING, "" if state.link is Link.LIVE else f"{state.link.value}…"),
         _Item(1, Role.STATUS, f"-- {vi_mode} --" if vi_mode else ""),
         _Item(2, Role.WARNING, f"{waiting} need you" if waiting > 1 else "needs you" * waiting),
-        _Item(5, Role.ACCENT, cut(clean(name), NAME_CELLS)),
+        _Item(6, Role.ACCENT, cut(clean(name), NAME_CELLS)),
         _Item(4, Role.STATUS, clean(model)),
-        _Item(8, Role.STATUS, clean(mode)),
-        _Item(7, Role.STATUS, short_path(session.cwd, home) if session else ""),
-        _Item(9, Role.STATUS, clean(state.branch)),
+        _Item(9, Role.STATUS, clean(mode)),
+        _Item(8, Role.STATUS, short_path(session.cwd, home) if session else ""),
+        _Item(10, Role.STATUS, clean(state.branch)),
         _Item(3, alarm, context),
-        _Item(6, Role.STATUS, money(state.usage.cost_usd) if state.usage.cost_usd else ""),
-        _Item(10, Role.STATUS, f"{money(state.cost_today)} today" if state.cost_today else ""),
-        _Item(11, Role.STATUS, f"{len(state.clients)} clients" if len(state.clients) > 1 else ""),
+        _Item(7, Role.STATUS, money(state.usage.cost_usd) if state.usage.cost_usd else ""),
+        _Item(11, Role.STATUS, _today(state)),
+        _Item(5, Role.STATUS, f"{len(state.clients)} clients" if len(state.clients) > 1 else ""),
         *(
             _Item(12 + place, Role.STATUS, cut(clean(text).strip(), SEGMENT_CELLS))
             for place, (_, text) in enumerate(state.segments)
@@ -90,6 +90,12 @@ def short_path(path: str, home: str) -> str:
     if home and (path == home or path.startswith(f"{home.rstrip('/')}/")):
         path = f"~{path[len(home.rstrip('/')) :]}"
     return cut_front(clean(path), PATH_CELLS)
+
+
+def _today(state: State) -> str:
+    """What all sessions have cost since midnight, unless it is what this one has cost."""
+    today = money(state.cost_today or 0.0)
+    return f"{today} today" if state.cost_today and today != money(state.usage.cost_usd) else ""
 
 
 def _context(state: State) -> tuple[str, Role]:

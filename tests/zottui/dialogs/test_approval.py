@@ -52,19 +52,19 @@ SCREENS = {
         "● bash needs you  until 20:11 UTC\n"
         "npm test\n"
         "y once  s this session  a always  n no\n"
-        "f no, because…  e edit  ctrl-t all\n"
+        "f no, because…  e edit  ctrl+t all\n"
         "tab later"
     ),
     80: (
         "● bash needs you  until 20:11 UTC\n"
         "npm test\n"
-        "y once  s this session  a always  n no  f no, because…  e edit  ctrl-t all\n"
+        "y once  s this session  a always  n no  f no, because…  e edit  ctrl+t all\n"
         "tab later"
     ),
     140: (
         "● bash needs you  until 20:11 UTC\n"
         "npm test\n"
-        "y once  s this session  a always  n no  f no, because…  e edit  ctrl-t all  tab later"
+        "y once  s this session  a always  n no  f no, because…  e edit  ctrl+t all  tab later"
     ),
 }
 
@@ -219,7 +219,7 @@ async def test_a_decision_that_comes_too_late_closes_the_question(desk, code, sa
 async def test_a_long_preview_is_cut_scrolled_and_printed(desk):
     added = [f"+line {n}" for n in range(40)]
     Asked(desk, question(tool="edit", preview="\n".join(["--- a/x.py", "+++ b/x.py", "@@ -0,0 +1,40 @@", *added])))
-    assert "… 31 more lines (ctrl-t prints all)" in desk.screen()
+    assert "… 31 more lines (ctrl+t prints all)" in desk.screen()
     await desk.press("pagedown")
     assert " 1 + line 0" not in desk.screen()
     await desk.press("pagedown", "pagedown", "pagedown", "pagedown", "pagedown")

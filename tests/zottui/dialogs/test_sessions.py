@@ -68,7 +68,7 @@ sessions  of all di…
   failed     broken
 enter opens
 tab all directories
-ctrl-n new""",
+ctrl+n new""",
     40: """\
 sessions  of all directories
   working    fix the tests (here)  3m
@@ -76,10 +76,10 @@ sessions  of all directories
   idle       s_3                   3d
   failed     broken                3m
 enter opens  tab all directories
-ctrl-n new  ctrl-r rename  ctrl-d delete
+ctrl+n new  ctrl+r rename  ctrl+d delete
 esc leave""",
-    80: f"{WIDE}enter opens  tab all directories  ctrl-n new  ctrl-r rename  ctrl-d delete\nesc leave",
-    140: f"{WIDE}enter opens  tab all directories  ctrl-n new  ctrl-r rename  ctrl-d delete  esc leave",
+    80: f"{WIDE}enter opens  tab all directories  ctrl+n new  ctrl+r rename  ctrl+d delete\nesc leave",
+    140: f"{WIDE}enter opens  tab all directories  ctrl+n new  ctrl+r rename  ctrl+d delete  esc leave",
 }
 """What the picker looks like, by width."""
 
@@ -118,7 +118,7 @@ async def test_without_sessions_it_says_how_to_make_one(desk):
     desk.open(Picker(desk, lambda: NOW))
     assert "asking zotd…" in desk.screen()
     await desk.turn()
-    assert "ctrl-n makes one" in desk.screen()
+    assert "ctrl+n makes one" in desk.screen()
     await desk.press("enter", "c-d", "c-r")
     assert desk.switched == []
 

@@ -1,14 +1,227 @@
-"""Journeys of talking."""
+"""Journeys of beginning, and of reading what the model says."""
 
+import re
+import subprocess
+
+import pytest
+
+from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.world import PROMPT
+from zotd.testing.script import Reply, Text
+from zotd.wire.content import Tokens
+
+SHELL = r"^[#$] ?$"
+"""A prompt of the shell with nothing behind it."""
+
+WORKING = r"working…|writing…|thinking…"
+
+LIVE_ROWS = 12
 
 
-def test_a_prompt_is_answered(world):
-    world.model.says("one\n\ntwo\n\nthree")
+def say(zot, words):
+    zot.type(words)
+    zot.key("Enter")
+
+
+@pytest.fixture
+def zot(world):
     zot = world.zot()
     zot.wait(PROMPT)
-    zot.type("hi")
-    zot.key("Enter")
-    zot.wait("^three$")
-    print(zot.history())
-    assert 0
+    zot.wait("openai/scripted")
+    return zot
+
+
+# --- 1: the beginning -------------------------------------------------------------------------------------------------
+
+
+@journey(1)
+def test_in_an_empty_home_there_is_a_prompt_below_what_the_shell_had_shown(world):
+    subprocess.run(["git", "init", "-q", "-b", "main", world.cwd], check=True)
+    shell = world.shell(HOME=str(world.folder))
+    say(shell, "echo the shell said this")
+    shell.wait("^the shell said this$")
+    say(shell, "zot")
+    shell.wait(PROMPT)
+    shell.wait(r"^openai/scripted · ~/work · main$")
+    assert re.search(r"^the shell said this$", shell.history(), re.MULTILINE)
+
+
+@journey(1)
+def test_who_leaves_is_back_in_the_shell_and_nothing_of_the_editor_is_left(world):
+    shell = world.shell()
+    say(shell, "zot")
+    shell.wait("openai/scripted")
+    title = shell.ask("#{pane_title}")
+    assert title.startswith("zot")
+    say(shell, "/exit")
+    shell.wait(SHELL)
+    assert "❯" not in shell.history()
+    assert "openai/scripted" not in shell.history()
+    assert shell.ask("#{pane_title}") != title
+
+
+@journey(1)
+def test_what_is_typed_before_the_first_paint_is_in_the_editor(world):
+    shell = world.shell()
+    shell.type("zot\rtyped early")
+    shell.wait("^❯ typed early$")
+    assert shell.history().count("typed early") == 1
+
+
+@journey(1)
+def test_without_a_daemon_one_is_started(world):
+    world.model.says("hello")
+    world.run("zotctl", "stop")
+    try:
+        zot = world.zot()
+        zot.wait("openai/scripted")
+        say(zot, "hi")
+        zot.wait("^hello$")
+    finally:
+        world.run("zotctl", "stop")
+
+
+@journey(1)
+def test_a_window_of_which_the_size_is_known_is_counted_from_the_beginning(world):
+    world.zot("--model", "gpt-5").wait(r"openai/gpt-5 · .* · 0%$")
+
+
+# --- 2: no key --------------------------------------------------------------------------------------------------------
+
+
+@journey(2)
+def test_without_a_key_one_line_says_how_to_get_one_and_a_prompt_is_not_lost(world):
+    zot = world.zot(OPENAI_API_KEY="")
+    zot.wait("no key for Anthropic: /login .*ANTHROPIC_API_KEY")
+    zot.wait(PROMPT)
+    assert len(re.findall("no key", zot.history())) == 1
+    say(zot, "are you there?")
+    zot.wait("error: no key for Anthropic")
+    zot.wait(r"^❯ are you there\?$")
+    assert world.model.requests == []
+
+
+@journey(2)
+def test_a_key_that_login_keeps_is_used_at_once(world):
+    world.model.says("I am")
+    zot = world.zot(OPENAI_API_KEY="")
+    zot.wait("no key for Anthropic")
+    say(zot, "/login openai")
+    zot.wait("^the key for openai$")
+    say(zot, "sk-typed-here")
+    zot.wait("the key for OpenAI is kept")
+    zot.wait("^openai/gpt-")
+    say(zot, "are you there?")
+    zot.wait("^I am$")
+    assert "sk-typed-here" not in zot.history()
+
+
+@journey(2)
+def test_a_vendor_that_was_asked_for_is_the_one_whose_key_is_missing(world):
+    zot = world.zot("--provider", "openai", OPENAI_API_KEY="")
+    zot.wait("no key for OpenAI: /login .*OPENAI_API_KEY")
+
+
+# --- 3: a reply -------------------------------------------------------------------------------------------------------
+
+
+@journey(3)
+def test_paragraphs_appear_as_they_come_and_once(world, zot):
+    first, second = world.model.gate(), world.model.gate()
+    steps = [Text(["One fish.\n\nTwo "]), first, Text(["fish.\n\nRed"]), second, Text([" fish."])]
+    world.model.says(Reply(steps, usage=Tokens(input=1200, output=34)))
+    say(zot, "hi")
+    zot.wait("^One fish\\.$")
+    zot.wait("^Two$")
+    zot.wait(WORKING)
+    world.model.open(first)
+    zot.wait("^Two fish\\.$")
+    world.model.open(second)
+    zot.wait("^Red fish\\.$")
+    zot.wait(" · 1k")
+    history = zot.history()
+    assert not re.search(WORKING, history)
+    for line in ("❯ hi", "One fish.", "Two fish.", "Red fish."):
+        assert history.split("\n").count(line) == 1
+    assert zot.screen().split("\n")[-2] == "❯"
+
+
+@journey(3)
+def test_between_what_people_and_the_model_say_there_is_a_blank_line(world, zot):
+    world.model.says("one\n\n- two\n- three", "four")
+    say(zot, "hi")
+    zot.wait("three$")
+    say(zot, "again")
+    zot.wait("^four$")
+    lines = zot.history().split("\n")
+    talk = lines[lines.index("❯ hi") : lines.index("four") + 1]
+    assert talk == ["❯ hi", "", "one", "", "• two", "• three", "", "❯ again", "", "four"]
+
+
+# --- 4: Markdown ------------------------------------------------------------------------------------------------------
+
+PARAGRAPH = " ".join(f"word{number}" for number in range(60))
+
+MARKDOWN = f"""\
+{PARAGRAPH}
+
+| name | size |
+|------|-----:|
+| a | 1 |
+| longer | 20000 |
+
+- see [the manual](https://example.org/manual)
+
+```python
+def answer():
+    return 42
+```
+
+done
+"""
+
+
+@journey(4)
+def test_markdown_is_laid_out_and_a_paragraph_is_one_line_for_whoever_copies_it(world, zot):
+    world.model.says(MARKDOWN)
+    say(zot, "show me")
+    zot.wait("^done$")
+    lines = zot.history().split("\n")
+    assert PARAGRAPH in lines
+    assert "def answer():" in lines
+    assert "    return 42" in lines
+    assert not any("```" in line for line in lines)
+    assert any("the manual" in line for line in lines)
+    rows = [next(line for line in lines if line.startswith(name)) for name in ("name", "a ", "longer")]
+    assert len({len(row.rstrip()) for row in rows}) == 1  # numbers end in one column
+    coloured = next(line for line in zot.screen(colours=True).split("\n") if "answer" in line)
+    assert "\x1b[" in coloured
+
+
+# --- 5: much of it ----------------------------------------------------------------------------------------------------
+
+CODE = [f"line_{number} = {number}" for number in range(1, 401)]
+
+
+@journey(5)
+def test_code_goes_to_the_scrollback_as_it_comes_and_the_live_area_stays_low(world, zot):
+    gates = [world.model.gate() for _ in range(4)]
+    steps = [Text(["```python\n"])]
+    for number, gate in enumerate(gates):
+        steps += [Text([f"{line}\n" for line in CODE[number * 100 : number * 100 + 100]]), gate]
+    world.model.says([*steps, Text(["```\n\nthe end"])])
+    say(zot, "much code")
+    shown = []
+    for number, gate in enumerate(gates, 1):
+        zot.wait(rf"^line_{number}00 = {number}00$")
+        zot.wait(WORKING)
+        shown.append(zot.history().split("\n"))
+        assert [line for line in shown[-1] if line.startswith("line_")] == CODE[: number * 100]
+        world.model.open(gate)
+    zot.wait("^the end$")
+    final = zot.history().split("\n")
+    assert [line for line in final if line.startswith("line_")] == CODE
+    assert not any(line.startswith("```") for line in final)
+    for lines in shown:  # all that was not below is still there, where it was
+        finished = next(at for at, line in enumerate(lines) if line != final[at])
+        assert len(lines) - finished <= LIVE_ROWS

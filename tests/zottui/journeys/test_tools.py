@@ -50,7 +50,7 @@ def test_a_card_has_one_line_about_the_call_and_at_most_eight_of_what_came_of_it
     assert rows_between(zot.screen(), "^● read", "^● bash") == ["● read  a.py  40 lines"]
     head, *body = rows_between(zot.screen(), "^● bash", "^all done$")
     assert head == "● bash  seq 120"
-    assert body[3] == "  … 112 more (ctrl-t)"
+    assert body[3] == "  … 112 more (ctrl+t)"
     assert len(body) == 9
     assert (body[0], body[-1]) == ("  1", "  120")
 

@@ -8,8 +8,8 @@ from tests.zottui.viewer.conversations import desk
 from zottui.viewer.viewing import Viewer
 from zottui.viewer.visit import begun
 
-TURNS = 200
-"""Of the loop: answers take one each, and nothing here asks for so many."""
+TURNS = 1000
+"""Of the loop: an answer takes one, and so do 20 messages that are searched."""
 
 
 class Reading:
@@ -68,6 +68,7 @@ async def reading(stored, *, width=80, height=12, answers=None, turn=None, sessi
         visit = await begun(place, turn=turn, session=session, seq=seq, call=call)
         assert visit is not None
         one = Reading(place, visit, width, height)
+        one.viewer.rows(width, height)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(one.viewer.run(one.left.wait()))
             await one.settle()

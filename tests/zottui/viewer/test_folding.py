@@ -1,5 +1,7 @@
 """Lines of a terminal as rows of styled pieces."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
@@ -38,7 +40,7 @@ def test_rows_are_what_fits_and_lose_nothing(parts, width):
 @given(TEXT, st.integers(2, 12))
 def test_a_row_is_as_full_as_it_can_be(text, width):
     rows = [plain(row.pieces) for row in folded([("", text)], width)]
-    for row, following in zip(rows, rows[1:], strict=False):
+    for row, following in pairwise(rows):
         assert get_cwidth(row) + get_cwidth(following[0]) > width
 
 

@@ -65,7 +65,9 @@ class Scrolling(RuleBasedStateMachine):
 
     def settle(self):
         """A cursor that was put on a part without rows is on a neighbour's, until the part has some."""
-        self.scroll.to(self.scroll.here)
+        here = self.scroll.here
+        assert here is not None
+        self.scroll.to(here)
 
     @precondition(has_rows)
     @rule(by=st.integers(-12, 12))
@@ -118,6 +120,7 @@ class Scrolling(RuleBasedStateMachine):
     def open_or_fold(self, part, height):
         self.settle()
         at = self.scroll.at()
+        assert at is not None
         part = min(part, len(self.text.heights) - 1)
         self.text.heights[part] = height
         if part != at.part:

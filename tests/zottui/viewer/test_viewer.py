@@ -55,7 +55,7 @@ async def test_a_prompt_can_be_asked_for_by_its_number():
         assert it.last_line.startswith("first  turn 3/1200  0%")
         for _ in range(20):
             await it.press("pagedown")
-        assert it.last_line.startswith("first  turn 43/1200")
+        assert it.last_line.startswith("first  turn 58/1200")
 
 
 async def test_a_number_that_no_prompt_has_is_said():
@@ -81,7 +81,7 @@ async def test_a_message_that_a_rewind_has_left_behind_is_shown_among_its_own():
     stored = Stored(talk(5))
     stored.left = {17, 19}
     async with reading(stored, seq=17) as it:
-        assert it.rows[1] == "|you: question 5"
+        assert it.rows[-2:] == [">", "|you: question 5"]
         assert "the conversation has gone another way since" in it.last_line
     async with reading(stored, seq=18) as it:
         assert "there is no message 18" in it.last_line
@@ -112,8 +112,7 @@ async def test_enter_shows_a_tools_whole_output_and_takes_it_back():
 
 async def test_a_command_of_a_person_is_shown_as_a_call():
     async with reading(Stored([shell(1, "make", lines(30))]), height=60) as it:
-        assert it.rows[0] == ""
-        await it.press("up")
+        assert it.rows[1] == "|tool: !  make"
         await it.press("enter")
         assert it.rows[-1].endswith("line 30")
 
@@ -135,10 +134,10 @@ async def test_hits_are_marked_and_gone_to_in_the_direction_in_which_there_are_s
 
 
 async def test_a_search_goes_through_pages_that_are_not_loaded_and_comes_back():
-    stored = Stored([user(1, "the **old** needle"), *talk(2000, first=2)])
+    stored = Stored([user(1, "the old needle"), *talk(2000, first=2)])
     async with reading(stored) as it:
         await it.press("/", *"old needle", "enter")
-        assert it.cursor == "you: the **old** needle"
+        assert it.cursor == "you: the old needle"
         assert it.last_line.startswith("first  turn 1/2001  0%")
         await it.press("/", *"answer 1999", "enter")
         assert it.cursor == "zot: answer 1999"
@@ -204,10 +203,9 @@ async def test_the_place_stays_when_the_width_changes():
     words = " ".join(f"word{n}" for n in range(400))
     async with reading(Stored([*talk(3), user(20, "tell"), zot(22, words), *talk(3, first=10)]), height=9) as it:
         await it.press("/", *"word200", "enter")
-        assert "word200" in it.cursor
         for width in (40, 60, 120, 30, 80):
             it.width = width
-            assert any("word200" in row for row in it.rows)
+            assert "".join(it.marked) == "word200"
 
 
 async def test_messages_that_come_while_it_is_at_the_end_are_shown_at_once():
@@ -215,7 +213,7 @@ async def test_messages_that_come_while_it_is_at_the_end_are_shown_at_once():
     async with reading(stored) as it:
         stored.messages += [result(5, "c", "done"), zot(7, "all is well"), user(9, "thanks")]
         await it.visit.going.load_news()
-        assert it.text.endswith("tool: bash  run c\n    done\n\nzot: all is well\n|\n>you: thanks")
+        assert it.text.endswith("tool: bash  run c\n  done\n\nzot: all is well\n|\n>you: thanks")
         assert it.last_line.startswith("first  turn 2/2  100%")
         await it.press("g")
         stored.messages.append(zot(11, "welcome"))
@@ -245,8 +243,7 @@ async def test_every_message_is_seen_once_on_the_way_through():
         while not it.visit.reader.is_live:
             seen += [row[5:] for row in it.rows if "answer" in row]
             await it.press(*["j"] * 8)
-        last = [row for row in dict.fromkeys(seen)]
-        assert [row.split()[-1] for row in last][:690] == [str(n) for n in range(1, 691)]
+        assert [row.split()[-1] for row in dict.fromkeys(seen)][:690] == [str(n) for n in range(1, 691)]
 
 
 async def test_the_output_that_is_to_be_printed_waits_for_the_end():
@@ -290,6 +287,6 @@ async def test_an_empty_session_is_an_empty_screen():
 async def test_the_wheel_moves_the_screen_and_a_click_the_cursor():
     async with reading(Stored(talk(12)), height=6) as it:
         it.viewer.wheel(down=False)
-        assert it.cursor == "you: question 12"[:0] or it.rows[-1].startswith(">")
+        assert it.rows == ["zot: answer 10", "", "you: question 11", "", "zot: answer 11", ">"]
         it.viewer.click(1)
         assert it.rows[1].startswith(">")

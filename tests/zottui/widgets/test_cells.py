@@ -44,8 +44,8 @@ def test_long_lines_are_folded_where_a_terminal_would():
     assert list(folded("日本語", 4)) == ["日本", "語"]
 
 
-def test_pieces_flow_onto_the_next_row_unbroken():
-    rows = flowing([("", "aaa"), ("", "bbb"), ("", "cccc")], 8)
+def test_parts_flow_onto_the_next_row_unbroken():
+    rows = flowing([[("", "aaa")], [("", "b"), ("", "bb")], [("", "cccc")]], 8)
     assert ["".join(text for _, text in row) for row in rows] == ["aaa  bbb", "cccc"]
 
 

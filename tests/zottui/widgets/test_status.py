@@ -29,8 +29,8 @@ def line(state, width=140, **options):
 
 LINES = {
     20: "main · 42% 84k/200k",
-    40: "openai/gpt-5 · 42% 84k/200k · $0.42",
-    80: "fix the tests · openai/gpt-5 · ~/src/p · main · 42% 84k/200k · $0.42",
+    40: "openai/gpt-5 · 42% 84k/200k · 2 clients",
+    80: "fix the tests · openai/gpt-5 · ~/src/p · 42% 84k/200k · $0.42 · 2 clients",
     140: "fix the tests · openai/gpt-5 · ~/src/p · main · 42% 84k/200k · $0.42 · $3.10 today · 2 clients · sunny 21°",
 }
 

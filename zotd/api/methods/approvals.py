@@ -1,6 +1,6 @@
 """Commands about what waits for a person's decision."""
 
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 import msgspec
 
@@ -8,6 +8,7 @@ from zotd.api.dispatch import Call
 from zotd.api.methods.shared import ENVELOPE_BYTES, connection_of, loaded, session_of, wait_for_room
 from zotd.core.permissions import Rule
 from zotd.core.ports import StorageError
+from zotd.sessions import unread
 from zotd.sessions.manager import check_mode
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -15,27 +16,22 @@ from zotd.wire.base import encode
 from zotd.wire.errors import CommandError
 from zotd.wire.framing import SERVER_LIMIT
 
-STATES = ("waiting", "running")
-"""States, on disk, of sessions in which something may be pending; of those outside of memory the latter were cut."""
-
-MAX_SESSIONS = 100
-"""Sessions outside of memory that one answer looks into; each is loaded for that."""
-
 
 async def listing(call: Call, params: api.ApprovalScope) -> api.Approvals:
     """What is pending, also in sessions that are not in memory: after a restart those wait, too."""
+    oldest = _Oldest()
     if params.session:
         sessions = [await loaded(call, params.session)]
     else:
-        sessions = await _all(call)
-    pending = [one for session in sessions for one in session.approvals.pending()]
-    pending.sort(key=lambda one: one.approval)  # ids sort by time
-    fitting, room = 0, SERVER_LIMIT - ENVELOPE_BYTES
-    for one in pending:
-        room -= len(encode(one)) + 1
-        fitting += room > 0
+        async with aclosing(unread.questions(call.manager)) as found:
+            async for one in found:
+                oldest.take(one)
+        sessions = await _in_memory(call)
+    for session in sessions:
+        for one in session.approvals.pending():
+            oldest.take(one)
     await wait_for_room(call)
-    return api.Approvals(pending[:fitting], truncated=fitting < len(pending))
+    return api.Approvals(oldest.questions(), truncated=oldest.is_cut)
 
 
 async def approve(call: Call, params: api.Approve) -> None:
@@ -62,15 +58,42 @@ async def set_mode(call: Call, params: api.SetMode) -> None:
     await session.configure(settings, row.name, accepted=call.respond, changes=changes)
 
 
-async def _all(call: Call) -> list[Session]:
-    """The sessions in memory, and those on disk in which something may be pending."""
-    found = {session.id: session for session in call.manager.loaded}
-    for state in STATES:
-        infos, _ = await call.manager.page(cwd=None, state=state, before=None, limit=MAX_SESSIONS)
-        for info in (info for info in infos if info.id not in found):
-            with suppress(CommandError, StorageError):  # deleted meanwhile, or damaged: others have questions, too
-                found[info.id] = await loaded(call, info.id)
-    return list(found.values())
+async def _in_memory(call: Call) -> list[Session]:
+    """The sessions in memory, as whoever attaches would find them."""
+    for session in call.manager.loaded:
+        if session.is_cut:  # somebody is about to look at it, or looks
+            with suppress(CommandError, StorageError):  # blocked: others have questions, too
+                await loaded(call, session.id)
+        await session.approvals.expire()
+    return call.manager.loaded
+
+
+class _Oldest:
+    """Of any number of questions the oldest that fit into a frame."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        """Some did not fit."""
+        self._found: dict[str, events.ApprovalRequested] = {}
+        self._room = SERVER_LIMIT - ENVELOPE_BYTES
+
+    def take(self, one: events.ApprovalRequested) -> None:
+        """Add one; what was taken before under its id is the same."""
+        if one.approval in self._found:
+            return
+        self._found[one.approval] = one
+        self._room -= _size(one)
+        while self._room < 0:
+            self._room += _size(self._found.pop(max(self._found)))  # ids sort by time
+            self.is_cut = True
+
+    def questions(self) -> list[events.ApprovalRequested]:
+        """Oldest first."""
+        return [self._found[key] for key in sorted(self._found)]
+
+
+def _size(one: events.ApprovalRequested) -> int:
+    return len(encode(one)) + 1
 
 
 async def _keep(call: Call, session: Session, rule: Rule) -> None:

@@ -1,6 +1,9 @@
 """Commands that help with writing a prompt: completion, earlier prompts, where one is."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of, place_of, session_of, wait_for_room
@@ -15,7 +18,9 @@ MAX_PROMPTS = 200
 """In one answer."""
 
 LOOK_S = 2.0
-"""How long the directory may take to answer; a network mount that is gone takes for ever."""
+"""How long the directory may take to answer, and those before it; a network mount that is gone takes for ever."""
+
+T = TypeVar("T")
 
 
 async def complete(call: Call, params: api.Complete) -> api.Completions:
@@ -39,9 +44,17 @@ async def prompts(call: Call, params: api.PromptHistory) -> reports.PromptPage:
 async def workspace(call: Call, params: api.OfSession) -> api.WorkspaceInfo:
     """Where the session works."""
     cwd = (await session_of(call, params.session)).ledger.row.cwd
+    found = await look(connection_of(call).house.looks, partial(checkout, cwd))
+    return api.WorkspaceInfo(cwd, found.name, found.is_detached) if found else api.WorkspaceInfo(cwd)
+
+
+async def look(room: asyncio.Semaphore, work: Callable[[], T]) -> T | None:
+    """What `work` finds, in a thread; None when it takes too long. A thread that hangs keeps its part of the `room`."""
     try:
         async with asyncio.timeout(LOOK_S):
-            found = await asyncio.to_thread(checkout, cwd)
+            await room.acquire()
+            looking = asyncio.get_running_loop().run_in_executor(None, work)
+            looking.add_done_callback(lambda _: room.release())
+            return await asyncio.shield(looking)
     except TimeoutError:
-        found = None
-    return api.WorkspaceInfo(cwd, found.name, found.is_detached) if found else api.WorkspaceInfo(cwd)
+        return None

@@ -6,6 +6,7 @@ import os
 from zotd.api.connection import TOPICS
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of
+from zotd.core.ports import NAME_CHARS
 from zotd.sessions.queue import MAX_WAITING
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
@@ -25,6 +26,8 @@ async def hello(call: Call, params: api.Hello) -> api.HelloResult:
         settings = call.manager.loaded[0].ledger.row.settings
         return api.HelloResult(PROTOCOL, VERSION, provider=settings.provider, model=settings.model)
     connection = connection_of(call)
+    if max(map(len, (params.client.name, params.client.kind, params.client.version))) > NAME_CHARS:
+        raise CommandError(Code.BAD_REQUEST, f"name, kind and version have at most {NAME_CHARS} characters each")
     role = connection.role if params.role is None else _role(params.role)
     if connection.confinement is not None:
         connection.confinement.check(role, f"the role {params.role}")

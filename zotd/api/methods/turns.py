@@ -7,6 +7,7 @@ import msgspec
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import check_reasoning, connection_of, loaded, session_of, switched, wait_for_room
 from zotd.api.repeats import digest
+from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.sessions.commands import Asker
 from zotd.sessions.info import shown
@@ -22,6 +23,9 @@ from zotd.wire.framing import SERVER_LIMIT
 WHEN_BUSY = ("queue", "steer", "reject")
 """What may happen to a prompt that comes while a run is active."""
 
+COMMAND_BYTES = 128 * 1024 - 1
+"""Of a person's command: Linux takes no longer argument. What is on record stays in every history of the session."""
+
 UNATTENDED = ("park", "deny")
 """What may happen to a question to a person that nobody can answer."""
 
@@ -31,6 +35,8 @@ async def prompt(call: Call, params: api.Prompt) -> None:
     _check_word("when_busy", params.when_busy, WHEN_BUSY)
     if params.unattended is not None:
         _check_word("unattended", params.unattended, UNATTENDED)
+    if params.sender and len(params.sender) > NAME_CHARS:
+        raise CommandError(Code.BAD_REQUEST, f"the sender of a prompt has at most {NAME_CHARS} characters")
     session = await loaded(call, params.session)
 
     def accepted(started: api.Started) -> None:
@@ -67,6 +73,8 @@ async def shell(call: Call, params: api.Shell) -> None:
     """Run a command of a person; the answer comes when it is on record, before its output."""
     if not params.command.strip():
         raise CommandError(Code.BAD_REQUEST, "the command is empty; say what to run")
+    if len(params.command.encode()) > COMMAND_BYTES:
+        raise CommandError(Code.TOO_LARGE, f"a command has at most {COMMAND_BYTES:,} bytes; put it into a file")
     session = await loaded(call, params.session)
     request = Request(params.request_id, digest(params))
     order = Order(params.command, context=params.context, sender=call.door.sender, request=request)

@@ -1,0 +1,250 @@
+"""Journeys 32 to 35 and 39: terminals come and go, and the daemon too; the session is the same."""
+
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from tests.zottui.journeys.deciding import decide
+from tests.zottui.journeys.table import journey
+from tests.zottui.journeys.world import PROMPT
+from zotd.testing.script import Call, Text
+
+ASKS = "--mode", "ask"
+
+RUNS = Call("bash", {"command": "echo ran >> runs"})
+
+
+def ask(zot, words="go"):
+    zot.wait(PROMPT)
+    zot.type(words)
+    zot.key("Enter")
+
+
+def leave(zot):
+    zot.key("C-d")
+    zot.until(lambda: zot.exit_code == 0, "the end of the terminal")
+
+
+def runs(world):
+    path = world.cwd / "runs"
+    return path.read_text().count("ran") if path.exists() else 0
+
+
+def leave_long_ago(world):
+    """Make it an hour ago that the last terminal was closed."""
+    (path,) = (world.home / "seen").iterdir()
+    seen = json.loads(path.read_text())
+    path.write_text(json.dumps(seen | {"time": time.time() - 3600}))
+
+
+# --- 32 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(32)
+@pytest.mark.parametrize("how", ["detached", "killed"])
+def test_what_was_missed_is_there_once_and_the_stream_goes_on(world, how):
+    away, back = world.model.gate(), world.model.gate()
+    world.model.says([Text(["one\n\ntw"]), away, Text(["o\n\nthr"]), back, Text(["ee\n\nfour"])])
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^tw$")
+    if how == "detached":
+        zot.key("C-d")
+        zot.wait(r"it goes on without you; come back with: zot --session \w+$")
+    else:
+        os.kill(int(zot.ask("#{pane_pid}")), signal.SIGKILL)
+    zot.until(lambda: zot.ask("#{pane_dead}") == "1", "the end of the terminal")
+    world.model.open(away)
+    zot = world.zot()
+    zot.wait("^thr$")
+    assert "◐" in zot.ask("#{pane_title}")
+    world.model.open(back)
+    zot.wait("^four$")
+    zot.until(lambda: "writing…" not in zot.screen(), "the end of the reply")
+    said = [line for line in zot.history().split("\n") if line.strip()]
+    assert said[:5] == ["❯ go", "one", "two", "three", "four"]
+
+
+@journey(32)
+def test_who_was_away_for_long_is_told_what_happened_in_one_line(world):
+    gate = world.model.gate()
+    write = Call("write", {"path": "new.py", "content": "x = 1\n"})
+    world.model.says([gate, write], "one", "all done")
+    zot = world.zot()
+    ask(zot, "first")
+    zot.wait("working…")
+    ask(zot, "second")
+    zot.wait("^queued  second")
+    leave(zot)
+    leave_long_ago(world)
+    world.model.open(gate)
+    zot.until(lambda: "idle" in world.run("zotctl", "sessions"), "the end of the second run")
+    zot = world.zot()
+    zot.wait("^· since you left: 1 turn, 1 file changed$")
+    assert zot.history().count("since you left") == 1
+
+
+@journey(32)
+def test_who_comes_back_soon_is_told_nothing_of_that(world):
+    world.model.says("one")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^one$")
+    leave(zot)
+    zot = world.zot()
+    zot.wait("^one$")
+    zot.wait(PROMPT)
+    assert "since you left" not in zot.history()
+
+
+# --- 33 ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(world):
+    """A narrow and a wide terminal with one session."""
+    narrow = world.zot(*ASKS, columns=80)
+    narrow.wait(PROMPT)
+    wide = world.zot(columns=140)
+    for zot in (narrow, wide):
+        zot.wait("2 clients")
+    return narrow, wide
+
+
+def name_of(zot):
+    """What others see of it."""
+    return "zot@" + zot.ask("#{pane_tty}").removeprefix("/dev/")
+
+
+@journey(33)
+def test_two_terminals_show_the_same_each_in_its_width(world, two):
+    narrow, wide = two
+    gate = world.model.gate()
+    words = "word " * 22 + "end"
+    world.model.says([Text(["one\n\ntw"]), gate, Text([f"o\n\n{words}"])])
+    ask(narrow, "hello")
+    wide.wait(f"^{name_of(narrow)} ❯ hello$")
+    wide.wait("^tw$")
+    wide.type("my draft")
+    wide.wait("^❯ my draft$")
+    world.model.open(gate)
+    for zot in two:
+        zot.wait(f"^{words}$", where="history")
+        shown = zot.history()
+        assert [shown.count(part) for part in ("❯ hello", "one\n", "two\n", words)] == [1, 1, 1, 1]
+        assert "2 clients" in zot.screen()
+    assert name_of(narrow) not in narrow.history()
+    assert "my draft" not in narrow.screen()
+    wide.wait("^❯ my draft$")
+
+
+@journey(33)
+def test_who_is_there_can_be_asked_and_leaving_changes_the_count(two):
+    narrow, wide = two
+    ask(wide, "/who")
+    for zot in two:
+        wide.wait(f"^· {name_of(zot)} ")
+    leave(narrow)
+    wide.until(lambda: "2 clients" not in wide.screen(), "the new count")
+
+
+# --- 34 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(34)
+def test_the_first_answer_closes_the_question_everywhere(world, two):
+    narrow, wide = two
+    world.model.says([RUNS], "all done")
+    ask(narrow)
+    for zot in two:
+        zot.wait("^● bash needs you")
+    decide(wide, "y", "^all done$")
+    narrow.wait("^all done$")
+    assert f"approved by {name_of(wide)}: bash" in narrow.history()
+    assert "approved by" not in wide.history()
+    for zot in two:
+        zot.until(lambda: "needs you" not in zot.screen(), "the end of the question")  # noqa: B023  (used at once)
+        assert len(re.findall("^● bash  echo ran", zot.history(), re.MULTILINE)) == 1
+    assert runs(world) == 1
+
+
+@journey(34)
+def test_a_rejection_elsewhere_is_shown_with_its_reason(world, two):
+    narrow, wide = two
+    world.model.says([RUNS], "all done")
+    ask(narrow)
+    narrow.wait("^● bash needs you")
+    wide.wait("^● bash needs you")
+    decide(wide, "f", "^why not")
+    wide.type("not today")
+    wide.key("Enter")
+    narrow.wait("^all done$")
+    assert f"denied by {name_of(wide)}: bash (not today)" in narrow.history()
+    assert runs(world) == 0
+
+
+# --- 35 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(35)
+def test_what_nobody_saw_is_asked_when_somebody_comes(world):
+    gate = world.model.gate()
+    world.model.says([gate, RUNS], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("working…")
+    leave(zot)
+    world.model.open(gate)
+    zot.until(lambda: "waiting" in world.run("zotctl", "sessions"), "the question")
+    assert "echo ran" in world.run("zotctl", "approvals")
+    zot = world.zot()
+    zot.wait("^● bash needs you")
+    decide(zot, "y", "^all done$")
+    assert runs(world) == 1
+
+
+# --- 39 ----------------------------------------------------------------------------------------------------------
+
+
+@journey(39)
+def test_a_daemon_that_is_killed_in_mid_call_comes_back_and_nothing_runs_twice(world):
+    world.model.says([Call("bash", {"command": "echo ran >> runs; echo started; cat gate"})], "all done")
+    world.fifo("gate")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^  started$")
+    zot.type("a draft")
+    os.kill(world.daemon.pid, signal.SIGKILL)
+    world.daemon.wait()
+    zot.wait("reconnecting…")
+    zot.wait("interrupted, outcome unknown")
+    zot.wait("is not run again")
+    zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
+    zot.wait("^❯ a draft$")
+    zot.wait("^paused  /continue goes on$")
+    zot.key("C-u")
+    ask(zot, "/continue")
+    zot.wait("^all done$")
+    zot.until(lambda: "paused" not in zot.screen(), "that it goes on")
+    assert runs(world) == 1
+    assert len(re.findall("^● bash", zot.history(), re.MULTILINE)) == 1
+    assert "outcome unknown" in world.model.seen()
+
+
+@journey(39)
+def test_a_prompt_that_is_typed_without_a_connection_arrives_once(world):
+    world.model.says("one", "two")
+    zot = world.zot()
+    ask(zot, "first")
+    zot.wait("^one$")
+    world.daemon.end()
+    zot.wait("reconnecting…")
+    ask(zot, "second")
+    world.daemon.start()
+    zot.wait("^two$")
+    assert zot.history().count("❯ second") == 1
+    assert [request.messages[-1]["content"] for request in world.model.requests[1:]] == ["second"]

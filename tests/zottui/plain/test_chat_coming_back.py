@@ -1,0 +1,40 @@
+"""The plain chat on a real terminal, when its daemon dies, stops, or cuts it."""
+
+import os
+import signal
+
+import pytest
+
+from tests.zottui.plain.terminal import chat
+
+
+@pytest.fixture
+def talk(live):
+    """A chat in a session of its own, at its first prompt."""
+    flags = ("--provider", "ollama", "--model", "m", "--base-url", live.model("purple", "green"))
+    with chat(live.cwd, "--new", *flags, env=live.shell.env) as screen:
+        screen.until("> ")
+        yield screen
+    live.zotctl("stop")
+
+
+def test_when_the_daemon_is_killed_it_goes_on_with_the_next_one(live, talk):
+    talk.type("one\n")
+    assert talk.until("> ") == "one\npurple\n"
+    os.kill(live.daemon.pid, signal.SIGKILL)
+    assert talk.until("> ") == "(the connection to zotd was lost; reconnecting)\n(connected again)\n"
+    talk.type("two\n")
+    assert talk.until("> ") == "two\ngreen\n"
+
+
+def test_what_was_cut_with_the_daemon_is_said_with_the_way_on(live, talk):
+    talk.type("/new\n")
+    talk.until("> ")
+
+
+def test_when_it_is_stopped_it_leaves_with_the_way_back_and_starts_none(live, talk):
+    assert live.zotctl("stop")[0] == 0
+    code, rest = talk.end()
+    assert code == 0
+    assert rest.startswith("(the connection to zotd was lost; reconnecting)\n(zotd was stopped)\nthe session stays; ")
+    assert live.zotctl("ping")[0] != 0

@@ -1,0 +1,59 @@
+"""Closing a session while others have commands for it: each of these comes before, or after, and never in between.
+
+    alone ──> aborted, nothing is accepted ──> at rest, all of it on disk ──> the block lets it go, or not ──> over
+
+Whoever comes meanwhile waits, and then finds the session that there is, or none. Whoever has got hold of it before is
+refused with `conflict`: what it has in memory is not what the next one reads.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from zotd.sessions.session import Session
+from zotd.wire.errors import Code, CommandError
+
+STOP_S = 5.0
+"""How long a stop waits for runs to end after they were aborted; ending a tool's processes takes under a second."""
+
+
+class Closing:
+    """The sessions that are being closed."""
+
+    def __init__(self, current: Callable[[str], Session | None]) -> None:
+        """`current` is the session in memory with an id."""
+        self._current = current
+        self._under_way: dict[str, asyncio.Event] = {}
+
+    async def over(self, session_id: str) -> None:
+        """Wait until the session is not being closed; at once when it is not. Bounded by `STOP_S`, and a commit."""
+        while (done := self._under_way.get(session_id)) is not None:
+            await done.wait()
+
+    @asynccontextmanager
+    async def alone(self, session: Session) -> AsyncIterator[None]:
+        """End what runs in the session; inside of the block nothing does, and nobody else gets hold of it.
+
+        Raises CommandError: what runs does not end within `STOP_S`, or somebody else is closing it.
+        """
+        if session.is_closing:
+            raise CommandError(Code.CONFLICT, f"somebody else is closing {session.id}, or has; send it again")
+        session.is_closing = True
+        done = self._under_way[session.id] = asyncio.Event()
+        try:
+            await _rest(session)
+            yield
+        finally:
+            session.is_closing = self._current(session.id) is not session
+            del self._under_way[session.id]
+            done.set()
+
+
+async def _rest(session: Session) -> None:
+    session.abort()
+    try:
+        async with asyncio.timeout(STOP_S):
+            await session.stopped()
+            await session.ledger.settled.wait()
+    except TimeoutError as error:
+        raise CommandError(Code.TIMEOUT, f"what runs in {session.id} does not end; try again") from error

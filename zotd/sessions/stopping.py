@@ -1,0 +1,29 @@
+"""What a stop of the daemon would cost: when it may leave by itself, and when whoever asked for it has to wait.
+
+| a session in which | a stop when idle | an autostarted daemon leaves |
+|---|---|---|
+| a model request, a call or a command runs | waits | no |
+| an extension has calls made, with a run or without | waits | no |
+| a run only waits for people, about its own calls | stops: they are asked again, and the run goes on as they decide | no |
+| a question is left from before a restart, with a deadline | stops: the next start ends it, if it is over | no |
+| such a question without a deadline, or nothing, is there | stops | yes |
+"""
+
+from zotd.sessions.manager import Manager
+from zotd.sessions.session import Session
+
+
+def is_busy(manager: Manager) -> bool:
+    """A stop now would cut something."""
+    return manager.nested.count > 0 or any(map(_would_be_cut, manager.loaded))
+
+
+def is_awaited(session: Session) -> bool:
+    """Something of it goes on, or will at a certain time, without anybody's command."""
+    return session.work.is_active or session.approvals.is_due
+
+
+def _would_be_cut(session: Session) -> bool:
+    pending, stored = session.approvals.pending(), session.ledger.transcript.approvals
+    is_kept = not session.ephemeral and all(one.approval in stored for one in pending)
+    return session.work.is_active and not (is_kept and session.work.is_parked(len(pending)))

@@ -1,0 +1,54 @@
+"""What people are asked in sessions that are not in memory: read without loading one, and let go of at once."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from zotd.core.ports import Row
+from zotd.core.transcript import Transcript
+from zotd.sessions.approvals import asked, is_over
+from zotd.sessions.ledger import Ledger
+from zotd.sessions.manager import Manager
+from zotd.store.errors import UnreadableSessionError
+from zotd.store.journal import Journal
+from zotd.wire import events
+
+STATES = ("waiting", "running")
+"""States, on disk, of sessions in which something may be pending; of those outside of memory the latter were cut."""
+
+PAGE = 100
+"""Rows that are in memory at once, beside one transcript."""
+
+
+async def questions(manager: Manager) -> AsyncGenerator[events.ApprovalRequested, None]:
+    """What is pending there, a session after the other; without what should have been decided by now.
+
+    A damaged session is left out, and one that changes meanwhile may be. Raises StorageError when nothing can be read.
+    """
+    if manager.journal is None:
+        return
+    for state in STATES:
+        async for row in _rows(manager.journal, state):
+            if any(session.id == row.id for session in manager.loaded):
+                continue
+            for one in await _pending(manager.journal, row):
+                yield one
+
+
+async def _rows(journal: Journal, state: str) -> AsyncIterator[Row]:
+    cursor: str | None = None
+    while True:
+        rows, cursor = await journal.list(state=state, before=cursor, limit=PAGE)
+        for row in rows:
+            yield row
+        if cursor is None:
+            return
+
+
+async def _pending(journal: Journal, row: Row) -> list[events.ApprovalRequested]:
+    ledger = Ledger(row, journal, Transcript(), addressed=True)
+    try:
+        ledger.load(await journal.records(row.id, row.base))
+    except UnreadableSessionError:  # others have questions, too
+        return []
+    found = ledger.transcript
+    waiting = (one for key, one in found.approvals.items() if key not in found.decisions)
+    return [asked(one, row.id) for one in waiting if not is_over(one)]

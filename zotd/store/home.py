@@ -1,0 +1,56 @@
+"""One home, one daemon: the lock that sees to it lies beside the database, and not with the socket.
+
+A directory of sockets may be emptied while a daemon runs (at a logout, by whoever tidies `/tmp`), and with it goes the
+lock on the socket. Whoever writes to the files of a home holds this one as well.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from zotd.core.ports import StorageError
+
+LOCK = "zotd.lock"
+
+PID_BYTES = 32
+"""Room for a pid and its newline."""
+
+
+class HeldError(StorageError):
+    """Another process has the home; the message names it."""
+
+
+@contextmanager
+def held(home: Path) -> Iterator[None]:
+    """Nobody else writes to the files of `home`, a directory that exists, until the end of the block, or of the process.
+
+    The lock file stays: whoever has opened a removed one would lock beside the next.
+
+    Raises:
+        HeldError: somebody else has it.
+        StorageError: it cannot be locked. SQLite needs locks too, so a file system without them is no place for a home.
+    """
+    try:
+        lock = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StorageError(f"{home / LOCK} cannot be opened: {error.strerror}") from error
+    try:
+        _lock(lock, home)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(lock: int, home: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(lock, PID_BYTES, 0).decode(errors="replace").strip() or "unknown"
+        raise HeldError(f"zotd is already running with pid {holder} in {home}; end it with `zotctl stop`") from error
+    except OSError as error:
+        sentence = f"{home} cannot be locked ({error.strerror}): choose a place on a local disk with ZOT_HOME"
+        raise StorageError(sentence) from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)

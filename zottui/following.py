@@ -1,0 +1,118 @@
+"""The session that is shown: opened, followed, left for another one or for good."""
+
+import asyncio
+import shlex
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing, suppress
+from typing import Protocol
+
+from zotd.client.errors import ClientError, ConnectionLostError
+from zotd.client.follow import Item
+from zotd.wire.api import Attached
+from zotd.wire.events import AnyEvent
+from zottui.desk import Desk
+from zottui.link import Link
+from zottui.opening import Opened
+from zottui.recap import Reading
+
+
+class Place(Desk, Protocol):
+    """What following needs besides the desk."""
+
+    def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
+        """A task that ends with the application, at the latest."""
+        ...
+
+    def take(self, item: Item) -> None:
+        """Something of the session has come."""
+        ...
+
+    def hear(self, event: AnyEvent) -> None:
+        """Something of the daemon has come that is no session's, or of any session."""
+        ...
+
+    def fail(self, error: ClientError) -> None:
+        """Leave: there is no session that could be shown."""
+        ...
+
+
+class Following:
+    """One session at a time."""
+
+    def __init__(self, place: Place, link: Link) -> None:
+        """None yet."""
+        self._place = place
+        self._link = link
+        self._task: asyncio.Task[None] | None = None
+        self._reading: Reading | None = None
+
+    def open(self, opening: "asyncio.Future[Opened]", *, goes_on: bool) -> None:
+        """Follow the session that `opening` finds; `goes_on`: one that stopped in the middle goes on."""
+        self._task = self._place.begin(self._open(opening, goes_on=goes_on))
+
+    def switch(self, session_id: str) -> None:
+        """Follow that one instead."""
+        if self._task is not None:
+            self._task.cancel()
+        self.close()
+        self._task = self._place.begin(self._follow(session_id))
+
+    def close(self) -> None:
+        """The session is left; blocks for a millisecond."""
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+
+    def attached(self, snapshot: Attached) -> None:
+        """This client is attached to it, and shows what was said in it."""
+        self._place.spawn(self._listen())
+        if self._reading is not None:
+            self._reading.attached(snapshot)
+
+    def see(self) -> None:
+        """Events were taken, and what they say is shown."""
+        if self._reading is not None:
+            self._reading.shown(self._place.state.last_seq)
+
+    def farewell(self) -> str:
+        """What to say at the end: how to come back, when there is something to come back to."""
+        state = self._place.state
+        session = state.session
+        if session is None or session.ephemeral:
+            return ""
+        if state.run is None and not session.name and not session.message_count:
+            return ""  # nothing was said
+        what = "it goes on without you" if state.run is not None else "the session stays"
+        return f"{what}; come back with: zot --session {shlex.quote(session.name or session.id)}"
+
+    async def _open(self, opening: "asyncio.Future[Opened]", *, goes_on: bool) -> None:
+        try:
+            found = await opening
+        except ClientError as error:
+            self._place.fail(error)
+            return
+        if found.others:
+            self._place.say(f"other sessions here: {', '.join(found.others)} (/sessions)")
+        if goes_on and found.is_held:
+            self._place.submit("/continue")
+        try:
+            await self._follow(found.session, found.connection.close)
+        finally:
+            found.connection.close()
+
+    async def _follow(self, session_id: str, followed: Callable[[], None] = lambda: None) -> None:
+        """Show a session for as long as it is there; `followed` is called when this client is attached to it."""
+        self._reading = await asyncio.to_thread(Reading, self._place, session_id)
+        try:
+            async with aclosing(self._link.items(session_id)) as items:
+                async for item in items:
+                    self._place.take(item)
+                    followed()
+        except ClientError as error:  # it was deleted, say: /sessions chooses another
+            self._place.say(str(error), "error")
+
+    async def _listen(self) -> None:
+        """Pass on what happens in the daemon, as long as there is a connection."""
+        with suppress(ConnectionLostError):
+            async for event in self._link.topics():
+                self._place.hear(event)
