@@ -31,7 +31,7 @@ TEXTS = sorted(
         "**/*.md",
     )
     for path in ROOT.glob(pattern)
-    if path.is_file() and ".venv" not in path.parts
+    if path.is_file() and path.suffix != ".png" and ".venv" not in path.parts
 )
 
 THIS_MACHINE = re.compile(r"(?<![\w.$~{}])/(?:root|work|opt)/\w")

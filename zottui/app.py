@@ -23,6 +23,7 @@ from zotd.wire.api import Attached
 from zotd.wire.base import Frozen
 from zotd.wire.events import AnyEvent, ExtState
 from zottui.attention import Attention
+from zottui.beside import Beside
 from zottui.blocks import Block, Note
 from zottui.choice import Choice
 from zottui.commands import COMMANDS
@@ -50,9 +51,8 @@ from zottui.terminal.device import Terminal, leaving_on_signals
 from zottui.terminal.environment import reflows
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.theme import Role, Theme
+from zottui.widgets.activity import activity
 from zottui.widgets.cells import cut, piece
-from zottui.widgets.live import live
-from zottui.widgets.queue import queue
 from zottui.widgets.status import status
 from zottui.widgets.title import title
 
@@ -86,8 +86,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._cwd = setup.cwd
         self._link = Link(setup.env)
         self._dialogs: list[Dialog] = []
-        self._tasks: asyncio.TaskGroup | None = None
-        self._running: set[asyncio.Task[None]] = set()
+        self._beside = Beside()
         self._following = Following(self, self._link)
         self._failure: Exception | None = None
         self._works = asyncio.Event()
@@ -95,7 +94,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._questions = Questions(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
-        self._outgoing = Outgoing(self, self._is_own, self._put_back)
+        self._outgoing = Outgoing(self, self._is_own, lambda draft: self.editor.put_back(draft))  # noqa: PLW0108  (it comes below)
         self._attention = Attention(self)
         self.editor = Editor(
             self,
@@ -145,7 +144,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         """
         # Not prompt_toolkit's handler: it asks for Enter, again and again where there is no terminal any more.
         asyncio.get_running_loop().set_exception_handler(self._crashed)
-        async with asyncio.TaskGroup() as self._tasks:
+        async with self._beside.running():
             self._following.open(opening, goes_on=goes_on)
             _ = self.begin(self._turn())
             if first:
@@ -156,21 +155,17 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             except (OSError, EOFError) as error:
                 self._failure = self._failure or error
             finally:
+                for unsent in await self._outgoing.leaving():
+                    self.editor.put_back(unsent)
                 self.editor.close()
                 self._following.close()
-                for task in self._running:
-                    task.cancel()
         if self._failure is not None:
             raise self._failure
         return self._following.farewell()
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
         """As `following.Place` says."""
-        assert self._tasks is not None, "nothing begins before the application runs"
-        task = self._tasks.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return task
+        return self._beside.begin(work)
 
     def _crashed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         """Something that nobody waits for has failed: the terminal, mostly."""
@@ -220,10 +215,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self.state = state
         for effect in effects:
             self._carry_out(effect)
-        if state.run is None:
-            self._works.clear()
-        else:
-            self._works.set()
+        (self._works.clear if state.run is None else self._works.set)()
         self._questions.look()
         self._panels.look()
         self._terminal.title(title(state))
@@ -351,8 +343,10 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def leave(self) -> None:
         """As `Desk` says."""
-        if self._application.is_running:
+        if self._application.is_running and not self._application.is_done:
             self._application.exit()
+        if self._terminal.is_lent:  # else it waits for whoever has borrowed the terminal
+            self._beside.cancel()
 
     def suspended(self) -> AbstractAsyncContextManager[None]:
         """As `Desk` says."""
@@ -389,9 +383,6 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     def _is_own(self, key: str) -> None:
         self._change(replace(self.state, own=self.state.own | {key}))
 
-    def _put_back(self, draft: Draft) -> None:
-        self.editor.put_back(draft)
-
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     def _room(self) -> Room:
@@ -399,9 +390,8 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         return Room(size.columns, size.rows)
 
     def _live_rows(self, width: int, height: int) -> list[Row]:
-        waiting = queue(self.state, width, max(height // 2, 1))
         asked = self.dialog.question.tool_id if isinstance(self.dialog, Approval) else ""
-        return live(self.state, self.now(), width, height - len(waiting), asked=asked) + waiting
+        return activity(self.state, self.now(), width, height, asked=asked)
 
     def _status_row(self, width: int) -> Row:
         if hint := self._pressing.hint:

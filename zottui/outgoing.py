@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from zotd.client import slash
 from zotd.client.errors import CallError, ConnectionLostError, NoAnswerError
@@ -20,6 +21,10 @@ BUILT_IN = tuple(
 )
 
 
+SENT_S = 2.0
+"""How long leaving waits for what was sent last; the daemon accepts in milliseconds."""
+
+
 class Outgoing:
     """Takes what was typed: a prompt, a slash command, `!command`."""
 
@@ -29,6 +34,10 @@ class Outgoing:
         self._own = own
         self._put_back = put_back
         self._live = asyncio.Event()
+        self._unsent: list[Submission] = []
+        """Prompts that were not accepted yet."""
+        self._all_sent = asyncio.Event()
+        self._all_sent.set()
         self._has_session = asyncio.Event()
         self._drafts: dict[str, Draft] = {}
         """What inputs looked like in the editor, by id; those that may still wait."""
@@ -83,8 +92,30 @@ class Outgoing:
         await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
         self._put_back(self._drafts.pop(key))
 
+    async def leaving(self) -> list[Draft]:
+        """Wait for what was just sent, as long as that can be accepted; what was not, for whoever comes back."""
+        if self._live.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SENT_S):
+                    await self._all_sent.wait()
+        return [submission.draft for submission in self._unsent]
+
     async def _prompt(self, submission: Submission, when_busy: str) -> None:
         """Have it accepted; what is refused is in the editor again."""
+        self._unsent.append(submission)
+        self._all_sent.clear()
+        try:
+            await self._send(submission, when_busy)
+            self._unsent.remove(submission)
+        except CallError:
+            self._unsent.remove(submission)
+            self._put_back(submission.draft)
+            raise
+        finally:
+            if not self._unsent:
+                self._all_sent.set()
+
+    async def _send(self, submission: Submission, when_busy: str) -> None:
         await self._live.wait()
         params = api.Prompt(
             session=of(self._desk),
@@ -93,11 +124,7 @@ class Outgoing:
             when_busy=when_busy,
             request_id=_request_id(),
         )
-        try:
-            started = await self._answered(params)
-        except CallError:
-            self._put_back(submission.draft)
-            raise
+        started = await self._answered(params)
         if started.input is not None:
             self._drafts = {
                 item.id: self._drafts[item.id] for item in self._desk.state.queue if item.id in self._drafts

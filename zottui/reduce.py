@@ -229,7 +229,7 @@ def _turn_end(state: State, event: events.TurnEnd, now: float) -> Next:
     state = replace(
         state, reply=replace(state.reply, stream=type(state.reply.stream)(), calls=calls, thinking_since=None)
     )
-    return _printed(state, *rest, *((Note("interrupted", "warn"),) if event.stop == "aborted" else ()))
+    return _printed(state, *rest, *((Note("interrupted"),) if event.stop == "aborted" else ()))
 
 
 def _progress(state: State, event: events.ToolProgress) -> State:
@@ -295,6 +295,8 @@ def _approval_resolved(state: State, event: events.ApprovalResolved) -> Next:
     state = replace(state, approvals=tuple(one for one in state.approvals if one.approval != event.approval))
     what = f": {question.tool}" if question else ""
     reason = f" ({event.reason})" if event.reason else ""
+    if event.decision == "cancelled" and state.run is not None and not event.by:
+        return state, ()  # the run was interrupted, which is said
     if not event.by:
         return _printed(state, Note(f"no decision{what}{reason}", "warn"))
     if event.approval in state.own:  # the call's result says it

@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from contextlib import closing
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -40,8 +39,7 @@ async def waits(journal, number, *, state="waiting", expires=None):
 
 
 async def found(journal, *loaded):
-    manager = SimpleNamespace(journal=journal, loaded=[SimpleNamespace(id=one) for one in loaded])
-    return [(one.session, one.approval) async for one in unread.questions(manager)]
+    return [(one.session, one.approval) async for one in unread.questions(journal, lambda one: one in loaded)]
 
 
 async def test_every_one_is_found_however_many_there_are(journal):

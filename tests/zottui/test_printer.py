@@ -225,8 +225,8 @@ def test_a_frame_is_one_update_and_nothing_is_written_when_nothing_changes(start
 async def test_what_is_typed_is_drawn_without_waiting_for_the_next_frame():
     editor = Buffer()
     with create_pipe_input() as keyboard:
-        app = Inline(Layout(Window(BufferControl(editor))), input=keyboard, output=DummyOutput())
-        drawn = asyncio.Queue()
+        app: Inline[None] = Inline(Layout(Window(BufferControl(editor))), input=keyboard, output=DummyOutput())
+        drawn: asyncio.Queue[str] = asyncio.Queue()
         app.after_render += lambda _: drawn.put_nowait(editor.text)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(app.run_async())

@@ -4,8 +4,10 @@ import base64
 from collections.abc import Sequence
 
 from zotd.wire.api import PromptImage
+from zotd.wire.base import encode
 from zotd.wire.content import Block, Image, Text
 from zotd.wire.errors import Code, CommandError
+from zotd.wire.framing import SERVER_LIMIT
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What the model vendors take."""
@@ -14,18 +16,30 @@ MAX_IMAGE_BYTES = 5 * 1024 * 1024
 """Of one image, decoded: the smallest of the vendors' limits."""
 
 
+MAX_TEXT_BYTES = SERVER_LIMIT - 64 * 1024
+"""Of a prompt's text, as JSON: the event that shows it is one frame (`docs/protocol.md`), with its other fields."""
+
+
 def content(message: str, images: Sequence[PromptImage]) -> list[Block]:
     """The blocks of a user message.
 
     Raises:
-        CommandError: no text and no image, or an image that no vendor takes.
+        CommandError: no text and no image, too much text, or an image that no vendor takes.
     """
     blocks: list[Block] = [_image(number, image) for number, image in enumerate(images, 1)]
     if message.strip():
+        _check_length(message)
         blocks.append(Text(message))
     if not blocks:
         raise CommandError(Code.BAD_REQUEST, "the prompt is empty; send text, an image, or both")
     return blocks
+
+
+def _check_length(message: str) -> None:
+    size = len(encode(message))
+    if size > MAX_TEXT_BYTES:
+        sentence = f"the prompt has {size:,} bytes of text, of {MAX_TEXT_BYTES:,} at most; put it into a file to be read"
+        raise CommandError(Code.TOO_LARGE, sentence)
 
 
 def _image(number: int, image: PromptImage) -> Image:

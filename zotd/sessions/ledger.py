@@ -206,10 +206,7 @@ class Ledger:
             else:
                 if accepted is not None:
                     accepted()
-                if self.observers:
-                    told = [event for item in items for event in item.shows]
-                    for observer in list(self.observers):
-                        observer(told)
+                self._tell(items)
                 self._show(shown, data, last)
             if done.done():  # whoever waited was cancelled; what was written is written
                 return
@@ -221,6 +218,12 @@ class Ledger:
         self._count(1)
         self.journal.commit(self.row, entries, durable=durable, done=finish)
         return done
+
+    def _tell(self, items: Sequence[Shown]) -> None:
+        if self.observers:
+            told = [event for item in items for event in item.shows]
+            for observer in list(self.observers):
+                observer(told)
 
     def _count(self, change: int) -> None:
         self._under_way += change

@@ -114,6 +114,10 @@ class Manager:
         """The sessions in memory."""
         return list(self._sessions.values())
 
+    def is_loaded(self, session_id: str) -> bool:
+        """Whether the session with this id is in memory."""
+        return session_id in self._sessions
+
     def listen(self, listener: Callable[[events.Event], None]) -> Callable[[], None]:
         """Tell `listener` of sessions that come, change and go; call the result to stop."""
         self._listeners[listener] = None

@@ -1,12 +1,11 @@
 """What people are asked in sessions that are not in memory: read without loading one, and let go of at once."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from zotd.core.ports import Row
 from zotd.core.transcript import Transcript
 from zotd.sessions.approvals import asked, is_over
 from zotd.sessions.ledger import Ledger
-from zotd.sessions.manager import Manager
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import Journal
 from zotd.wire import events
@@ -18,19 +17,19 @@ PAGE = 100
 """Rows that are in memory at once, beside one transcript."""
 
 
-async def questions(manager: Manager) -> AsyncGenerator[events.ApprovalRequested, None]:
+async def questions(
+    journal: Journal, is_loaded: Callable[[str], bool]
+) -> AsyncGenerator[events.ApprovalRequested, None]:
     """What is pending there, a session after the other; without what should have been decided by now.
 
-    A damaged session is left out, and one that changes meanwhile may be. Raises StorageError when nothing can be read.
+    `is_loaded`: whether the session with an id is in memory. A damaged session is left out, and one that changes
+    meanwhile may be. Raises StorageError when nothing can be read.
     """
-    if manager.journal is None:
-        return
     for state in STATES:
-        async for row in _rows(manager.journal, state):
-            if any(session.id == row.id for session in manager.loaded):
-                continue
-            for one in await _pending(manager.journal, row):
-                yield one
+        async for row in _rows(journal, state):
+            if not is_loaded(row.id):
+                for one in await _pending(journal, row):
+                    yield one
 
 
 async def _rows(journal: Journal, state: str) -> AsyncIterator[Row]:

@@ -28,6 +28,8 @@ class Terminal:
         """`output`: the application's, which nothing is waiting in between two frames."""
         self.has_focus: bool | None = None
         """None while the terminal has not said; set it from what `Keyboard` tells."""
+        self.is_lent = False
+        """Another program has it."""
         self._output = output
         self._env = env
         self._understands = understands_osc(env)
@@ -56,8 +58,12 @@ class Terminal:
     async def lent(self) -> AsyncGenerator[None, None]:
         """`restored`, and the application taken away, for another program; afterwards it is drawn again below."""
         async with in_terminal():
-            with self.restored():
-                yield
+            self.is_lent = True
+            try:
+                with self.restored():
+                    yield
+            finally:
+                self.is_lent = False
 
     async def stop(self) -> None:
         """Ctrl-Z: stop this job until somebody continues it; nothing when there is no shell that could."""

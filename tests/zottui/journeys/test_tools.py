@@ -87,6 +87,23 @@ def test_a_call_that_runs_shows_the_end_of_its_output(world):
 
 
 @journey(18)
+def test_while_a_call_runs_only_the_row_that_turns_is_drawn(world):
+    world.model.says([Call("bash", {"command": "echo out; cat gate"})], "all done")
+    world.fifo("gate")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^  out$")
+    zot.wait("cat gate  1s$")
+    before = len(zot.raw())
+    zot.wait("cat gate  2s$")
+    drawn = zot.raw()[before:]
+    assert b"echo out" in drawn
+    assert not [part for part in (b"\x1b[J", b"  out", "❯".encode()) if part in drawn]
+    world.feed("gate", "\n")
+    zot.wait("^all done$")
+
+
+@journey(18)
 def test_a_command_that_fails_says_how(world):
     world.model.says([Call("bash", {"command": "echo no; exit 3"})], "all done")
     zot = world.zot()

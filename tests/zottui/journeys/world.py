@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.zottui.tmux import Tmux
 from zotd.client.blocking import connect
+from zotd.client.fields import child, text
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Gate, Reply, Text
@@ -30,7 +31,7 @@ class Model:
         self._loop = asyncio.new_event_loop()
         self._answers = []
         self._gates = []
-        self.server = None
+        self.server = ModelServer(self._next)
 
     def says(self, *answers):
         """What it answers to the next requests: texts, lists of steps, or replies."""
@@ -62,7 +63,6 @@ class Model:
     def serving(self):
         thread = threading.Thread(target=self._loop.run_forever)
         thread.start()
-        self.server = ModelServer(self._next)
         try:
             self._call(self.server.__aenter__())
             yield self
@@ -149,7 +149,7 @@ class World:
         """The id of a new session here."""
         with connect(self.daemon.place.socket) as connection:
             created = connection.call("session.create", options, cwd=str(self.cwd), env=self.env)
-            return created["session"]["id"]
+            return text(child(created, "session"), "id")
 
     def call(self, command, **fields):
         """What another client gets from the daemon."""

@@ -9,6 +9,9 @@ import zotd
 from tests.zottui.plain import terminal
 from zotd.testing.fake_daemon import running
 from zotd.wire import events
+from zotd.wire.content import ShellRun, Text
+
+TIME = "2026-11-21T20:11:18.919Z"
 
 
 @pytest.fixture
@@ -62,6 +65,15 @@ def test_what_others_do_is_shown_between_prompts(daemon, tmp_path):
         (session,) = daemon.sessions.values()
         daemon.do(lambda: session.show(events.Notice("info", "somebody was here")))
         assert screen.until("> ") == "\nsomebody was here\n"
+
+
+def test_a_command_of_a_person_is_shown_as_one_and_not_as_a_prompt(daemon, tmp_path):
+    run = ShellRun(id="i_1", command="ls", context=True, exit=0)
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        (session,) = daemon.sessions.values()
+        daemon.do(lambda: session.show(events.UserMessage([Text("$ ls\n\na.txt\n[exit 0]")], TIME, shell=run)))
+        assert screen.until("> ") == "\n$ ls\n\na.txt\n[exit 0]\n"
 
 
 def test_a_segment_that_changes_all_the_time_is_shown_once_for_each_line_that_is_typed(daemon, tmp_path):
@@ -120,9 +132,10 @@ def test_an_error_is_a_line_and_the_chat_goes_on(daemon, tmp_path):
         assert "error: there is no session" in screen.until("> ")
 
 
-def test_a_daemon_that_dies_ends_the_chat_with_a_sentence(daemon, tmp_path):
+def test_a_connection_that_was_cut_is_made_again(daemon, tmp_path):
     with chat(tmp_path) as screen:
         screen.until("> ")
         daemon.do(daemon.cut_all)
-        code, rest = screen.end()
-    assert (code, rest.strip()) == (1, "zot: zotd closed the connection")
+        assert screen.until("> ") == "(the connection to zotd was lost; reconnecting)\n(connected again)\n"
+        screen.type("say this\n")
+        assert screen.until("> ") == "say this\nsay this\n"

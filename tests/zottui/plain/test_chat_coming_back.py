@@ -27,9 +27,16 @@ def test_when_the_daemon_is_killed_it_goes_on_with_the_next_one(live, talk):
     assert talk.until("> ") == "two\ngreen\n"
 
 
-def test_what_was_cut_with_the_daemon_is_said_with_the_way_on(live, talk):
-    talk.type("/new\n")
-    talk.until("> ")
+def test_a_run_that_died_with_the_daemon_is_said_with_the_way_on(live):
+    os.mkfifo(live.cwd / "go")
+    call = {"type": "call", "name": "bash", "args": {"command": "echo | tee go; cat go"}}
+    flags = ("--provider", "ollama", "--model", "m", "--base-url", live.scripted({"steps": [call]}))
+    with chat(live.cwd, *flags, "go", env=live.shell.env) as screen:
+        (live.cwd / "go").read_text()  # it runs
+        os.kill(live.daemon.pid, signal.SIGKILL)
+        shown = screen.until("> ")
+    assert "reconnecting)\n(connected again)\n(the session stopped in the middle: /continue goes on" in shown
+    live.zotctl("stop")
 
 
 def test_when_it_is_stopped_it_leaves_with_the_way_back_and_starts_none(live, talk):

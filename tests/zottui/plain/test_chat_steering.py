@@ -68,8 +68,7 @@ def cut(live):
     url = live.scripted(hangs, says("whole"), says("more"))
     with talk(live, "go", url=url) as screen:
         screen.until("Half a")
-        live.daemon.end(signal.SIGKILL)
-        screen.end()
+    live.daemon.end(signal.SIGKILL)
     live.daemon.start()
 
 

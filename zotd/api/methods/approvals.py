@@ -23,9 +23,10 @@ async def listing(call: Call, params: api.ApprovalScope) -> api.Approvals:
     if params.session:
         sessions = [await loaded(call, params.session)]
     else:
-        async with aclosing(unread.questions(call.manager)) as found:
-            async for one in found:
-                oldest.take(one)
+        if call.manager.journal is not None:
+            async with aclosing(unread.questions(call.manager.journal, call.manager.is_loaded)) as found:
+                async for one in found:
+                    oldest.take(one)
         sessions = await _in_memory(call)
     for session in sessions:
         for one in session.approvals.pending():

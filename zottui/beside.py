@@ -1,0 +1,36 @@
+"""Work that goes on beside the keys, and ends with the application at the latest."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+
+
+class Beside:
+    """The tasks of one application."""
+
+    def __init__(self) -> None:
+        """None before `running`."""
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """For the time of this block tasks can begin; at its end they are cancelled."""
+        async with asyncio.TaskGroup() as self._group:
+            try:
+                yield
+            finally:
+                self.cancel()
+
+    def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
+        """A task that does it."""
+        assert self._group is not None, "nothing begins before the application runs"
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def cancel(self) -> None:
+        """End what is under way; what begins later is not affected."""
+        for task in self._tasks:
+            task.cancel()
