@@ -101,6 +101,7 @@ def _attached(state: State, snapshot: Attached, now: float) -> State:
         panels=tuple(snapshot.panels),
         segments=tuple(((one.extension, one.key), one.text) for one in snapshot.status),
         usage=snapshot.usage,
+        context=snapshot.context,
     )
 
 

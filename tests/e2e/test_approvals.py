@@ -232,8 +232,8 @@ async def test_a_question_whose_deadline_passed_while_no_daemon_ran_is_shown_to_
     asked = await asked_by(talk)
     process.daemon.end(9)
     with closing(sqlite3.connect(process.place.home / "zot.db")) as database, database:
-        record = "replace(body, '\"expires\":\"2', '\"expires\":\"1')"
-        database.execute(f"UPDATE records SET body = {record} WHERE kind = 'approval'")  # noqa: S608  (ours)
+        before, after = '"expires":"2', '"expires":"1'
+        database.execute("UPDATE records SET body = replace(body, ?, ?) WHERE kind = 'approval'", (before, after))
     process.daemon.start()
     client = await process.connect(can_approve=True)
     assert (await client.ask("approval.list"))["approvals"] == []

@@ -6,7 +6,7 @@ from zotd.testing.script import Hang, Reply, text
 
 OPTIONS = {"provider": "ollama", "model": "m"}
 
-COMMANDS = (
+COMMANDS: tuple[tuple[str, dict[str, object]], ...] = (
     ("session.rename", {"name": "sea"}),
     ("session.rename", {"name": "land"}),
     ("prompt", {"message": "go"}),
@@ -23,7 +23,7 @@ async def made(client, house, server):
 
 async def codes(client, requests):
     """How each of these requests was answered; None: it was done."""
-    answers = {}
+    answers: dict[object, object] = {}
     while not answers.keys() >= set(requests):
         frame = await client.frame()
         answers[frame.get("id")] = frame.get("code")

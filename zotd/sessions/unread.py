@@ -27,9 +27,8 @@ async def questions(
     """
     for state in STATES:
         async for row in _rows(journal, state):
-            if not is_loaded(row.id):
-                for one in await _pending(journal, row):
-                    yield one
+            for one in [] if is_loaded(row.id) else await _pending(journal, row):
+                yield one
 
 
 async def _rows(journal: Journal, state: str) -> AsyncIterator[Row]:

@@ -497,12 +497,16 @@ class Attached(Frozen, frozen=True, omit_defaults=False):
     held: bool = False
     reason: str | None = None
     """Why it is a snapshot although a cursor was given: `epoch`, `future` or `expired`."""
+    context: int = 0
+    """Tokens that the last model call read and wrote; 0: there was none since the conversation was cleared or compacted."""
 
 
 class PresenceList(Frozen, frozen=True):
     """Who is attached."""
 
     clients: list[ClientInfo]
+    you: str = ""
+    """The id of the client that asks, whether or not it is attached."""
 
 
 class PresenceUpdate(OfSession, frozen=True, kw_only=True):

@@ -57,15 +57,16 @@ async def usage(desk: Desk, _: str) -> None:
 
 
 async def who(desk: Desk, _: str) -> None:
-    """Who else is in this session."""
+    """Who is in this session."""
     here = await desk.ask(api.OfSession(of(desk)), api.PresenceList, command="presence")
     for client in here.clients:
-        desk.say(_present(client))
+        desk.say(_present(client, is_you=client.id == here.you))
 
 
-def _present(client: ClientInfo) -> str:
+def _present(client: ClientInfo, *, is_you: bool) -> str:
+    you = " (you)" if is_you else ""
     doing = "is typing" if client.typing else "looks at it" if client.focused else "is attached"
-    return f"{client.name or client.kind or client.id} {doing}, since {client.since[11:16]} UTC"
+    return f"{client.name or client.kind or client.id}{you} {doing}, since {client.since[11:16]} UTC"
 
 
 async def export(desk: Desk, path: str) -> None:
@@ -144,7 +145,7 @@ COMMANDS = (
     Command("jump", "look at the conversation from a prompt on", jump, "[N]"),
     Command("find", "look for words in all sessions", find, "WORDS"),
     Command("usage", "tokens, money and budgets", usage),
-    Command("who", "who else is in this session", who),
+    Command("who", "who is in this session", who),
     Command("export", "write the session into a file: .md or .jsonl", export, "[FILE]"),
     Command("copy", "copy the last reply, or its code", copy, "[all|code|N]"),
     Command("skills", "what the model can read up on", skills),

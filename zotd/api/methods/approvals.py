@@ -23,10 +23,7 @@ async def listing(call: Call, params: api.ApprovalScope) -> api.Approvals:
     if params.session:
         sessions = [await loaded(call, params.session)]
     else:
-        if call.manager.journal is not None:
-            async with aclosing(unread.questions(call.manager.journal, call.manager.is_loaded)) as found:
-                async for one in found:
-                    oldest.take(one)
+        await _take_stored(call, oldest)
         sessions = await _in_memory(call)
     for session in sessions:
         for one in session.approvals.pending():
@@ -57,6 +54,15 @@ async def set_mode(call: Call, params: api.SetMode) -> None:
     settings = msgspec.structs.replace(row.settings, mode=params.mode)
     changes = events.SessionChanged(session.state, mode=params.mode)
     await session.configure(settings, row.name, accepted=call.respond, changes=changes)
+
+
+async def _take_stored(call: Call, oldest: "_Oldest") -> None:
+    """Add the questions of sessions that are not in memory."""
+    if call.manager.journal is None:
+        return
+    async with aclosing(unread.questions(call.manager.journal, call.manager.is_loaded)) as found:
+        async for one in found:
+            oldest.take(one)
 
 
 async def _in_memory(call: Call) -> list[Session]:

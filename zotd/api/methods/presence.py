@@ -9,7 +9,8 @@ from zotd.wire.errors import Code, CommandError
 async def listing(call: Call, params: api.OfSession) -> api.PresenceList:
     """Who is attached."""
     session = await session_of(call, params.session)
-    return api.PresenceList(connection_of(call).house.presences.of(session.id))
+    connection = connection_of(call)
+    return api.PresenceList(connection.house.presences.of(session.id), you=connection.id)
 
 
 async def update(call: Call, params: api.PresenceUpdate) -> None:

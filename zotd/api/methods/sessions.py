@@ -220,6 +220,7 @@ def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
         messages=[],
         has_more=False,
         held=session.state == "held",
+        context=session.ledger.row.context,
     )
 
 
