@@ -54,7 +54,9 @@ MEASURES: Mapping[str, Measure] = {
 def main() -> None:
     """Measure what is named, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast is it here?")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(MEASURES)}; by default all of them")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"one of: {', '.join(MEASURES)}; by default all of them"
+    )
     names = parser.parse_args().names
     if unknown := [name for name in names if name not in MEASURES]:
         parser.error(f"nothing measures {unknown[0]}; there are {', '.join(MEASURES)}")

@@ -1,8 +1,10 @@
 """Tool calls in few lines: what was called, and the beginning of what came of it. All of it is in the viewer."""
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from zottui.blocks import ToolRan
 from zottui.columns import clipped, width_of
@@ -124,7 +126,7 @@ def _any(call: ToolRan, about: str) -> Card:
 def _bash(call: ToolRan, about: str) -> Card:
     """Without what the result repeats of the call, and says about it: how it ended stands in the header."""
     text = call.result
-    found = _BASH_END.search(text)
+    found = _BASH_END.match(text, text.rstrip().rfind("\n") + 1)  # not searched for: a line of `[` would take minutes
     if not found or not text.startswith("$ "):
         return _any(call, about)
     command = f"$ {call.args.get('command')}\n\n"
@@ -167,11 +169,9 @@ def _changed(about: str, changes: Sequence[Change]) -> Card:
 def _lines(text: str) -> tuple[str, ...]:
     """As a terminal would show them: what a carriage return goes back over is gone."""
     lines = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n"))
-    kept = list(lines)
+    kept = list(dropwhile(operator.not_, lines))
     while kept and not kept[-1]:
         kept.pop()
-    while kept and not kept[0]:
-        del kept[0]
     return tuple(kept)
 
 

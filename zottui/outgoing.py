@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from zotd.client import slash
-from zotd.client.errors import CallError, ConnectionLostError, NoAnswerError
+from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
 from zotd.wire import api
 from zottui.choice import Choice
 from zottui.commands import COMMANDS
@@ -20,6 +20,9 @@ BUILT_IN = tuple(
     Choice(command.name, command.summary, needs_argument=command.args[:1].isalpha()) for command in COMMANDS
 )
 
+
+OURS = "built in"
+"""The source of a command that is neither an extension's nor a skill; it is not named, as those of this client are not."""
 
 SENT_S = 2.0
 """How long leaving waits for what was sent last; the daemon accepts in milliseconds."""
@@ -85,12 +88,17 @@ class Outgoing:
         """Take the newest input from here that waits back; whether there is one."""
         waiting = [item.id for item in self._desk.state.queue if item.id in self._drafts]
         if waiting:
-            self._desk.spawn(self._withdraw(waiting[-1]))
+            # Taken at once: who presses the key twice wants two of them.
+            self._desk.spawn(self._withdraw(waiting[-1], self._drafts.pop(waiting[-1])))
         return bool(waiting)
 
-    async def _withdraw(self, key: str) -> None:
-        await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
-        self._put_back(self._drafts.pop(key))
+    async def _withdraw(self, key: str, draft: Draft) -> None:
+        try:
+            await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
+        except ClientError:
+            self._drafts[key] = draft
+            raise
+        self._put_back(draft)
 
     async def leaving(self) -> list[Draft]:
         """Wait for what was just sent, as long as that can be accepted; what was not, for whoever comes back."""
@@ -180,7 +188,9 @@ class Outgoing:
         found = await self._desk.ask(params, api.Completions)
         ours = {command.name for command in COMMANDS}
         self.learnt = tuple(
-            Choice(each.text, each.detail, each.source) for each in found.found if each.text not in ours
+            Choice(each.text, each.detail, each.source if each.source != OURS else "")
+            for each in found.found
+            if each.text not in ours
         )
 
 

@@ -171,7 +171,10 @@ class Forget(Struct, frozen=True):
 
 
 class Show(Struct, frozen=True):
-    """The state has changed; `reason` goes on from the extension's name."""
+    """The state has changed, or why it is so; `reason` goes on from the extension's name.
+
+    With a reason it may be the state of before: a reload has failed, and the old process goes on.
+    """
 
     state: State
     reason: str = ""

@@ -80,6 +80,7 @@ class Supervision:
 
     def __init__(self) -> None:
         self._state = State.STOPPED
+        self._reason = ""
         self._processes: dict[int, _Process] = {}
         self._newest = 0
         self._current: int | None = None
@@ -266,6 +267,8 @@ class Supervision:
             self._settle_stop()
         elif key == self._next:
             self._next = None
+            if self._serving is not None:
+                self._show(self._state, f"was not reloaded and goes on as before: the new process {reason}")
             self._end_reload(reason)
         elif key == self._current:
             self._crashed(process, reason)
@@ -381,8 +384,8 @@ class Supervision:
             self._do(life.Reloaded(error))
 
     def _show(self, state: State, reason: str = "") -> None:
-        if state is not self._state or reason:
-            self._state = state
+        if (state, reason) != (self._state, self._reason) or reason:
+            self._state, self._reason = state, reason
             self._do(life.Show(state, reason))
 
     def _do(self, action: life.Action) -> None:

@@ -56,7 +56,10 @@ class Listener(Protocol):
         ...
 
     def state_changed(self, extension: str, state: State, reason: str) -> None:
-        """An extension's state; `reason` goes on from its name. When it leaves `ready`, its panels are nobody's."""
+        """An extension's state; `reason` goes on from its name. When it leaves `ready`, its panels are nobody's.
+
+        `ready` with a reason: a reload has failed, and what was there before goes on.
+        """
         ...
 
     def contributions_changed(self) -> None:
@@ -216,7 +219,7 @@ class Host:
         self._listener.contributions_changed()
 
     def state_changed(self, extension: Extension) -> None:
-        """An extension has another state."""
+        """An extension has another state, or a reason for the one that it has."""
         self._listener.state_changed(extension.name, extension.state, extension.reason)
 
     def complained(self, extension: Extension, sentence: str) -> None:

@@ -139,11 +139,11 @@ class Extensions:
         self.audience.begin()
 
     def state_changed(self, extension: str, state: State, reason: str) -> None:
-        """An extension has another state."""
+        """An extension has another state, or goes on as before for a reason: what should have replaced it has failed."""
         self.changed()
         if state not in {State.READY, State.STARTING}:
             self.board.left(extension)
-        if state in {State.RESTARTING, State.PARKED}:
+        if reason:
             self.board.note(extension, "error" if state is State.PARKED else "warn", f"{extension} {reason}")
 
     def end(self) -> None:

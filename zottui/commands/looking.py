@@ -17,6 +17,9 @@ from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.viewer import view
 from zottui.widgets.amounts import count, money
 
+LABEL_COLUMNS = 24
+"""For keys in a list: as wide as the longest."""
+
 
 async def jump(desk: Desk, args: str) -> None:
     """Look at the conversation from a prompt on, or choose one."""
@@ -137,8 +140,12 @@ async def ext(desk: Desk, _: str) -> None:
 
 async def keys(desk: Desk, _: str) -> None:
     """What the keys do."""
-    rows = [(key.label, key.what) for key in EDITOR_KEYS] + [(key.label, key.what) for key in KEYS]
-    desk.say("\n".join(f"{label:22} {what}" for label, what in rows))
+    from zottui.viewer.keys import KEYS as VIEWER_KEYS  # noqa: PLC0415  (the first paint waits for no viewer)
+
+    here = [(key.label, key.what) for key in (*EDITOR_KEYS, *KEYS)]
+    in_viewer = [(key.label, key.what) for key in VIEWER_KEYS]
+    for title, rows in (("", here), ("while you look through the conversation:\n", in_viewer)):
+        desk.say(title + "\n".join(f"{label:{LABEL_COLUMNS}} {what}" for label, what in rows))
 
 
 COMMANDS = (

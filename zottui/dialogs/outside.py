@@ -36,6 +36,9 @@ async def edited(desk: Desk, text: str, *, suffix: str = ".txt") -> str:
 
 
 def command(env: Mapping[str, str]) -> list[str]:
-    """The editor's command line, without the file."""
+    """The editor's command line, without the file. Raises `OSError`: a quote in the variable is not closed."""
     named = next((env[name] for name in EDITORS if env.get(name, "").strip()), FALLBACK)
-    return shlex.split(named) or [FALLBACK]
+    try:
+        return shlex.split(named) or [FALLBACK]
+    except ValueError as error:
+        raise OSError(f"{named} cannot be run as an editor: {error}") from error

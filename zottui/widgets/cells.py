@@ -14,6 +14,9 @@ from zottui.theme import Role
 POINTER = "❯"  # no ">": that quotes
 """Stands before what the user types or has selected."""
 
+CHARS_PER_CELL = 8
+"""More that join into one are no character that anybody writes; what comes behind them begins another row."""
+
 CUT = "…"
 """Stands where something is left out."""
 
@@ -80,13 +83,12 @@ def padded(text: str, width: int) -> str:
 def folded(text: str, width: int) -> Iterator[str]:
     """The lines of `text`, long ones in several pieces of at most `width` columns, as a terminal would show them."""
     for line in harmless(text).split("\n"):
-        rest = line
-        while True:
+        at = 0
+        while at < len(line) or not at:
+            rest = line[at : at + max(width, 1) * CHARS_PER_CELL]  # not all of it: a line may have millions of them
             head = _head(rest, width) or rest[:1]  # one that is wider than all the room becomes a `…`
             yield cut(head, width)
-            rest = rest[len(head) :]
-            if not rest:
-                break
+            at += max(len(head), 1)
 
 
 def flowing(parts: Sequence[Row], width: int, gap: str = "  ") -> list[Row]:
