@@ -26,23 +26,27 @@ IN_FLIGHT = 1000
 SETTINGS = Settings(provider="anthropic", model="claude-sonnet-4-5")
 
 
-async def write(home: Path, cwd: Path, *, sessions: int, messages: int) -> list[str]:
-    """Store so many sessions with so many messages each; their ids. The daemon of `home` must not run."""
+async def write(home: Path, cwd: Path, *, sessions: int, messages: int, first: str = QUESTION) -> list[str]:
+    """Store so many sessions with so many messages each, the first of which says `first`; their ids.
+
+    The daemon of `home` must not run.
+    """
     paths.make_private_dir(str(home))
     journal = await Journal.open(home / DATABASE)
     try:
-        return [await _session(journal, cwd, messages) for _ in range(sessions)]
+        return [await _session(journal, cwd, messages, first) for _ in range(sessions)]
     finally:
         await journal.close()
 
 
-async def _session(journal: Journal, cwd: Path, messages: int) -> str:
+async def _session(journal: Journal, cwd: Path, messages: int, first: str) -> str:
     now = rfc3339()
     row = Row(ids.new("s"), "benchmark", str(cwd), now, now, SETTINGS, "idle")
     ledger = Ledger(row, journal, Transcript(), addressed=True)
     waiting = [ledger.write([Shown(records.Config(time=now, settings=SETTINGS, name=row.name))], durable=False)]
-    for _ in range(messages // 2):
-        waiting += [ledger.write(items, durable=False) for items in _exchange()]
+    for number in range(messages // 2):
+        question = QUESTION if number else first
+        waiting += [ledger.write(items, durable=False) for items in _exchange(question)]
         if len(waiting) >= IN_FLIGHT:
             await _all(waiting)
     await _all(waiting)
@@ -55,14 +59,14 @@ async def _all(waiting: list[asyncio.Future[None]]) -> None:
         await waiting.pop()
 
 
-def _exchange() -> list[list[Shown]]:
+def _exchange(question: str) -> list[list[Shown]]:
     """A prompt and its answer, as a run records them: one commit each."""
     now, run, key = rfc3339(), ids.new("r"), ids.new("i")
-    prompt = records.Input(time=now, id=key, content=[Text(QUESTION)])
+    prompt = records.Input(time=now, id=key, content=[Text(question)])
     attempt = records.Attempt(
         time=now, run=run, step=1, number=1, provider=SETTINGS.provider, model=SETTINGS.model, input=key
     )
     reply = records.Reply(time=now, run=run, step=1, content=[Text(ANSWER)], stop="end_turn")
-    asked = [events.UserMessage([Text(QUESTION)], now, input=key, run=run), events.TurnStart(1)]
+    asked = [events.UserMessage([Text(question)], now, input=key, run=run), events.TurnStart(1)]
     answered = [events.AssistantMessage([Text(ANSWER)], now), events.TurnEnd("end_turn"), events.Done(run=run)]
     return [[Shown(prompt), Shown(attempt, asked)], [Shown(reply, answered)]]

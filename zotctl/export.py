@@ -1,7 +1,6 @@
 """`zotctl export`: a session as a file, whole: records, events and the data of images, or what people read of it."""
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator

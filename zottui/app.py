@@ -33,7 +33,7 @@ from zottui.dialogs.approval import Approval
 from zottui.dialogs.panel import Panels
 from zottui.dialogs.questions import Questions
 from zottui.dialogs.watching import watching
-from zottui.editor.buffer import Editor
+from zottui.editor.editor import Editor
 from zottui.editor.placeholders import Draft, Submission
 from zottui.effects import Alert, Effect, Insert, Print
 from zottui.figures import Figures
@@ -47,12 +47,12 @@ from zottui.reduce import reduce
 from zottui.screen import Parts, Room, Screen
 from zottui.scrollback import Scrollback
 from zottui.state import State
-from zottui.terminal.device import Terminal, leaving_on_signals
+from zottui.terminal.device import Terminal
 from zottui.terminal.environment import reflows
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.theme import Role, Theme
-from zottui.widgets.activity import activity
 from zottui.widgets.cells import cut, piece
+from zottui.widgets.live import activity
 from zottui.widgets.status import status
 from zottui.widgets.title import title
 
@@ -86,7 +86,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._cwd = setup.cwd
         self._link = Link(setup.env)
         self._dialogs: list[Dialog] = []
-        self._beside = Beside()
+        self._beside = Beside(self.fail)
         self._following = Following(self, self._link)
         self._failure: Exception | None = None
         self._works = asyncio.Event()
@@ -140,7 +140,8 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         """Show the session that `opening` finds until the user leaves; what is to be said then.
 
         `first` is submitted as if it had been typed; `goes_on`: before that, a session that stopped in the middle goes on.
-        Raises `ClientError` when there is no session to show, `OSError` or `EOFError` when the terminal is gone.
+        Raises `ClientError` when there is no session to show, `OSError` or `EOFError` when the terminal is gone, and
+        what a bug has raised when everything else is in order.
         """
         # Not prompt_toolkit's handler: it asks for Enter, again and again where there is no terminal any more.
         asyncio.get_running_loop().set_exception_handler(self._crashed)
@@ -150,9 +151,9 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             if first:
                 self.submit(first)
             try:
-                with leaving_on_signals(self.leave), self._terminal.prepared():
+                with self._terminal.prepared(self._application.begin_again):
                     await self._application.run_async(handle_sigint=False, set_exception_handler=False)
-            except (OSError, EOFError) as error:
+            except Exception as error:  # noqa: BLE001  (whatever it is: first the draft is kept)
                 self._failure = self._failure or error
             finally:
                 for unsent in await self._outgoing.leaving():
@@ -170,12 +171,11 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     def _crashed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         """Something that nobody waits for has failed: the terminal, mostly."""
         error = context.get("exception")
-        self._failure = self._failure or (error if isinstance(error, Exception) else RuntimeError(context["message"]))
-        self.leave()
+        self.fail(error if isinstance(error, Exception) else RuntimeError(context["message"]))
 
-    def fail(self, error: ClientError) -> None:
+    def fail(self, error: Exception) -> None:
         """As `following.Place` says."""
-        self._failure = error
+        self._failure = self._failure or error
         self.leave()
 
     async def _turn(self) -> None:
@@ -290,7 +290,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         """As `Desk` says."""
-        _ = self.begin(self._guarded(work))
+        self.begin(self._guarded(work)).add_done_callback(lambda _: work.close())
 
     async def _guarded(self, work: Coroutine[object, object, None]) -> None:
         try:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
+from zottui.amounts import counted, took
 from zottui.blocks import ToolRan
+from zottui.calls import subject
 from zottui.columns import clipped, width_of
 from zottui.diffs import ADDED, Change, between, count, diff_lines, focused, unified
 from zottui.harmless import harmless
@@ -24,9 +26,6 @@ SLOW_S = 1.0
 INDENT = "  "
 """Before the lines below the first one."""
 
-_SHOWN_ARGS = {"bash": "command", "read": "path", "write": "path", "edit": "path", "grep": "pattern", "glob": "pattern"}
-"""What a call is about, by tool; of others it is all that is short."""
-
 _BASH_END = re.compile(r"\[([^\n\]]*)\]  Took [\d.]+s\s*\Z")
 
 
@@ -35,6 +34,7 @@ class Card:
     """What is shown of a call."""
 
     about: str
+    """Harmless, on one line."""
     facts: tuple[tuple[Role, str], ...] = ()
     """Short things behind it."""
     lines: tuple[str, ...] = ()
@@ -58,16 +58,6 @@ def has_body(call: ToolRan) -> bool:
     return bool(card.lines or card.changes)
 
 
-def duration(seconds: float) -> str:
-    """`3.2s`, `12s`, `2m 5s`, `1h 2m`."""
-    if seconds < 9.95:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m {rest}s" if minutes else f"{rest}s"
-    return f"{minutes // 60}h {minutes % 60}m"
-
-
 # --- the first line ---------------------------------------------------------------------------------------------
 
 
@@ -78,31 +68,23 @@ def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
     if call.is_error and not any(role is Role.ERROR for role, _ in facts):
         facts.insert(0, (Role.ERROR, "failed"))
     if call.images:
-        facts.append((Role.MUTED, "1 image" if call.images == 1 else f"{call.images} images"))
+        facts.append((Role.MUTED, counted(call.images, "image")))
     if call.seconds is not None and call.seconds >= SLOW_S:
-        facts.append((Role.MUTED, duration(call.seconds)))
+        facts.append((Role.MUTED, took(call.seconds)))
     if call.extension:
         facts.append((Role.MUTED, f"({harmless(call.extension)})"))
     taken = width_of(mark + name) + sum(2 + width_of(text) for _, text in facts) + 2
-    about = clipped(" ".join(harmless(card.about).split()), max(width - taken, 0))
+    about = clipped(card.about, max(width - taken, 0))
     outcome = theme.paint(Role.ERROR if call.is_error else Role.SUCCESS, mark)
     pieces = [theme.paint(Role.TOOL, name), about, *(theme.paint(role, text) for role, text in facts)]
     return outcome + "  ".join(filter(None, pieces))
-
-
-def _about(name: str, args: Mapping[str, object]) -> str:
-    shown = args.get(_SHOWN_ARGS.get(name, ""))
-    if isinstance(shown, str):
-        where = args.get("path") if name in {"grep", "glob"} else None
-        return f"{shown} in {where}" if isinstance(where, str) and where not in {"", "."} else shown
-    return " ".join(str(value) for value in args.values() if isinstance(value, str | int | float))
 
 
 # --- what a call is -----------------------------------------------------------------------------------------------
 
 
 def _card(call: ToolRan) -> Card:
-    about = _about(call.name, call.args)
+    about = subject(call.name, call.args)
     if call.extension:
         return _any(call, about)
     match call.name:
@@ -110,7 +92,7 @@ def _card(call: ToolRan) -> Card:
             return _bash(call, about)
         case "read" if not call.is_error:
             size = call.result.rstrip("\n").count("\n") + 1
-            return Card(about, ((Role.MUTED, "1 line" if size == 1 else f"{size} lines"),) if not call.images else ())
+            return Card(about, ((Role.MUTED, counted(size, "line")),) if not call.images else ())
         case "edit" if not call.is_error:
             return _changed(about, unified(call.result) or _wanted(call.args))
         case "write" if not call.is_error:
@@ -143,8 +125,7 @@ def _written(call: ToolRan, about: str) -> Card:
     lines = content.removesuffix("\n").split("\n") if content else []
     if call.result.startswith("Created "):
         return _changed(about, [Change(ADDED, line, number) for number, line in enumerate(lines, 1)])
-    size = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
-    return Card(about, ((Role.MUTED, f"replaced, {size}"),), tuple(lines))
+    return Card(about, ((Role.MUTED, f"replaced, {counted(len(lines), 'line')}"),), tuple(lines))
 
 
 def _wanted(args: Mapping[str, object]) -> list[Change]:
@@ -196,5 +177,5 @@ def _painted(lines: Sequence[str], role: Role, width: int, theme: Theme) -> list
     return [theme.paint(role, clipped(harmless(line[: width * 8]), width)) for line in lines]
 
 
-def _more(count_: int, theme: Theme) -> list[str]:
-    return [theme.paint(Role.MUTED, f"… {count_} more (ctrl+t)")] if count_ > 0 else []
+def _more(left_out: int, theme: Theme) -> list[str]:
+    return [theme.paint(Role.MUTED, f"… {left_out} more (ctrl+t)")] if left_out > 0 else []

@@ -1,4 +1,8 @@
-"""How much room text takes on a terminal. The text is harmless, and one line."""
+"""How much room text takes on a terminal that wraps it itself: in the scrollback. The text is harmless, and one line.
+
+Terminals count whole characters as a reader sees them. The live area is painted by prompt_toolkit, which counts otherwise:
+`zottui.widgets.cells`.
+"""
 
 from wcwidth import iter_graphemes, wcswidth
 

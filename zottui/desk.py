@@ -4,6 +4,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
+from zotd.client.connection import CALL_S
 from zotd.wire.base import Frozen
 from zottui.blocks import Block
 from zottui.choice import Choice
@@ -78,7 +79,7 @@ class Desk(Protocol):  # noqa: PLR0904  (the whole application, for whoever acts
         ...
 
     async def ask(
-        self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = 30.0
+        self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
     ) -> T:
         """Carry out a command of the daemon; raises `zotd.client.errors.ClientError`."""
         ...

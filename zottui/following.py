@@ -7,13 +7,16 @@ from contextlib import aclosing, suppress
 from typing import Protocol
 
 from zotd.client.errors import ClientError, ConnectionLostError
-from zotd.client.follow import Item
+from zotd.client.follow import Disconnected, Item
 from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
 from zottui.desk import Desk
 from zottui.link import Link
 from zottui.opening import Opened
 from zottui.recap import Reading
+
+PATIENCE = 4
+"""Attempts to connect that fail before a line says why: a daemon that restarts is back by then, in about a second."""
 
 
 class Place(Desk, Protocol):
@@ -45,6 +48,8 @@ class Following:
         self._link = link
         self._task: asyncio.Task[None] | None = None
         self._reading: Reading | None = None
+        self._failures = 0
+        """Attempts to connect since there was a connection."""
 
     def open(self, opening: "asyncio.Future[Opened]", *, goes_on: bool) -> None:
         """Follow the session that `opening` finds; `goes_on`: one that stopped in the middle goes on."""
@@ -103,13 +108,25 @@ class Following:
     async def _follow(self, session_id: str, followed: Callable[[], None] = lambda: None) -> None:
         """Show a session for as long as it is there; `followed` is called when this client is attached to it."""
         self._reading = await asyncio.to_thread(Reading, self._place, session_id)
+        self._failures = 0
         try:
             async with aclosing(self._link.items(session_id)) as items:
                 async for item in items:
                     self._place.take(item)
                     followed()
-        except ClientError as error:  # it was deleted, say: /sessions chooses another
-            self._place.say(str(error), "error")
+                    self._complain(item)
+        except ClientError as error:
+            self._place.fail(error)  # it was deleted, say; without it there is no connection by which to choose another
+
+    def _complain(self, item: Item) -> None:
+        """Say once why there is no connection, when that does not pass by itself."""
+        if not isinstance(item, Disconnected):
+            self._failures = 0
+            return
+        self._failures += 1
+        if self._failures == PATIENCE:
+            reason = (self._link.trouble or item.reason).rstrip(".")
+            self._place.say(f"{reason}; what you send waits until zotd is back (zotctl start)", "warn")
 
     async def _listen(self) -> None:
         """Pass on what happens in the daemon, as long as there is a connection."""

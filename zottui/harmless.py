@@ -5,7 +5,9 @@ import re
 TAB_COLUMNS = 4
 """Distance of tab stops: source code is what tabs are in, and half of what a terminal does is enough there."""
 
-_COLOUR = re.compile(r"\x1b\[[\d;:]*m")
+SGR = re.compile(r"\x1b\[[\d;:]*m")
+"""The sequence that sets colours and other looks."""
+
 _STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -18,7 +20,7 @@ def harmless(text: str) -> str:
     """
     if not _STEERING.search(text):
         return text
-    text = _COLOUR.sub("", text).replace("\r\n", "\n").expandtabs(TAB_COLUMNS)
+    text = SGR.sub("", text).replace("\r\n", "\n").expandtabs(TAB_COLUMNS)
     return _STEERING.sub(_shown, text)
 
 

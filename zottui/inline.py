@@ -6,12 +6,14 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
+from threading import Thread
 
 from zotd.client.errors import ClientError
 from zotd.client.options import parser, working_directory
 from zotd.client.plain import harmless
+from zottui import crash
 from zottui.opening import Opened, opened
 from zottui.preferences import load
 from zottui.terminal import early
@@ -26,15 +28,17 @@ def run(argv: Sequence[str]) -> int:
     question.ask()
     code, words = 0, ""
     try:
-        with ThreadPoolExecutor(1) as threads:
-            words = asyncio.run(_shown(args, question, threads.submit(opened, args, os.environ)))
+        words = asyncio.run(_shown(args, question, _opening(args)))
     except ClientError as error:
         code, words = 1, f"zot: {error}"
-    except (OSError, EOFError):  # the terminal is gone; the session is not
-        code = 1
-        _discard_output()
     except KeyboardInterrupt:  # before the keyboard was prompt_toolkit's
         code = 130
+    except Exception as error:  # noqa: BLE001  (a bug, or the terminal is gone; the session is not)
+        code = 1
+        if isinstance(error, OSError | EOFError) and not (os.isatty(0) and os.isatty(1)):
+            _discard_output()
+        else:
+            words = f"\n{crash.kept(error, os.environ)}"  # below what may be left of the last frame
     finally:
         question.drain()
         restore()
@@ -42,6 +46,21 @@ def run(argv: Sequence[str]) -> int:
     with suppress(OSError):
         sys.stderr.write(f"{gap}{harmless(words)}\n" if words else "")
     return code
+
+
+def _opening(args: Namespace) -> "Future[Opened]":
+    """The session is looked for in a thread that nobody waits for in the end: the daemon may hang."""
+    found: Future[Opened] = Future()
+    found.set_running_or_notify_cancel()  # what nobody waits for any more is found all the same
+
+    def look() -> None:
+        try:
+            found.set_result(opened(args, os.environ))
+        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
+            found.set_exception(error)
+
+    Thread(target=look, daemon=True).start()
+    return found
 
 
 def _discard_output() -> None:
@@ -54,6 +73,7 @@ def _discard_output() -> None:
 async def _shown(args: Namespace, question: Question, opening: "Future[Opened]") -> str:
     """What is said in the end."""
     from zottui.app import App, Setup  # noqa: PLC0415  (imported while the thread looks for the daemon)
+    from zottui.terminal.device import leaving_on_signals  # noqa: PLC0415
     from zottui.theme import choose  # noqa: PLC0415
 
     preferences = load(os.environ)
@@ -69,4 +89,5 @@ async def _shown(args: Namespace, question: Question, opening: "Future[Opened]")
     )
     gc.freeze()  # what is there now stays: no key waits while it is looked through
     gc.enable()
-    return await app.run(asyncio.wrap_future(opening), " ".join(args.prompt), goes_on=args.go_on)
+    with leaving_on_signals(app.leave):
+        return await app.run(asyncio.wrap_future(opening), " ".join(args.prompt), goes_on=args.go_on)

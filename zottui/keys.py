@@ -8,8 +8,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent, KeyProcessor
 from prompt_toolkit.keys import Keys
 
-TYPED = "<any>"
-"""What a dialog gets as the name of a character."""
+from zottui.dialogs.keys import TYPED
 
 
 class Key(NamedTuple):

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TypeVar
 
 from zotd.client.client import Client
@@ -31,6 +31,8 @@ class Link:
         self._env = env
         self._name = _name()
         self._follower: Follower | None = None
+        self.trouble = ""
+        """Why the daemon could not be started again when that was tried last."""
 
     async def items(self, session_id: str) -> AsyncGenerator[Item, None]:
         """What `zotd.client.follow` gives of this session; a daemon that was killed is started again."""
@@ -51,8 +53,11 @@ class Link:
                     yield event
 
     async def _revive(self) -> None:
-        with suppress(ClientError):  # said again by the next attempt to connect
+        self.trouble = ""
+        try:
             await asyncio.get_running_loop().run_in_executor(None, revive, self._env)
+        except ClientError as error:
+            self.trouble = str(error)
 
     async def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S

@@ -4,13 +4,12 @@ It blocks, and it imports next to nothing: the first paint counts milliseconds.
 """
 
 import argparse
-import os
 from collections.abc import Mapping
 from itertools import islice
 
 from zotd import paths
 from zotd.client import choosing
-from zotd.client.autostart import ensure
+from zotd.client.autostart import ensure, was_killed
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import text
 from zotd.client.options import environment, hello, open_session
@@ -56,5 +55,5 @@ def revive(env: Mapping[str, str]) -> None:
     Raises `ClientError`.
     """
     path = paths.socket_path(env)
-    if os.path.exists(path):
+    if was_killed(path):
         ensure(path, env).close()

@@ -8,11 +8,11 @@ from contextlib import suppress
 from zotd.client import slash
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
 from zotd.wire import api
+from zottui.asking import Refreshing
 from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, of
 from zottui.desk import Desk
-from zottui.dialogs.refreshing import Refreshing
 from zottui.editor.placeholders import Draft, Submission
 from zottui.editor.ranking import nearest
 

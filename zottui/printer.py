@@ -340,6 +340,11 @@ class Inline(Application[Result], Generic[Result]):
         self._area.repaint()
         self.invalidate()
 
+    def begin_again(self) -> None:
+        """Draw the area where the cursor is: others have used the terminal meanwhile, and were not expected."""
+        self._area.reset()
+        self.invalidate()
+
     def _on_resize(self) -> None:
         if self._settling:
             self._settling.cancel()

@@ -15,16 +15,16 @@ from pathlib import Path
 from zotd import paths, private_file
 from zotd.wire.api import Attached
 from zotd.wire.content import Message, ToolCall, ToolResult
+from zottui.amounts import counted
+from zottui.calls import CHANGING
 from zottui.desk import Desk
+from zottui.transcript import is_prompt
 
 AWAY_S = 600.0
 """Who was away for less remembers."""
 
 WRITTEN_S = 5.0
 """How often it is written at most, while events come."""
-
-CHANGING = ("edit", "write")
-"""Tools that change files."""
 
 
 class Reading:
@@ -91,7 +91,7 @@ def recap(messages: Sequence[Message], seen: int, away_s: float, waiting: int) -
     news = [message for message in messages if (message.seq or 0) > seen]
     if not seen or away_s < AWAY_S or not (news or waiting):
         return ""
-    turns = sum(message.role == "user" and message.shell is None for message in news)
+    turns = sum(map(is_prompt, news))
     pieces = [part for message in news for part in message.content]
     done = {part.call_id for part in pieces if isinstance(part, ToolResult) and not part.is_error}
     changed = {
@@ -99,10 +99,7 @@ def recap(messages: Sequence[Message], seen: int, away_s: float, waiting: int) -
         for part in pieces
         if isinstance(part, ToolCall) and part.name in CHANGING and part.id in done
     }
-    parts = [_some(turns, "turn"), _some(len(changed), "file") + " changed" * bool(changed)]
-    parts += [_some(waiting, "approval") + " waiting" * bool(waiting)]
-    return "since you left: " + (", ".join(part for part in parts if part) or _some(len(news), "message"))
-
-
-def _some(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}" if number else ""
+    parts = [counted(turns, "turn")] if turns else []
+    parts += [f"{counted(len(changed), 'file')} changed"] if changed else []
+    parts += [f"{counted(waiting, 'approval')} waiting"] if waiting else []
+    return f"since you left: {', '.join(parts) or counted(len(news), 'message')}"

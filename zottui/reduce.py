@@ -391,7 +391,5 @@ def _around(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, P
             return state, (Insert(words),)
         case events.Attention(reason=reason, text=words):
             return replace(state, calls_you=True), (Alert(reason, words),)
-        case events.SessionUpdated(session=session, name=name) if state.session and state.session.id == session:
-            return replace(state, session=structs.replace(state.session, name=name)), ()
         case _:
             return state, ()

@@ -3,12 +3,12 @@
 What a block says is harmless when it is printed, and colours end on the line on which they begin.
 """
 
+from zottui.amounts import counted, duration
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
-from zottui.cards import INDENT, card_lines, duration, has_body
+from zottui.cards import INDENT, card_lines, has_body
 from zottui.harmless import harmless
 from zottui.theme import Role, Theme
-
-PROMPT = "❯ "  # no `>`: that begins a quotation
+from zottui.widgets.cells import POINTER
 
 MODEL = "zot"
 """Who answers, where roles are said in words."""
@@ -99,23 +99,21 @@ def _prompt(block: UserSaid, theme: Theme) -> list[str]:
     if theme.is_plain:
         mark = f"{sender or 'you'}: "
     else:
-        mark = (theme.paint(Role.MUTED, f"{sender} ") if sender else "") + theme.paint(Role.ACCENT, PROMPT)
+        mark = (theme.paint(Role.MUTED, f"{sender} ") if sender else "") + theme.paint(Role.ACCENT, f"{POINTER} ")
     first, *others = harmless(block.text).split("\n")
     lines = [
         mark + theme.paint(Role.USER, first),
         *(theme.paint(Role.USER, INDENT + line if line else "") for line in others),
     ]
     if block.images:
-        images = "1 image" if block.images == 1 else f"{block.images} images"
-        lines[-1] += theme.paint(Role.MUTED, f" [{images}]")
+        lines[-1] += theme.paint(Role.MUTED, f" [{counted(block.images, 'image')}]")
     return lines
 
 
 def _thought(block: Thought, theme: Theme) -> list[str]:
     text = harmless(block.text).strip()
     said = [theme.paint(Role.MUTED, INDENT + line if line else "") for line in text.split("\n")] if text else []
-    seconds = duration(round(block.seconds)).replace(".0", "")
-    return [theme.paint(Role.MUTED, f"thought {seconds}"), *said]
+    return [theme.paint(Role.MUTED, f"thought {duration(round(block.seconds))}"), *said]
 
 
 def _note(block: Note, theme: Theme) -> list[str]:

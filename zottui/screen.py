@@ -84,10 +84,8 @@ class Screen:
     def prepare(self) -> None:
         """Make the rows of the next frame, once: prompt_toolkit asks for them several times."""
         room, dialog = self._parts.room(), self._parts.dialog()
-        most, columns = (
-            min(MOST_ROWS, room.rows),
-            room.columns - 1,
-        )  # a full row would be wrapped by a narrower terminal
+        columns = room.columns - 1  # a full row would be wrapped by a narrower terminal
+        most = min(MOST_ROWS, room.rows)
         if dialog is not None:
             most = max(most, room.rows // 3)  # it is drawn when a key is pressed, and shows more
         below = (self._parts.editor_rows() if self.shows_editor else 0) + 1

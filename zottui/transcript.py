@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from zotd.wire.content import Block as Content
 from zotd.wire.content import Image, Message, ShellRun, Text, ToolCall, ToolResult
-from zottui.blocks import Block, ToolRan, UserSaid
+from zottui.blocks import Block, Code, ToolRan, UserSaid
 from zottui.markdown.stream import Stream
 
 
@@ -22,6 +22,22 @@ def prose(markdown: str) -> tuple[Block, ...]:
     """A whole reply, taken apart."""
     finished, rest = Stream().feed(markdown)
     return (*finished, *rest.end())
+
+
+def fences(markdown: str) -> list[str]:
+    """The text of each fenced block of a reply, without its fence: what a person wants to copy out of it."""
+    found: list[list[str]] = []
+    for block in prose(markdown):
+        if isinstance(block, Code):
+            if block.opens:
+                found.append([])
+            found[-1] += block.lines
+    return ["\n".join(lines) for lines in found]
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether it begins a turn; a command that a person has run, and its output, does not."""
+    return message.role == "user" and message.shell is None
 
 
 def ran(call: ToolCall, result: ToolResult | None, number: int) -> ToolRan:
@@ -79,5 +95,5 @@ LAST_TURNS = 20
 
 def last_turns(messages: Sequence[Message], turns: int = LAST_TURNS) -> Sequence[Message]:
     """The newest messages, from a prompt on: at most so many prompts."""
-    prompts = [at for at, message in enumerate(messages) if message.role == "user"]
+    prompts = [at for at, message in enumerate(messages) if is_prompt(message)]
     return messages[prompts[-turns] :] if len(prompts) > turns else messages

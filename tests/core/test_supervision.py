@@ -272,13 +272,41 @@ def test_an_old_process_that_breaks_while_it_drains_costs_its_calls_only(running
     )
 
 
-def test_a_new_process_that_fails_leaves_the_old_one(running):
+AS_BEFORE = "was not reloaded and goes on as before: the new process broke"
+
+
+def test_a_new_process_that_fails_leaves_the_old_one_and_the_reason_until_a_reload_works(running):
+    shown = Show(State.READY, AS_BEFORE)
     running.dialogue(
         (Reload(), [Spawn(2)]),
+        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), shown, Reloaded("broke")]),
+    )
+    assert running.machine.wake_at is None
+    running.dialogue(
+        (Reload(), [Spawn(3)]),
+        (Exited(3, "broke"), [Fail(3, "broke"), Forget(3), shown, Reloaded("broke")]),
+        (Reload(), [Spawn(4)]),
+        (Greeted(4, "x"), [Greet(4)]),
+        (Heard(4, "ready"), [Serve(4), Drain(1), Show(State.READY), Reloaded()]),
+    )
+
+
+def test_a_new_process_that_fails_does_not_make_one_ready_that_still_begins(life):
+    life.tell(Start())
+    life.dialogue(
+        (Greeted(1, "x"), [Greet(1), Serve(1)]),
+        (Reload(), [Spawn(2)]),
+        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), Show(State.STARTING, AS_BEFORE), Reloaded("broke")]),
+        (Heard(1, "ready"), [Show(State.READY)]),
+    )
+
+
+def test_a_new_process_that_fails_leaves_nothing_to_one_that_is_being_killed(running):
+    running.tell(Reload())
+    running.dialogue(
+        (Broke(1, "did not read"), [Withdraw("did not read"), Fail(1, "did not read"), Signal(1, KILL)]),
         (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), Reloaded("broke")]),
     )
-    assert running.machine.state is State.READY
-    assert running.machine.wake_at is None
 
 
 def test_an_old_process_that_dies_during_a_reload_hands_over_at_once(running):
@@ -335,13 +363,9 @@ def test_by_replace_a_new_process_that_fails_is_tried_again(running):
     running.tell(Reload(replace=True))
     running.tell(Drained(1))
     running.tell(Exited(1, "exited"))
-    shown = Show(State.RESTARTING, "broke")
     assert running.tell(Exited(2, "broke")) == [
-        Fail(2, "broke"),
-        Forget(2),
-        Withdraw("broke"),
-        Reloaded("broke"),
-        shown,
+        *[Fail(2, "broke"), Forget(2), Withdraw("broke")],
+        *[Reloaded("broke"), Show(State.RESTARTING, "broke")],
     ]
 
 

@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from zotd.testing.script import Call, Gate, Hang, Reply, Text, calls, text
+from zotd.wire.content import Tokens
 
 COMERS = 20
 TIMES = 10
@@ -71,6 +72,16 @@ def texts_are_whole(snapshot, events):
                 return False
             said = ""
     return True
+
+
+async def test_whoever_comes_is_told_what_the_conversation_takes_until_it_is_cleared(house, model):
+    talk = await house.create("openai", await model(text("one", usage=Tokens(input=30, output=4))))
+    assert (await talk.ask("attach"))["context"] == 0
+    await talk.ask("prompt", message="go")
+    await talk.until("done")
+    assert (await talk.ask("attach"))["context"] == 34
+    await talk.ask("clear")
+    assert (await talk.ask("attach"))["context"] == 0
 
 
 async def test_clients_that_come_at_any_moment_miss_nothing_and_see_nothing_twice(house, model):

@@ -66,6 +66,13 @@ async def test_everybody_sees_who_looks_and_who_types(house, model):
     assert (await talk.ask("presence"))["clients"] == seen
 
 
+async def test_whoever_asks_is_told_who_it_is(house, model):
+    talk = await house.create("openai", await model())
+    (other,) = await crowd(house, talk, count=1)
+    first, second = [await one.ask("presence") for one in (talk, other)]
+    assert [first["you"], second["you"]] == [client["id"] for client in first["clients"]]
+
+
 async def test_what_has_not_changed_is_not_told(house, model):
     talk = await house.create("openai", await model())
     await look(talk, focused=True)

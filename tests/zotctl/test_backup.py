@@ -51,7 +51,9 @@ def test_a_restore_wants_the_daemon_stopped_and_brings_back_what_was(live, talk)
     live.zotctl("send", "--session", "tests", "a yellow question", "--wait")
     code, out, err = live.zotctl("restore", "copy.db")
     assert (code, out) == (1, "")
-    assert err == f"zotctl: zotd is already running with pid {live.daemon.pid} in {live.home}; end it with `zotctl stop`\n"
+    assert (
+        err == f"zotctl: zotd is already running with pid {live.daemon.pid} in {live.home}; end it with `zotctl stop`\n"
+    )
 
     assert live.zotctl("stop")[0] == 0
     code, out, err = live.zotctl("restore", "copy.db", "--json")

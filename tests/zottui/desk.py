@@ -12,10 +12,9 @@ from zotd.client.errors import ClientError
 from zotd.wire import api
 from zotd.wire.base import Frozen
 from zottui.blocks import Block
+from zottui.choice import Choice
 from zottui.desk import Desk, Dialog, Row
 from zottui.dialogs.keys import TYPED
-from zottui.choice import Choice
-
 from zottui.state import State
 from zottui.theme import PLAIN
 from zottui.widgets.cells import POINTER

@@ -27,6 +27,7 @@ from zottui.terminal.background import Question
 from zottui.terminal.device import Terminal, leaving_on_signals
 from zottui.terminal.early import cbreak
 from zottui.terminal.keyboard import Keyboard
+from zottui.terminal.sequences import clipboard
 
 PROSE = "a line that is long enough to be wrapped on a narrow terminal, and of course to be copied in one piece"
 
@@ -62,7 +63,7 @@ class Program:
             ),
             "title": lambda n: self.terminal.title(f"title {n}"),
             "notify": lambda n: self.terminal.notify(f"number {n}"),
-            "copy": lambda n: self.terminal.copy("x" * n),
+            "copy": lambda n: self.terminal.write(clipboard("x" * n, os.environ)),
             "focus": lambda _: self.app.print_above(f"focus {self.terminal.has_focus}"),
             "stray": lambda _: self.stray(),
             "fail": lambda _: self.app.exit(exception=RuntimeError("asked for")),

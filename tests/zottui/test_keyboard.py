@@ -13,7 +13,7 @@ from prompt_toolkit.keys import Keys
 
 from zottui.terminal.background import Question
 from zottui.terminal.early import cbreak
-from zottui.terminal.keyboard import Keyboard, Reports
+from zottui.terminal.keyboard import Keyboard, Pastes, Reports
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -228,3 +228,16 @@ def test_nothing_that_is_typed_is_lost_but_reports(text):
     if "\x1b" not in text:
         assert typed == text
     assert len(typed) <= len(text)
+
+
+@given(st.lists(st.sampled_from(["a", "\x1b[200~", "\x1b[201~", "\x1b", "[20", "1~", "é"]), max_size=20), st.data())
+def test_a_paste_comes_whole_and_nothing_of_it_is_lost(pieces, data):
+    sent = "".join(pieces)
+    pastes, got, rest = Pastes(), [], sent
+    while rest:
+        cut = data.draw(st.integers(1, len(rest)))
+        got.append(pastes.feed(rest[:cut]))
+        rest = rest[cut:]
+    came = "".join(got)
+    assert sent.startswith(came)
+    assert came == sent or "\x1b[200~" in sent[len(came) :]

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from zotd.client.follow import Disconnected
 from zotd.wire import api, events
 from zotd.wire.content import Message, Text, Tokens, ToolCall, ToolResult
-from zottui.blocks import Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
+from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.effects import Alert, Insert, Print
 from zottui.reduce import reduce
 from zottui.state import Link, State
@@ -23,11 +24,11 @@ SESSION = api.SessionInfo(
 
 
 def snapshot(**fields):
-    base = dict(
+    taken = api.Attached(
         mode="snapshot", session=SESSION, seq=0, epoch="e", usage=Tokens(), queue=[], approvals=[], panels=[],
         status=[], notes=[], run=None, messages=[], has_more=False,
     )  # fmt: skip
-    return api.Attached(**(base | fields))
+    return structs.replace(taken, **fields)
 
 
 def run_with(partial):
@@ -241,10 +242,12 @@ def test_however_a_reply_comes_it_is_printed_as_if_it_had_come_at_once(pieces, l
 
 def joined(blocks):
     """The blocks, with the pieces of each fence as one."""
-    found = []
+    found: list[Block] = []
     for block in blocks:
         if isinstance(block, Code) and not block.opens:
-            found[-1] = replace(found[-1], lines=found[-1].lines + block.lines)
+            begun = found[-1]
+            assert isinstance(begun, Code)
+            found[-1] = replace(begun, lines=begun.lines + block.lines)
         else:
             found.append(replace(block, closes=False) if isinstance(block, Code) else block)
     return found

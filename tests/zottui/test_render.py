@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
-from zottui.cards import duration
 from zottui.columns import clipped, width_of, wrapped
 from zottui.harmless import harmless
-from zottui.render import PROMPT, render
+from zottui.render import render
 from zottui.theme import DARK, PLAIN
+from zottui.widgets.cells import POINTER
 
 SAID = Prose("Hello **you**.")
 READ = ToolRan("read", {"path": "a.py"}, "x\ny\n")
@@ -49,8 +49,8 @@ def test_code_without_colours_stands_between_fences():
 
 
 def test_prompts_have_a_mark_and_say_whose_they_are():
-    assert coloured(UserSaid("hi\n\nthere")) == ["", f"{PROMPT}hi", "", "  there"]
-    assert coloured(UserSaid("hi", images=2, sender="anna")) == ["", f"anna {PROMPT}hi [2 images]"]
+    assert coloured(UserSaid("hi\n\nthere")) == ["", f"{POINTER} hi", "", "  there"]
+    assert coloured(UserSaid("hi", images=2, sender="anna")) == ["", f"anna {POINTER} hi [2 images]"]
 
 
 def test_tight_items_and_pieces_of_a_fence_follow_without_a_blank_line():
@@ -83,15 +83,7 @@ def test_a_rule_says_what_is_above():
 
 def test_a_thought_is_a_line_and_its_text_if_wanted():
     assert plain(Thought(3.4)) == ["", "thought 3s"]
-    assert plain(Thought(65, "a\n\nb\n")) == ["", "thought 1m 5s", "  a", "", "  b"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.04, "0.0s"), (3.24, "3.2s"), (9.96, "10s"), (59.7, "1m 0s"), (3599, "59m 59s"), (3660, "1h 1m")],
-)
-def test_durations_are_short(seconds, words):
-    assert duration(seconds) == words
+    assert plain(Thought(65, "a\n\nb\n")) == ["", "thought 1m 05s", "  a", "", "  b"]
 
 
 # --- tool cards ---------------------------------------------------------------------------------------------------
@@ -245,3 +237,8 @@ def test_rows_are_what_was_wrapped_and_fit(text, width):
 
     assert "".join(rows) == text
     assert all(width_of(row) <= width for row in rows)
+
+
+@pytest.mark.parametrize("output", ["[" * 1_000_000, "\n" * 1_000_000 + "x"])
+def test_no_output_of_a_command_takes_longer_than_its_length(output):
+    assert len(plain(ran("bash", f"$ x\n\n{output}\n[exit 0]  Took 0.0s", command="x"))) == 3

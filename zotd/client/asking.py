@@ -1,7 +1,10 @@
-"""What a person is shown of a call that waits for their decision, and the decision; for blocking clients."""
+"""What a person is shown of a call that waits for their decision, and the decision, for blocking clients."""
 
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import child, maybe_text, text
+
+OVER = frozenset({"already_resolved", "not_found", "stale_args"})
+"""Errors of `approve` after which nothing is left to decide about what was shown."""
 
 
 def shown(approval: Json) -> str:

@@ -71,6 +71,39 @@ def ensure(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) -
         return found or _probe(path) or _start(path, env, command)
 
 
+def was_killed(path: str) -> bool:
+    """Whether a daemon has left its socket at `path` behind: one that is stopped takes it away before it ends.
+
+    The lock beside it says who that was. It is only read: whoever took it, even for a moment, would be in the way of a
+    daemon that starts.
+    """
+    if not os.path.exists(path):
+        return False
+    try:
+        with open(f"{path}.lock", encoding="ascii") as lock:
+            return not _lives(int(lock.read()))
+    except (OSError, ValueError):  # nobody has written into it, or it is gone
+        return True
+
+
+def _lives(pid: int) -> bool:
+    """Whether the process runs; one that has ended and was not waited for does not."""
+    if not hasattr(os, "pidfd_open"):  # macOS
+        try:
+            os.kill(pid, 0)
+        except OSError as error:
+            return not isinstance(error, ProcessLookupError)
+        return True
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        return not select.select([process], [], [], 0)[0]
+    finally:
+        os.close(process)
+
+
 def _probe(path: str) -> socket.socket | None:
     try:
         return open_socket(path)

@@ -21,9 +21,10 @@ def harmless(words: str) -> str:
 class Plain:
     """Remembers where the cursor is, so that each thing starts on a line of its own."""
 
-    def __init__(self, *, has_colours: bool = False) -> None:
-        """`has_colours`: what needs attention is painted."""
+    def __init__(self, *, has_colours: bool = False, names_roles: bool = False) -> None:
+        """`has_colours`: what needs attention is painted. `names_roles`: who speaks is said in words."""
         self._has_colours = has_colours
+        self._you, self._zot = ("you: ", "zot: ") if names_roles else ("", "")
         self._in_line = False
         self._streamed = False
         self._panels: dict[tuple[str, str], str] = {}
@@ -35,12 +36,11 @@ class Plain:
                 self._streamed = False
                 return ""
             case "text_delta":
-                self._streamed = True
-                return self._inline(text(event, "delta"))
+                return self._delta(text(event, "delta"))
             case "assistant_message":
-                return "" if self._streamed else self._line(spoken(event))
+                return "" if self._streamed else self._line(self._said(event))
             case "user_message":
-                return self._line(_asked(event))
+                return self._line(self._asked(event))
             case "ext_panel" | "ext_panel_closed":
                 return self._panel(event)
             case kind:
@@ -51,15 +51,32 @@ class Plain:
         """What to print for a message of a snapshot; nothing for the results of tools."""
         match message.get("role"):
             case "user":
-                return self._line(_asked(message))
+                return self._line(self._asked(message))
             case "assistant":
-                return self._line(spoken(message))
+                return self._line(self._said(message))
             case _:
                 return ""
 
     def end(self) -> str:
         """What ends the line that is open, if one is."""
         return self._break()
+
+    def _delta(self, words: str) -> str:
+        if self._streamed or not words:
+            return self._inline(words)
+        self._streamed = True
+        return f"{self._break() if self._zot else ''}{self._zot}{self._inline(words)}"
+
+    def _said(self, message: Json) -> str:
+        words = spoken(message)
+        return f"{self._zot}{words}" if words else ""
+
+    def _asked(self, message: Json) -> str:
+        """A prompt; or, as it is, a command that a person has run: its text begins with the command behind a `$`."""
+        words = spoken(message)
+        if child(message, "shell"):
+            return words
+        return f"{self._you}{words}" if self._you else "> " + words.replace("\n", "\n> ")
 
     def _inline(self, words: str) -> str:
         words = harmless(words)
@@ -88,15 +105,6 @@ class Plain:
         ended = "\n" if self._in_line else ""
         self._in_line = False
         return ended
-
-
-def _asked(event: Json) -> str:
-    """A prompt; or, as it is, a command that a person has run: its text begins with the command behind a `$`."""
-    return spoken(event) if child(event, "shell") else _quoted(event)
-
-
-def _quoted(message: Json) -> str:
-    return "> " + spoken(message).replace("\n", "\n> ")
 
 
 def _call(event: Json) -> str:

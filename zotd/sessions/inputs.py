@@ -38,7 +38,9 @@ def content(message: str, images: Sequence[PromptImage]) -> list[Block]:
 def _check_length(message: str) -> None:
     size = len(encode(message))
     if size > MAX_TEXT_BYTES:
-        sentence = f"the prompt has {size:,} bytes of text, of {MAX_TEXT_BYTES:,} at most; put it into a file to be read"
+        sentence = (
+            f"the prompt has {size:,} bytes of text, of {MAX_TEXT_BYTES:,} at most; put it into a file to be read"
+        )
         raise CommandError(Code.TOO_LARGE, sentence)
 
 

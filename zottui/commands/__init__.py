@@ -1,6 +1,6 @@
 """The slash commands of this client, for `/help`, completion and dispatch. A new one is a row of its module."""
 
-from zottui.commands import accounts, conversation, display, leaving, looking, sessions, settings
+from zottui.commands import accounts, conversation, display, looking, sessions, settings
 from zottui.commands.command import Command
 from zottui.desk import Desk
 from zottui.widgets.cells import clean, cut
@@ -16,6 +16,11 @@ async def help_(desk: Desk, _: str) -> None:
     desk.say("\n".join(f"{name:26} {what}" for name, what in rows))
 
 
+async def leave(desk: Desk, _: str) -> None:
+    """End this client; the session goes on."""
+    desk.leave()
+
+
 COMMANDS: tuple[Command, ...] = (
     *sessions.COMMANDS,
     *conversation.COMMANDS,
@@ -24,6 +29,7 @@ COMMANDS: tuple[Command, ...] = (
     *looking.COMMANDS,
     *display.COMMANDS,
     Command("help", "this list", help_),
-    *leaving.COMMANDS,
+    Command("detach", "leave; what runs goes on", leave),
+    Command("exit", "leave; what runs goes on", leave),
 )
 """In the order in which `/help` lists them."""

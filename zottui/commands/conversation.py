@@ -6,8 +6,9 @@ from zottui.desk import Desk
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
 from zottui.viewer.turns import Turn, turns
+from zottui.widgets.cells import clean, cut
 
-SHOWN_CHARS = 60
+SHOWN_CELLS = 60
 """Of a prompt that can be gone back to: what fits beside its number."""
 
 
@@ -33,7 +34,7 @@ async def rewind(desk: Desk, args: str) -> None:
     known = await prompts(desk)
     which = number(args, "the prompt to go back to")
     if which is None:
-        entries = [Entry(str(at), f"{at:3}  {_short(turn.text)}") for at, turn in enumerate(known, 1)]
+        entries = [Entry(str(at), f"{at:3}  {cut(clean(turn.text), SHOWN_CELLS)}") for at, turn in enumerate(known, 1)]
         chosen = await choose.ask(desk, "go back to before", entries[::-1])
         which = None if chosen is None else int(chosen)
     if which is not None:
@@ -54,11 +55,6 @@ async def _rewind(desk: Desk, known: list[Turn], which: int) -> None:
 async def prompts(desk: Desk) -> list[Turn]:
     """The prompts of the conversation as it goes on now, oldest first."""
     return [turn async for turn in turns(desk, of(desk))][::-1]
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 1] + "…"
 
 
 COMMANDS = (

@@ -6,16 +6,16 @@ import os
 from zotd.client.whole_file import whole
 from zotd.wire import api, extensions, reports
 from zotd.wire.events import ClientInfo
+from zottui.amounts import count, money
 from zottui.commands.command import Command, UsageError, number, of
 from zottui.desk import Desk
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
 from zottui.editor.keys import KEYS as EDITOR_KEYS
-from zottui.fences import fences
 from zottui.keys import KEYS
 from zottui.terminal.sequences import TooLongError, clipboard
+from zottui.transcript import fences
 from zottui.viewer import view
-from zottui.widgets.amounts import count, money
 
 LABEL_COLUMNS = 24
 """For keys in a list: as wide as the longest."""

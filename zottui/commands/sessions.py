@@ -5,14 +5,13 @@ from zottui.commands.command import Command, UsageError, number, of
 from zottui.commands.conversation import prompts
 from zottui.desk import Desk
 from zottui.dialogs.picker import Picker
+from zottui.dialogs.sessions import created
 from zottui.dialogs.tree import browse
 
 
 async def new(desk: Desk, name: str) -> None:
     """Go on in a new session of this directory."""
-    params = api.SessionCreate(cwd=desk.cwd, name=name or None, env=dict(desk.env))
-    created = await desk.ask(params, api.Created)
-    await desk.switch(created.session.id)
+    await desk.switch(await created(desk, name or None))
 
 
 async def rename(desk: Desk, name: str) -> None:
@@ -31,8 +30,8 @@ async def fork(desk: Desk, args: str) -> None:
         if not 1 < which <= len(turns):
             raise UsageError(f"there are {len(turns)} prompts; /fork N takes the second or a later one")
         seq = turns[which - 1].before
-    created = await desk.ask(api.Fork(session=of(desk), seq=seq), api.Created)
-    await desk.switch(created.session.id)
+    forked = await desk.ask(api.Fork(session=of(desk), seq=seq), api.Created)
+    await desk.switch(forked.session.id)
 
 
 async def choose_one(desk: Desk, _: str) -> None:

@@ -12,27 +12,25 @@ import json
 from collections.abc import Callable
 from enum import Enum, auto
 
+from zotd.client.asking import OVER
 from zotd.client.errors import CallError, ClientError
 from zotd.wire import api
 from zotd.wire.base import BadFrameError, decode
 from zotd.wire.events import ApprovalRequested
 from zottui.blocks import Code
+from zottui.calls import CHANGING, subject
 from zottui.desk import Desk, Row
 from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import PASTED, TYPED, letter, named
 from zottui.dialogs.line import Line
-from zottui.dialogs.outside import edited
 from zottui.diffs import ADDED, GAP, REMOVED, Change, focused, unified
+from zottui.external_editor import edited
 from zottui.theme import Role
 from zottui.widgets.cells import POINTER, folded, piece
-from zottui.widgets.live import subject
 
 QUIET_S = 0.5
 """Keys count for a question when none was typed for so long: it may come up in the middle of a word. People who type do
 not pause for so long between letters, and nobody reads a question faster."""
-
-CHANGING = frozenset({"edit", "write"})
-"""Tools of ours whose preview is a diff."""
 
 _ROLES = {ADDED: Role.ADDED, REMOVED: Role.REMOVED, GAP: Role.MUTED}
 
@@ -40,9 +38,6 @@ _HEADS = ("--- ", "+++ ", "@@ ")
 """Beginnings of the lines of a diff that are not of a file."""
 
 DECISIONS = frozenset("ysanfe")
-
-OVER = frozenset({"already_resolved", "not_found", "stale_args"})
-"""Errors after which nothing is left to decide about what is shown."""
 
 
 class Stage(Enum):
@@ -84,7 +79,7 @@ class Approval:
         number = len(self._desk.state.approvals)
         details = [f"1 of {number}"] if number > 1 else []
         details += [f"until {self.question.expires[11:16]} UTC"] if self.question.expires else []
-        about = f" {subject(self.question.args)}" if self._changes else ""
+        about = f" {subject(self.question.tool, self.question.args)}" if self._changes else ""
         head = headed(f"● {self.question.tool}{about} needs you", " · ".join(details), Role.WARNING)
         return framed(head, lambda room: self._body(width, room), self._keys(), width=width, height=height)
 

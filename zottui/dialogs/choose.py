@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from zotd.wire.api import ModelInfo
+from zottui.amounts import count
 from zottui.desk import Desk, Row
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Entry, Listing
 from zottui.theme import Role
-from zottui.widgets.amounts import count
 
 KEYS = (("enter", "choose"), ("esc", "leave"), ("type", "to filter"))
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 
-from zotd.client.environment import shared
 from zotd.wire import api
 from zotd.wire.events import AnyEvent
 from zottui.desk import Desk, Row
@@ -11,7 +10,7 @@ from zottui.dialogs import confirm, input  # noqa: A004  (the module)
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Listing
-from zottui.dialogs.sessions import Sessions
+from zottui.dialogs.sessions import Sessions, created
 from zottui.theme import Role
 from zottui.widgets.cells import clean, piece
 from zottui.widgets.status import short_path
@@ -86,10 +85,9 @@ class Picker:
                 self._desk.spawn(self._delete(session))
 
     async def _new(self) -> None:
-        params = api.SessionCreate(cwd=self._desk.cwd, env=shared(self._desk.env))
-        created = await self._desk.ask(params, api.Created)
+        session = await created(self._desk)
         self._desk.close(self)
-        await self._desk.switch(created.session.id)
+        await self._desk.switch(session)
 
     async def _rename(self, session: str) -> None:
         name = await input.ask(self._desk, "name of the session", text=self._name(session))

@@ -5,15 +5,16 @@ from datetime import datetime
 
 from msgspec import structs
 
+from zotd.client.environment import shared
 from zotd.client.errors import CallError
 from zotd.wire import api, events, reports
 from zotd.wire.api import SessionInfo
 from zotd.wire.events import AnyEvent
+from zottui.amounts import age, money
+from zottui.asking import Refreshing
 from zottui.desk import Desk
 from zottui.dialogs.listing import Entry
-from zottui.dialogs.refreshing import Refreshing
 from zottui.theme import Role
-from zottui.widgets.amounts import age, money
 from zottui.widgets.status import short_path
 
 MOST = 500
@@ -28,6 +29,12 @@ STATES = {
     "closed": ("closed", Role.MUTED),
 }
 """What people call the states of the wire, the most urgent first; said in words, because colours may be off."""
+
+
+async def created(desk: Desk, name: str | None = None) -> str:
+    """The id of a new session of the desk's directory, with its environment. Raises `ClientError`."""
+    params = api.SessionCreate(cwd=desk.cwd, name=name, env=shared(desk.env))
+    return (await desk.ask(params, api.Created)).session.id
 
 
 class Sessions:

@@ -7,18 +7,19 @@ see @src/ma      files, where a word begins; @"with spaces" too
 
 import re
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from prompt_toolkit.buffer import Buffer
 
 from zotd.client.errors import ClientError
 from zotd.wire.api import Complete, Completions
+from zottui.asking import Newest
 from zottui.choice import Choice
 from zottui.desk import Desk, Row
-from zottui.editor.newest import Newest
+from zottui.dialogs.keys import named
+from zottui.editor.buffer import PromptBuffer
 from zottui.editor.ranking import best, is_subsequence, ranked
-from zottui.editor.text import PromptBuffer
 from zottui.theme import Role
 from zottui.widgets.cells import cells, clean, fit, padded, piece
 
@@ -129,14 +130,14 @@ class Popup:
         """Take a key while there is something to choose from; False: it means nothing here."""
         if not self._shown:
             return False
-        match name:
-            case "up" | "c-p" | "s-tab" | "backtab":
+        match named(name):
+            case "up" | "c-p" | "backtab":
                 self._move(-1)
             case "down" | "c-n":
                 self._move(1)
-            case "tab" | "c-i":
+            case "tab":
                 self._complete()
-            case "enter" | "c-m":
+            case "enter":
                 return self._enter()
             case "escape":
                 self.dismiss()
@@ -154,11 +155,7 @@ class Popup:
             self._dismissed = None
             self._show([])
         elif token != before:
-            if before is None or (before.kind, before.start, before.command) != (
-                token.kind,
-                token.start,
-                token.command,
-            ):
+            if before is None or replace(before, query=token.query) != token:  # more than what is typed of the name
                 self._choices, self._chosen = (), None
             self._look(token)
 

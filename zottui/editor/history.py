@@ -1,19 +1,19 @@
 """Earlier prompts: those of the session with `up` and `down`, those of all sessions by a search."""
 
-import time
-from calendar import timegm
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from zotd.client.errors import ClientError
 from zotd.wire.api import PromptHistory
 from zotd.wire.content import Message, Text
 from zotd.wire.reports import PastPrompt, PromptPage
+from zottui.asking import Newest
 from zottui.desk import Desk, Row
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
-from zottui.editor.newest import Newest
 from zottui.theme import Role
+from zottui.transcript import is_prompt
 from zottui.widgets.cells import cells, clean, cut, cut_front, padded, piece
 
 FOUND = 50
@@ -26,11 +26,11 @@ _KEYS = [("enter", "edit it"), ("ctrl+r", "next"), ("esc", "back to the draft")]
 
 
 def prompts_of(messages: Sequence[Message]) -> list[str]:
-    """What people have said in these messages, oldest first."""
+    """What people have said to the model in these messages, oldest first; not what their own commands have printed."""
     said = (
         "\n".join(block.text for block in message.content if isinstance(block, Text))
         for message in messages
-        if message.role == "user"
+        if is_prompt(message)
     )
     return [words for words in said if words.strip()]
 
@@ -169,9 +169,8 @@ def _row(prompt: PastPrompt, width: int, *, is_selected: bool) -> Row:
 
 
 def _local(moment: str) -> str:
-    """RFC 3339 in UTC as the user's own time, to the minute."""
+    """RFC 3339 as the user's own time, to the minute."""
     try:
-        seconds = timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
+        return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
     except ValueError:
         return moment
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

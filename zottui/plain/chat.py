@@ -25,6 +25,7 @@ from zottui.plain.deciding import Questions
 from zottui.plain.door import Again, Door
 from zottui.plain.following import HELD, QUEUE, STEER, Following, Line, meanwhile
 from zottui.plain.leaving import Leave, leaving_on_signals
+from zottui.plain.output import Output
 from zottui.plain.segments import Segments
 
 PROMPT = "> "
@@ -46,7 +47,8 @@ def run(argv: Sequence[str]) -> int:
         with Door(os.environ, watch.wait) as door:
             connection = door.open()
             session = open_session(connection, args, os.environ)
-            plain = Plain(has_colours=not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ))
+            has_colours = not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ)
+            plain = Plain(has_colours=has_colours, names_roles=True)
             env = environment(args, os.environ)
             with watch:
                 chat = Chat(connection, watch, session, plain=plain, env=env, again=door.again)
@@ -69,6 +71,7 @@ class Chat:
     ) -> None:
         """`session`: attached on `connection`, whose wait is `watch`. `env`: what new sessions run in."""
         self._watch = watch
+        self._output = Output(watch)
         self._again = again
         self._plain = plain
         self._env = dict(env)
@@ -306,7 +309,7 @@ class Chat:
 
     def _typed_meanwhile(self) -> list[Line]:
         """Wait for the daemon and the user; the lines that have been typed up to the next command."""
-        if KEYBOARD in self._watch.wait_any([KEYBOARD, self._connection.fileno()]):
+        if KEYBOARD in self._output.wait_any([KEYBOARD, self._connection.fileno()]):
             self._type()
         lines: list[Line] = []
         while b"\n" in self._typed:
@@ -324,6 +327,7 @@ class Chat:
         self._typed += data
 
     def _typed_line(self) -> str:
+        self._output.silence_begins()
         line, _, self._typed = self._typed.partition(b"\n")
         return line.decode(errors="replace")
 
@@ -373,9 +377,7 @@ class Chat:
         self._say(words)
 
     def _write(self, words: str) -> None:
-        if words:
-            sys.stdout.write(words)
-            sys.stdout.flush()
+        self._output.write(words)
 
 
 _SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": ("ext_panel", "ext_notify")}

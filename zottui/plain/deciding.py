@@ -91,7 +91,7 @@ class Questions:
             asking.decide(self._connection, event, decision, scope=scope, reason=reason)
         except CallError as error:
             self._say(f"({error})")
-            return error.code in {"already_resolved", "not_found", "stale_args"}
+            return error.code in asking.OVER
         return True
 
     def _is_over(self, key: str) -> bool:

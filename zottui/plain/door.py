@@ -1,18 +1,21 @@
 """The plain chat's way to the daemon: opened once, and again when the connection was lost."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 
 from zotd import paths
-from zotd.client.autostart import ensure
-from zotd.client.blocking import Connection, Json, Wait
+from zotd.client.autostart import ensure, was_killed
+from zotd.client.blocking import Connection, Json, Wait, open_socket
 from zotd.client.errors import ConnectionLostError, NotRunningError
 from zotd.client.fields import child
 from zotd.client.options import hello
 
-TRIES = 3
-"""A daemon that stops still takes connections in, and closes them again; the second try finds it gone."""
+STOPPING_S = 10.0
+"""A daemon that stops gives its runs 5 s, and takes its socket away at the very end."""
 
+RETRY_S = 0.1
+"""How often it is looked for meanwhile: nothing tells when a socket goes away."""
 
 Again = Callable[[str, Mapping[str, str]], tuple[Connection, Json]]
 """See `Door.again`."""
@@ -33,10 +36,12 @@ class Door:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def open(self) -> Connection:
+    def open(self, *, starts: bool = True) -> Connection:
         """A connection to a daemon, which is started when none runs; it ends the one before. Raises `ClientError`."""
         self._close()
-        connection = self._connection = Connection(ensure(paths.socket_path(self._env), self._env), self._wait)
+        path = paths.socket_path(self._env)
+        socket = ensure(path, self._env) if starts else open_socket(path)
+        connection = self._connection = Connection(socket, self._wait)
         hello(connection, "zot", can_approve=True)
         connection.call("subscribe", topics=["trust"])
         return connection
@@ -47,15 +52,16 @@ class Door:
         Raises `ClientError`: also when the daemon was stopped. One that was killed is started again: it has left its
         socket behind.
         """
-        for tries_left in reversed(range(TRIES)):
-            if not os.path.exists(paths.socket_path(self._env)):
-                break
+        path = paths.socket_path(self._env)
+        deadline = time.monotonic() + STOPPING_S
+        while os.path.exists(path):
             try:
-                connection = self.open()
+                connection = self.open(starts=was_killed(path))
                 attached = connection.call("attach", session=session, limit=1, env=dict(variables))
-            except ConnectionLostError:
-                if not tries_left:
+            except (ConnectionLostError, NotRunningError):
+                if time.monotonic() > deadline:
                     raise
+                time.sleep(RETRY_S)
             else:
                 return connection, child(attached, "session")
         raise NotRunningError("zotd was stopped")

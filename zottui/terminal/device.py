@@ -3,13 +3,16 @@
 import asyncio
 import os
 import signal
+import termios
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from prompt_toolkit.application import in_terminal
+from prompt_toolkit.input.vt100 import raw_mode
 from prompt_toolkit.output import Output
 
 from zottui.terminal import sequences
+from zottui.terminal.early import KEYBOARD
 from zottui.terminal.environment import understands_osc
 
 TITLE_S = 1.0
@@ -19,7 +22,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Terminal:
-    """The title of the window, whether it has the focus, notifications, the clipboard.
+    """The title of the window, whether it has the focus, notifications, and other programs that borrow it.
 
     A terminal that would show such sequences as text is asked for nothing.
     """
@@ -37,13 +40,29 @@ class Terminal:
         self._pause: asyncio.TimerHandle | None = None
 
     @contextmanager
-    def prepared(self) -> Iterator[None]:
-        """Ours for this block, in a running event loop; as it was before, however the block ends."""
+    def prepared(self, continued: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Ours for this block, in a running event loop; as it was before, however the block ends.
+
+        `continued` is called when this job was stopped from outside and goes on: others have written meanwhile.
+        """
+        loop = asyncio.get_running_loop()
         self._take()
+        loop.add_signal_handler(signal.SIGCONT, self._take_again, continued)
         try:
             yield
         finally:
+            loop.remove_signal_handler(signal.SIGCONT)
             self._give_back()
+
+    def _take_again(self, continued: Callable[[], None]) -> None:
+        """SIGSTOP tells nobody before: the shell has set the terminal as it wants to have it itself."""
+        if self.is_lent:
+            return
+        with suppress(termios.error):  # it is gone
+            raw_mode(KEYBOARD).__enter__()  # what puts it back is under way since the beginning
+        if self._understands:
+            self.write(sequences.FOCUS_ON)
+        continued()
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -86,10 +105,6 @@ class Terminal:
         if not self.has_focus:
             self.write(sequences.notification(text, self._env))
 
-    def copy(self, text: str) -> None:
-        """Put it on the clipboard; raises `sequences.TooLongError`."""
-        self.write(sequences.clipboard(text, self._env))
-
     def _take(self) -> None:
         if not self._understands:
             return
@@ -118,13 +133,16 @@ class Terminal:
 def leaving_on_signals(leave: Callable[[], None]) -> Iterator[None]:
     """SIGTERM and SIGHUP end the application as its own command does, so that the terminal is put back.
 
-    In a running event loop. `leave` may be called more than once.
+    SIGINT does nothing: Ctrl-C is a key, and where it is none it belongs to whoever has borrowed the terminal, or was
+    pressed once too often and must not cut what leaving has to do. In a running event loop. `leave` may be called more
+    than once.
     """
     loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
     for number in ENDING:
         loop.add_signal_handler(number, leave)
     try:
         yield
     finally:
-        for number in ENDING:
+        for number in (signal.SIGINT, *ENDING):
             loop.remove_signal_handler(number)

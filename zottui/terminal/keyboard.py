@@ -17,6 +17,8 @@ SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 
 ALT_ENTER = "\x1b\r"
 
+PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
+
 ESCAPE_S = 0.05
 """For `Application.ttimeoutlen`: how long Escape waits for the rest of a sequence; terminals send that in one write."""
 
@@ -69,15 +71,41 @@ class Reports:
         return ALT_ENTER if said in SHIFT_ENTER else ""  # an answer that nobody waits for any more
 
 
+class Pastes:
+    """Keeps a paste together: prompt_toolkit looks through all that it has of one whenever more comes, 9 s for 4 MB."""
+
+    def __init__(self) -> None:
+        """None is under way."""
+        self._pieces: list[str] = []
+        self._end = ""
+
+    def feed(self, text: str) -> str:
+        """The text, without the beginning of a paste; that comes when its end has come."""
+        if not self._pieces:
+            begin = text.rfind(PASTE_BEGIN)
+            if begin < 0 or PASTE_END in text[begin:]:
+                return text
+            self._pieces, self._end = [text[begin:]], text[begin:][-len(PASTE_END) :]
+            return text[:begin]
+        self._pieces.append(text)
+        is_over = PASTE_END in self._end + text
+        self._end = (self._end + text)[-len(PASTE_END) :]
+        if not is_over:
+            return ""
+        whole, self._pieces = "".join(self._pieces), []
+        return whole
+
+
 class _Reader(PosixStdinReader):
     """Reads what was typed."""
 
     def __init__(self, fd: int, reports: Reports) -> None:
         super().__init__(fd)
         self._reports = reports
+        self._pastes = Pastes()
 
     def read(self, count: int = 1024) -> str:
-        return self._reports.feed(super().read(count))
+        return self._pastes.feed(self._reports.feed(super().read(count)))
 
 
 class Keyboard(Vt100Input):

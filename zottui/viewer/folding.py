@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from prompt_toolkit.formatted_text import ANSI, to_formatted_text
-from prompt_toolkit.utils import get_cwidth
+
+from zottui.harmless import SGR
+from zottui.widgets.cells import cells, head
 
 Pieces = list[tuple[str, str]]
 """(style of prompt_toolkit, text) from the left."""
 
-_SGR = re.compile(r"(\x1b\[[\d;:]*m)")
+_SEQUENCES = re.compile(f"({SGR.pattern})")
 _RESET = re.compile(r"\x1b\[0*m")
 
 
@@ -30,7 +32,7 @@ def parsed(line: str) -> Pieces:
         return [("", line)] if line else []
     pieces: Pieces = []
     painted = ""
-    for part in _SGR.split(line):
+    for part in _SEQUENCES.split(line):
         if not part.startswith("\x1b["):
             pieces += [(_style(painted), part)] if part else []
         elif _RESET.fullmatch(part):
@@ -51,16 +53,15 @@ def folded(pieces: Sequence[tuple[str, str]], width: int) -> Iterator[Folded]:
     Columns are counted as prompt_toolkit paints: character by character. What joins a character stays with it.
     """
     row: Pieces = []
-    offset = room = 0
-    room = width
+    offset, room = 0, width
     for style, text in pieces:
         rest = text
         while rest:
-            head = _head(rest, room, is_alone=room == width)
-            if head:
-                row.append((style, head))
-                room -= _cells(head)
-                rest = rest[len(head) :]
+            fitting = head(rest, room) or (rest[:1] if room == width else "")
+            if fitting:
+                row.append((style, fitting))
+                room -= cells(fitting)
+                rest = rest[len(fitting) :]
             if rest:
                 yield Folded(offset, row)
                 offset += sum(len(part) for _, part in row)
@@ -86,19 +87,3 @@ def marked(pieces: Sequence[tuple[str, str]], spans: Sequence[tuple[int, int]], 
 def _style(painted: str) -> str:
     """The style behind these sequences; a theme has a few dozen."""
     return to_formatted_text(ANSI(f"{painted}x"))[0][0]
-
-
-def _cells(text: str) -> int:
-    return len(text) if text.isascii() else sum(get_cwidth(character) for character in text)
-
-
-def _head(text: str, room: int, *, is_alone: bool) -> str:
-    """The longest beginning that fits into `room` columns; if `is_alone`, at least a character."""
-    if text.isascii():
-        return text[: max(room, int(is_alone))]
-    taken = 0
-    for index, character in enumerate(text):
-        taken += get_cwidth(character)
-        if taken > room and (index or not is_alone):
-            return text[:index]
-    return text

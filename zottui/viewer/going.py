@@ -5,11 +5,12 @@ from itertools import islice
 
 from zotd.wire.content import Message
 from zottui.desk import Desk
+from zottui.transcript import is_prompt
 from zottui.viewer.loaded import Loaded, seq_of
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader
 from zottui.viewer.scrolling import Place
-from zottui.viewer.turns import Numbers, is_prompt, turns
+from zottui.viewer.turns import Numbers, turns
 
 
 class Going:

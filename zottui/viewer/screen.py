@@ -18,11 +18,11 @@ from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
+from zottui import external_editor
 from zottui.blocks import Block, Code, Rule, ToolRan
 from zottui.desk import Desk
-from zottui.dialogs import outside
 from zottui.dialogs.keys import TYPED
-from zottui.terminal.keyboard import Keyboard
+from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.viewer.keys import KEYS
 from zottui.viewer.viewing import Viewer
 from zottui.viewer.visit import Visit
@@ -30,9 +30,6 @@ from zottui.viewer.whole import words_of
 
 FRAME_S = 1 / 30
 """The least time between two redraws: what a wheel sends in a burst is one."""
-
-ESCAPE_S = 0.05
-"""How long Escape waits for the rest of a sequence; terminals send that in one write."""
 
 
 async def shown(desk: Desk, visit: Visit, *, keyboard: Input | None = None, display: Output | None = None) -> None:
@@ -43,7 +40,7 @@ async def shown(desk: Desk, visit: Visit, *, keyboard: Input | None = None, disp
         if not viewer.wants_editor:
             _give_back_typed()
             return
-        await outside.edited(desk, visit.reader.conversation(), suffix=".md")
+        await external_editor.edited(desk, visit.reader.conversation(), suffix=".md")
         visit = replace(visit, note="", turn=None)
 
 

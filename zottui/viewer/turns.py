@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zotd.wire import api
 from zotd.wire.content import Message
 from zottui.desk import Desk
-from zottui.transcript import text_of
+from zottui.transcript import is_prompt, text_of
 
 MOST = 500
 """Messages in a page: as many as the daemon gives. With 50,000 messages that are 100 questions."""
@@ -21,11 +21,6 @@ class Turn:
     seq: int
     before: int | None
     """The `seq` of the message before it; None: it is the first one."""
-
-
-def is_prompt(message: Message) -> bool:
-    """Whether it begins a turn; a command that a person has run, and its output, does not."""
-    return message.role == "user" and message.shell is None
 
 
 async def turns(desk: Desk, session: str, at: int | None = None) -> AsyncIterator[Turn]:

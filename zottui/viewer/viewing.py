@@ -7,7 +7,7 @@ from functools import partial
 from zotd.client.errors import ClientError
 from zottui.blocks import ToolRan
 from zottui.desk import Desk, Row
-from zottui.dialogs.keys import named
+from zottui.dialogs.keys import TYPED, named
 from zottui.dialogs.line import Line
 from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.theme import Role
@@ -118,7 +118,7 @@ class Viewer:
             self._typed(self._line, name, text)
         else:
             self._note = ""
-            action = self._actions.get(BY_KEY.get(text if name == "<any>" else named(name), ""))
+            action = self._actions.get(BY_KEY.get(text if name == TYPED else named(name), ""))
             if action is not None:
                 action()
         self._moved()

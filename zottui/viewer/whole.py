@@ -5,14 +5,13 @@ import re
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.cards import INDENT
 from zottui.diffs import diff_lines, unified
-from zottui.harmless import harmless
+from zottui.harmless import SGR, harmless
 from zottui.render import render
 from zottui.theme import Role, Theme
 
 WIDEST = 1_000_000
 """Columns: what is wider than the screen is folded, and not cut."""
 
-_SGR = re.compile(r"\x1b\[[\d;:]*m")
 _MORE = re.compile(r"(\s*… \d+ more) \(ctrl\+t\)")
 
 
@@ -24,7 +23,7 @@ def card(block: Block, width: int, theme: Theme, after: Block | None) -> list[st
 
 def is_fold(line: str) -> bool:
     """Whether a line of a card says that lines are left out."""
-    return "more (" in line and _MORE.fullmatch(_SGR.sub("", line).replace("(enter)", "(ctrl+t)")) is not None
+    return "more (" in line and _MORE.fullmatch(SGR.sub("", line).replace("(enter)", "(ctrl+t)")) is not None
 
 
 def whole(call: ToolRan, width: int, theme: Theme, after: Block | None) -> list[str]:
@@ -49,7 +48,7 @@ def words_of(block: Block) -> str:
 def _given(call: ToolRan, header: str, theme: Theme) -> list[str]:
     """Texts among the arguments that neither the first line nor the result shows whole."""
     lines: list[str] = []
-    shown = _SGR.sub("", header)
+    shown = SGR.sub("", header)
     for name, value in call.args.items():
         if isinstance(value, str) and value not in call.result and " ".join(harmless(value).split()) not in shown:
             added = call.name == "write" and name == "content"

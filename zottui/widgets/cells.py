@@ -11,8 +11,8 @@ from zottui.desk import Row
 from zottui.harmless import harmless
 from zottui.theme import Role
 
-POINTER = "❯"  # no ">": that quotes
-"""Stands before what the user types or has selected."""
+POINTER = "❯"  # no `>`: that begins a quotation
+"""Stands before what the user types, has typed or has selected."""
 
 CHARS_PER_CELL = 8
 """More that join into one are no character that anybody writes; what comes behind them begins another row."""
@@ -46,18 +46,30 @@ def row_cells(row: Row) -> int:
     return sum(cells(text) for _, text in row)
 
 
+def head(text: str, width: int) -> str:
+    """The longest beginning that takes at most `width` columns; what joins its last character comes along."""
+    if text.isascii():
+        return text[: max(width, 0)]
+    taken = 0
+    for index, character in enumerate(text):
+        taken += get_cwidth(character)
+        if taken > width:
+            return text[:index]
+    return text
+
+
 def cut(text: str, width: int) -> str:
     """The beginning, with a `…` where it is cut."""
     if cells(text) <= width:
         return text
-    return _head(text, width - 1) + CUT if width > 0 else ""
+    return head(text, width - 1) + CUT if width > 0 else ""
 
 
 def cut_front(text: str, width: int) -> str:
     """The end, with a `…` in front where it is cut: of paths, the part that tells them apart."""
     if cells(text) <= width:
         return text
-    return CUT + _head(text[::-1], width - 1)[::-1] if width > 0 else ""
+    return CUT + head(text[::-1], width - 1)[::-1] if width > 0 else ""
 
 
 def fit(row: Row, width: int) -> Row:
@@ -68,7 +80,7 @@ def fit(row: Row, width: int) -> Row:
     room = width - len(CUT)
     for look, text in row:
         if cells(text) > room:
-            return [*fitting, (look, _head(text, room) + CUT)] if width > 0 else []
+            return [*fitting, (look, head(text, room) + CUT)] if width > 0 else []
         fitting.append((look, text))
         room -= cells(text)
     return fitting
@@ -86,9 +98,9 @@ def folded(text: str, width: int) -> Iterator[str]:
         at = 0
         while at < len(line) or not at:
             rest = line[at : at + max(width, 1) * CHARS_PER_CELL]  # not all of it: a line may have millions of them
-            head = _head(rest, width) or rest[:1]  # one that is wider than all the room becomes a `…`
-            yield cut(head, width)
-            at += max(len(head), 1)
+            part = head(rest, width) or rest[:1]  # one that is wider than all the room becomes a `…`
+            yield cut(part, width)
+            at += max(len(part), 1)
 
 
 def flowing(parts: Sequence[Row], width: int, gap: str = "  ") -> list[Row]:
@@ -100,15 +112,3 @@ def flowing(parts: Sequence[Row], width: int, gap: str = "  ") -> list[Row]:
         else:
             rows.append(fit(part, width))
     return rows
-
-
-def _head(text: str, width: int) -> str:
-    """The longest beginning that takes at most `width` columns; what joins its last character comes along."""
-    if text.isascii():
-        return text[: max(width, 0)]
-    taken = 0
-    for index, character in enumerate(text):
-        taken += get_cwidth(character)
-        if taken > width:
-            return text[:index]
-    return text

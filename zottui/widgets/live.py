@@ -3,13 +3,14 @@
 Everything here is shown again in full when it is finished; so lines are cut, and what has no room is left out.
 """
 
+from zottui.amounts import count, duration
+from zottui.calls import subject
 from zottui.desk import Row
 from zottui.markdown.stream import tail
 from zottui.state import Call, State
 from zottui.theme import Role
-from zottui.widgets.amounts import count, duration
 from zottui.widgets.cells import CUT, clean, cut, fit, piece, row_cells
-from zottui.widgets.spinner import spinner
+from zottui.widgets.queue import queue
 
 MAX_ROWS = 12
 """Each row costs some 0.8 ms per frame at 160 columns."""
@@ -20,11 +21,19 @@ TEXT_ROWS = 6
 OUTPUT_ROWS = 5
 """Of what one tool has printed."""
 
-SUBJECT_CHARS = 500
-"""More than fits on a line; a script may have a thousand times as many, and this is done in each frame."""
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-SUBJECTS = ("command", "path", "pattern", "query", "url", "name")
-"""Arguments that say best what a call is about, best first."""
+FRAMES_PER_S = 8
+"""Of the spinner: smooth enough, and half of what the live area is drawn with at most."""
+
+
+def activity(state: State, now: float, width: int, height: int, *, asked: str = "") -> list[Row]:
+    """What happens, and below it what waits behind it; at most `height` rows, of which what waits has half.
+
+    `asked`: as of `live`.
+    """
+    waiting = queue(state, width, max(height // 2, 1))
+    return live(state, now, width, height - len(waiting), asked=asked) + waiting
 
 
 def live(state: State, now: float, width: int, height: int, *, asked: str = "") -> list[Row]:
@@ -51,13 +60,6 @@ def live(state: State, now: float, width: int, height: int, *, asked: str = "") 
     return [[piece(Role.TEXT, cut(line, width))] for line in (written[-room:] if room else [])] + rows
 
 
-def subject(args: dict[str, object]) -> str:
-    """What a call is about, on one line: its command, its path, or else its first argument."""
-    named = (args[name] for name in SUBJECTS if isinstance(args.get(name), str))
-    others = (value for value in args.values() if isinstance(value, str | int | float))
-    return clean(str(next(named, next(others, "")))[:SUBJECT_CHARS]).strip()
-
-
 def _heads(state: State, now: float, width: int, room: int, *, asked: str) -> list[tuple[Row, str]]:
     """For each call its line and its output; of too many calls the newest, and how many there are besides."""
     calls = [call for call in state.reply.calls if call.id != asked]
@@ -75,7 +77,7 @@ def _call(call: Call, now: float, width: int, *, needs_you: bool) -> Row:
     name = piece(Role.TOOL, f" {clean(call.name)}")
     progress = piece(Role.WARNING if needs_you else Role.MUTED, f"  {_progress(call, now, needs_you=needs_you)}")
     room = width - row_cells([mark, name, progress])
-    about = cut(f"  {subject(call.args)}", room) if call.args else ""
+    about = cut(f"  {subject(call.name, call.args)}", room) if call.args else ""
     return fit([mark, name, piece(Role.TEXT, about if about.strip(f" {CUT}") else ""), progress], width)
 
 
@@ -99,6 +101,11 @@ def _waiting(state: State, now: float, *, is_writing: bool) -> Row:
         return [turning, piece(Role.MUTED, f" {word} {duration(now - reply.thinking_since)}")]
     word = "writing…" if is_writing else "working…"
     return [turning, piece(Role.MUTED, f" {word} {duration(now - run.since)}")]
+
+
+def spinner(now: float) -> str:
+    """A character that turns, so that one sees that it goes on: the one for this moment."""
+    return FRAMES[int(now * FRAMES_PER_S) % len(FRAMES)]
 
 
 def _output(printed: str, width: int, room: int) -> list[Row]:

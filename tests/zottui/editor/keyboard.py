@@ -19,7 +19,7 @@ from tests.zottui.desk import FakeDesk
 from zotd.wire.api import Attached, SessionInfo
 from zotd.wire.content import Message, Text, Tokens
 from zottui.choice import Choice
-from zottui.editor.buffer import Editor
+from zottui.editor.editor import Editor
 from zottui.editor.placeholders import Submission
 from zottui.keys import DialogKeys
 from zottui.state import State

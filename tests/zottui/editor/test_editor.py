@@ -4,7 +4,7 @@ import pytest
 from prompt_toolkit.cursor_shapes import CursorShape
 
 from tests.zottui.editor.keyboard import snapshot, typing
-from zottui.editor.buffer import ROWS
+from zottui.editor.editor import ROWS
 from zottui.editor.keys import KEYS
 
 LEFT, RIGHT, UP, DOWN = "\x1b[D", "\x1b[C", "\x1b[A", "\x1b[B"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.zottui.editor.keyboard import typing
 from zotd.client.errors import CallError
 from zotd.wire.api import PromptHistory
-from zotd.wire.content import Image, Message, Text
+from zotd.wire.content import Image, Message, ShellRun, Text
 from zotd.wire.reports import PastPrompt, PromptPage
 from zottui.editor.history import Prompts, prompts_of
 
@@ -31,6 +31,7 @@ def test_prompts_are_what_people_said():
         Message("assistant", [Text("no")], ""),
         Message("user", [Image("image/png", 3)], ""),
         Message("user", [Text("two"), Text("three")], ""),
+        Message("user", [Text("$ ls\n\na.py")], "", shell=ShellRun(id="r_1", command="ls", context=True)),
     ]
     assert prompts_of(said) == ["one", "two\nthree"]
 

@@ -15,6 +15,9 @@ from zotd.testing.script import Call, Text
 
 ASKS = "--mode", "ask"
 
+CONTEXT = r" · 15( ·|$)"
+"""In the status bar: the tokens of one request to the scripted model."""
+
 RUNS = Call("bash", {"command": "echo ran >> runs"})
 
 
@@ -101,6 +104,17 @@ def test_who_comes_back_soon_is_told_nothing_of_that(world):
     assert "since you left" not in zot.history()
 
 
+@journey(32)
+def test_who_comes_back_sees_at_once_what_the_conversation_takes(world):
+    world.model.says("one")
+    zot = world.zot()
+    ask(zot)
+    zot.wait(CONTEXT)
+    leave(zot)
+    zot = world.zot()
+    zot.wait(CONTEXT)
+
+
 # --- 33 ----------------------------------------------------------------------------------------------------------
 
 
@@ -146,8 +160,8 @@ def test_two_terminals_show_the_same_each_in_its_width(world, two):
 def test_who_is_there_can_be_asked_and_leaving_changes_the_count(two):
     narrow, wide = two
     ask(wide, "/who")
-    for zot in two:
-        wide.wait(f"^· {name_of(zot)} ")
+    wide.wait(rf"^· {name_of(wide)} \(you\) is ")
+    wide.wait(rf"^· {name_of(narrow)} is ")
     leave(narrow)
     wide.until(lambda: "2 clients" not in wide.screen(), "the new count")
 

@@ -220,7 +220,7 @@ def test_in_plain_lines_nothing_moves_and_nothing_is_coloured(world):
     zot.wait("^> ?$")
     zot.type("go")
     zot.key("Enter")
-    zot.wait("all done$")
+    zot.wait("^zot: all done$")
     said = zot.raw().replace(b"\x1b[?2004h", b"").replace(b"\x1b[?2004l", b"")
     assert b"\x1b[" not in said
 

@@ -127,7 +127,13 @@ class World:
         """The output of another command, `zotctl` for one."""
         program = {"zotctl": [sys.executable, "-m", "zotctl"], "zot": ZOT}[command[0]]
         done = subprocess.run(
-            [*program, *command[1:]], cwd=self.cwd, env=self.env, capture_output=True, text=True, timeout=60, check=False
+            [*program, *command[1:]],
+            cwd=self.cwd,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         return done.stdout + done.stderr
 

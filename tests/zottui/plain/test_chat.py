@@ -34,7 +34,7 @@ def test_a_prompt_is_answered_and_ctrl_d_leaves_with_the_way_back(daemon, tmp_pa
     with chat(tmp_path) as screen:
         screen.until("> ")
         screen.type("tool\n")
-        assert screen.until("> ") == "tool\nI look.\n* bash true\nlooked\n"
+        assert screen.until("> ") == "tool\nzot: I look.\n* bash true\nzot: looked\n"
         screen.type("\x04")
         code, rest = screen.end()
     (session,) = daemon.sessions
@@ -45,7 +45,7 @@ def test_a_prompt_is_answered_and_ctrl_d_leaves_with_the_way_back(daemon, tmp_pa
 def test_words_on_the_command_line_are_the_first_prompt(daemon, tmp_path):
     with chat(tmp_path, "say", "this", "--model", "m") as screen:
         assert screen.until("\n") == f"fake m in {tmp_path} (/help)"
-        assert screen.until("> ") == "say this\n"
+        assert screen.until("> ") == "zot: say this\n"
 
 
 def test_ctrl_c_ends_the_run_and_at_the_prompt_the_chat(daemon, tmp_path):
@@ -65,6 +65,28 @@ def test_what_others_do_is_shown_between_prompts(daemon, tmp_path):
         (session,) = daemon.sessions.values()
         daemon.do(lambda: session.show(events.Notice("info", "somebody was here")))
         assert screen.until("> ") == "\nsomebody was here\n"
+
+
+def test_who_speaks_is_said_in_words(daemon, tmp_path):
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        (session,) = daemon.sessions.values()
+        asked, answered = events.UserMessage([Text("one\ntwo")], TIME), events.AssistantMessage([Text("three")], TIME)
+        daemon.do(lambda: session.show(asked, events.AssistantStart(), answered))
+        assert screen.until("> ") == "\nyou: one\ntwo\nzot: three\n"
+
+
+def test_a_long_silence_is_told_once(daemon, tmp_path):
+    with chat(tmp_path) as screen:
+        screen.until("> ")
+        (session,) = daemon.sessions.values()
+        screen.type("hang\n")
+        assert screen.until("thinking") == "hang\nzot: "
+        daemon.do(lambda: session.show(events.Notice("info", "a notice")))
+        assert screen.until("working…\n") == "\na notice\n"
+        daemon.do(lambda: session.show(events.ThinkingDelta("hm")))
+        screen.interrupt()
+        assert "working" not in screen.until("> ")
 
 
 def test_a_command_of_a_person_is_shown_as_one_and_not_as_a_prompt(daemon, tmp_path):
@@ -138,4 +160,4 @@ def test_a_connection_that_was_cut_is_made_again(daemon, tmp_path):
         daemon.do(daemon.cut_all)
         assert screen.until("> ") == "(the connection to zotd was lost; reconnecting)\n(connected again)\n"
         screen.type("say this\n")
-        assert screen.until("> ") == "say this\nsay this\n"
+        assert screen.until("> ") == "say this\nzot: say this\n"

@@ -47,7 +47,7 @@ def test_a_yes_lets_the_call_run(live, chat):
         assert not (live.cwd / "out").exists()
         screen.type("perhaps\n")
         answer(screen, "y")
-        assert screen.until("> ").endswith("(zot has allowed it)\ndone\n")
+        assert screen.until("> ").endswith("(zot has allowed it)\nzot: done\n")
     assert (live.cwd / "out").exists()
 
 

@@ -75,7 +75,7 @@ def test_a_command_may_start_a_run(live, show):
     with talk(live, url=live.model("It is done.")) as terminal:
         terminal.until("> ")
         terminal.type("/ask What is up?\n")
-        assert terminal.until("It is done.\n") == "/ask What is up?\n> What is up?\n"
+        assert terminal.until("It is done.\n") == "/ask What is up?\nyou: What is up?\nzot: "
 
 
 def test_a_suggestion_is_sent_by_an_empty_line_and_dropped_by_another_one(live, show):
@@ -84,7 +84,7 @@ def test_a_suggestion_is_sent_by_an_empty_line_and_dropped_by_another_one(live, 
         terminal.type("/draft Say more\n")
         terminal.until("(suggested) Say more\n(Enter sends it, another line drops it)\n> ")
         terminal.type("\n")
-        assert terminal.until("It is done.\n> ") == "\n"
+        assert terminal.until("It is done.\n> ") == "\nzot: "
         terminal.type("/draft /shout x\n")
         terminal.until("> ")
         terminal.type("/shout y\n")
@@ -199,7 +199,7 @@ def test_code_that_nobody_trusts_is_told_at_once_and_once(live):
     with talk(live, url=live.model("It is done.")) as terminal:
         assert terminal.until("> ").endswith(f"(/help)\n{line}")
         terminal.type("go\n")
-        assert terminal.until("done.\n> ") == "go\nIt is "
+        assert terminal.until("done.\n> ") == "go\nzot: It is "
         live.zotctl("trust", "grant", "--yes")
         live.until("local", "ready")
         terminal.type("/shout hello\n")

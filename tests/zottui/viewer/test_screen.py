@@ -1,4 +1,4 @@
-"""The viewer on the alternate screen: with prompt_toolkit and keys from a pipe, and in a real terminal."""
+"""The viewer on the alternate screen, with prompt_toolkit and keys from a pipe."""
 
 import asyncio
 import subprocess
@@ -9,14 +9,11 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from tests.zottui.journeys.world import world as made
 from tests.zottui.viewer.conversations import Stored, call, desk, lines, result, talk, user, zot
-from zotd.testing.script import Call
 from zottui import viewer
 from zottui.blocks import Code, Rule
 from zottui.viewer.screen import shown
 from zottui.viewer.visit import begun
-from zottui.widgets.cells import POINTER
 
 WHEEL_UP = "\x1b[<64;10;5M"
 CLICK = "\x1b[<0;10;2M"
@@ -100,48 +97,3 @@ def test_opening_the_client_imports_nothing_of_it():
     code = "import sys, zottui.viewer; print(sorted(name for name in sys.modules if name.startswith('zottui.viewer')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=20)
     assert done.stdout == "['zottui.viewer']\n"
-
-
-# --- in a terminal ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def world(tmp_path):
-    with made(tmp_path) as one:
-        yield one
-
-
-def scrollback(terminal):
-    """All that the terminal shows and has shown above the status bar.
-
-    Rows as they are: tmux forgets that a line goes on across the first row of the screen whenever a program uses the
-    alternate one.
-    """
-    return terminal.tmux("capture-pane", "-p", "-S", "-").rstrip("\n").rpartition("\n")[0]
-
-
-def test_the_scrollback_is_the_same_byte_for_byte_afterwards(world):
-    command = 'for n in $(seq 60); do echo "line $n of 60"; done'
-    world.model.says([Call("bash", {"command": command})], "it has printed sixty lines")
-    terminal = world.zot("count", "--mode", "yolo")
-    terminal.wait("it has printed sixty lines")
-    terminal.wait(rf"^{POINTER} ?$")
-    before = scrollback(terminal)
-    terminal.key("C-t")
-    terminal.wait(r"turn 1/1  100%")
-    assert terminal.ask("#{alternate_on}") == "1"
-    terminal.type("/line 44")
-    terminal.key("Enter")
-    terminal.wait(rf"^{POINTER} +… 52 more \(enter\)")
-    terminal.key("Enter")
-    terminal.wait(rf"^{POINTER} +line 44 of 60")
-    terminal.resize(60, 20)
-    terminal.wait(rf"^{POINTER} +line 44 of 60")
-    terminal.resize(100, 30)
-    terminal.wait(rf"^{POINTER} +line 44 of 60")
-    terminal.type("q")
-    terminal.until(lambda: terminal.ask("#{alternate_on}") == "0", "the end of the viewer")
-    terminal.wait(rf"^{POINTER} ?$")
-    assert scrollback(terminal) == before
-    terminal.type("still here")
-    terminal.wait(f"^{POINTER} still here")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
 from tests.zottui.widgets.states import EVIL
-from zottui.widgets.cells import cells, clean, cut, cut_front, fit, flowing, folded, padded, row_cells
+from zottui.widgets.cells import CHARS_PER_CELL, cells, clean, cut, cut_front, fit, flowing, folded, padded, row_cells
 
 TEXTS = st.text(st.one_of(st.sampled_from("ab 日本👩\u200d\u0301é"), st.characters()), max_size=40)
 WIDTHS = st.integers(min_value=-1, max_value=30)
@@ -63,3 +63,11 @@ def test_no_text_gets_wider_than_asked(text, width):
 def test_folding_loses_nothing(text, width):
     text = clean(text)
     assert "".join(folded(text, width)) == text
+
+
+def test_a_line_of_millions_of_characters_is_folded_once():
+    assert sum(len(row) for row in folded("é" * 3_000_000, 80)) == 3_000_000
+
+
+def test_a_character_with_any_number_of_accents_does_not_make_a_row_longer_than_that():
+    assert max(len(row) for row in folded("a" + "\u0301" * 10_000, 10)) <= 10 * CHARS_PER_CELL

@@ -4,6 +4,9 @@ MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S
 DAY_S = 24 * HOUR_S
 
+EXACT_S = 9.95
+"""What took less is told in tenths of a second."""
+
 SMALLEST_USD = 0.005
 """Less than this would be shown as nothing, which it is not."""
 
@@ -18,6 +21,11 @@ def duration(seconds: float) -> str:
     if whole < DAY_S:
         return f"{whole // HOUR_S}h {whole % HOUR_S // MINUTE_S:02}m"
     return f"{whole // DAY_S}d"
+
+
+def took(seconds: float) -> str:
+    """How long something that is over has taken: as `duration`, with tenths where they say something (`3.2s`)."""
+    return f"{seconds:.1f}s" if seconds < EXACT_S else duration(round(seconds))
 
 
 def age(seconds: float) -> str:
@@ -37,6 +45,11 @@ def count(number: int) -> str:
     if number < 999_500:
         return f"{number / 1_000:.0f}k"
     return f"{number / 1_000_000:.1f}M".replace(".0M", "M")
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 line`, `1,200 lines`: for words whose plural ends with s."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def money(usd: float) -> str:

@@ -1,7 +1,7 @@
 """A prompt in the user's own editor, with what the model said last below it."""
 
+from zottui import external_editor
 from zottui.desk import Desk
-from zottui.dialogs import outside
 
 MARK = "# ----- the last reply; this line and what follows it are not sent -----"
 """Only what is below it is dropped: prompts may have lines of their own that begin with `#`."""
@@ -13,7 +13,7 @@ async def edited(desk: Desk, text: str, reply: str) -> str:
     Raises:
         OSError: there is no such editor.
     """
-    return prompt_of(await outside.edited(desk, page(text, reply), suffix=".md"))
+    return prompt_of(await external_editor.edited(desk, page(text, reply), suffix=".md"))
 
 
 def page(text: str, reply: str) -> str:

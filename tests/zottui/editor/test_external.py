@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.zottui.editor.keyboard import typing
-from zottui.editor.outside import MARK, page, prompt_of
+from zottui.editor.external import MARK, page, prompt_of
 
 LONG = "x\n" * 60
 
@@ -52,3 +52,11 @@ async def test_an_editor_that_is_not_there_is_said():
         await t.settled()
         assert t.text == "draft"
         assert "/nowhere/ed" in t.desk.said[0]
+
+
+async def test_an_editor_whose_quotes_do_not_match_is_said():
+    async with typing(env={"EDITOR": "vim '"}) as t:
+        await t.type("draft\x07")
+        await t.settled()
+        assert t.text == "draft"
+        assert "vim '" in t.desk.said[0]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.zottui.desk import FakeDesk
-from zottui.editor.newest import Newest
+from zottui.asking import Newest
 
 
 def spawner(tasks):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zottui.widgets.amounts import age, count, duration, money
+from zottui.amounts import age, count, counted, duration, money, took
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,19 @@ from zottui.widgets.amounts import age, count, duration, money
 )
 def test_how_long_it_takes(seconds, words):
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.04, "0.0s"), (3.24, "3.2s"), (9.96, "10s"), (59.7, "1m 00s"), (3599, "59m 59s"), (3660, "1h 01m")],
+)
+def test_what_was_short_is_told_in_tenths(seconds, words):
+    assert took(seconds) == words
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "0 lines"), (1, "1 line"), (1200, "1,200 lines")])
+def test_one_thing_is_no_plural(number, words):
+    assert counted(number, "line") == words
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(59, "now"), (60, "1m"), (3600, "1h"), (86400, "1d")])

@@ -1,10 +1,12 @@
-"""Questions that follow the keys: one is under way at a time, and the newest text is asked next.
+"""Asking the daemon again and again: one question at a time, and of those that come meanwhile the newest is next.
 
-So nothing waits for a pause in the typing, no timer runs, and a slow answer is never followed by a dozen old questions.
+So nothing waits for a pause, no timer runs, and a slow answer is never followed by a dozen old questions.
 """
 
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
+
+from zottui.desk import Desk
 
 T = TypeVar("T")
 
@@ -41,3 +43,15 @@ class Newest(Generic[T]):
                     self._take(text, answer)
         finally:
             self._asking = False
+
+
+class Refreshing:
+    """One thing that is asked for whenever it may have changed; however often meanwhile, once more afterwards."""
+
+    def __init__(self, desk: Desk, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """`work` asks, and keeps the answer; what it raises becomes a note of `desk`."""
+        self._asking = Newest(desk.spawn, lambda _: work(), lambda *_: desk.redraw())
+
+    def want(self) -> None:
+        """Have it done, soon; then the screen is drawn again."""
+        self._asking.want("")

@@ -1,0 +1,21 @@
+"""What is left of a bug: a traceback in a file, and a sentence about it instead of a screen full."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from zotd import paths, private_file
+
+
+def kept(error: BaseException, env: Mapping[str, str]) -> str:
+    """Keep the traceback in `$ZOT_HOME/logs/terminal.log`, in the place of the one before; what to say about it."""
+    import traceback  # noqa: PLC0415  (2 ms, and needed by nobody whose client works)
+
+    what = "".join(traceback.format_exception_only(error)).strip()
+    path = os.path.join(paths.zot_home(env), "logs", "terminal.log")
+    try:
+        paths.check_private_dir(os.path.dirname(path))
+        private_file.write(Path(path), "".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
+    except (OSError, paths.UnsafePathError) as problem:
+        return f"this is a bug in zot: {what} (its traceback could not be kept: {problem}); the session is untouched"
+    return f"this is a bug in zot, the session is untouched: {what}; please report it with what is in {path}"
