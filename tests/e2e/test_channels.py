@@ -45,6 +45,6 @@ async def zotctl(daemon, *arguments):
         env={**os.environ, **daemon.place.env},
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=40,
         check=False,
     )

@@ -282,7 +282,7 @@ def test_by_hand_hello_ack_may_come_first_and_the_end_of_input_right_after_the_c
             [sys.executable, "mine.py"],
             cwd=tmp_path,
             capture_output=True,
-            timeout=10,
+            timeout=40,
             check=False,
             env=environment,
             **stdin,
@@ -314,7 +314,7 @@ def test_a_host_that_reads_no_more_is_no_error(write, tmp_path):
     process.stdout.readline()
     process.stdout.close()
 
-    _, log = process.communicate(b'{"type":"command_invoked","id":"1","name":"x","args":""}\n' * 3, timeout=10)
+    _, log = process.communicate(b'{"type":"command_invoked","id":"1","name":"x","args":""}\n' * 3, timeout=40)
 
     assert process.returncode == 0
     assert log == b""

@@ -63,7 +63,7 @@ def test_a_copy_beside_an_extension_serves_it(tmp_path, interpreter):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=15,
+            timeout=40,
             check=False,
         )
         assert (ended.returncode, ended.stderr) == (0, "")
@@ -89,7 +89,7 @@ def test_an_extension_without_coroutines_starts_without_the_modules_that_cost_mo
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({str(SDK.parent.parent)!r})" + dedent(source)],
         input=b'{"type":"tool_call","id":"1","name":"loaded","args":{}}',
         capture_output=True,
-        timeout=15,
+        timeout=40,
         check=True,
     )
 

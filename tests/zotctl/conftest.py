@@ -39,7 +39,7 @@ class Shell:
     def run(self, module, *args, piped=None):
         stdin = subprocess.DEVNULL if piped is None else subprocess.PIPE
         with self.start(module, *args, stdin=stdin) as process:
-            out, err = process.communicate(piped, timeout=15)
+            out, err = process.communicate(piped, timeout=40)
         return process.returncode, out, err
 
     def zot(self, *args, **options):

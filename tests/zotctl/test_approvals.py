@@ -99,7 +99,7 @@ def test_a_rule_is_shown_and_saved_only_after_a_yes(live, waiting):
         while "[y/N]" not in said:
             said += os.read(terminal, 4096).decode().replace("\r\n", "\n")
         os.write(terminal, b"y\n")
-        out, _ = process.communicate(timeout=15)
+        out, _ = process.communicate(timeout=40)
     os.close(terminal)
     assert (process.returncode, out) == (0, f"{question['approval']} is allowed\n")
     assert question["rule"] in said

@@ -38,7 +38,7 @@ def test_a_key_that_is_typed_is_not_echoed(live):
         while "key for OpenAI: " not in said:
             said += os.read(terminal, 4096).decode()
         os.write(terminal, f"{KEY}\n".encode())
-        out, _ = one.communicate(timeout=15)
+        out, _ = one.communicate(timeout=40)
     os.set_blocking(terminal, False)
     said += os.read(terminal, 4096).decode()
     os.close(terminal)

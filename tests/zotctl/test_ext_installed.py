@@ -74,7 +74,7 @@ def test_progress_is_for_a_terminal(live):
     live.write("echo", into=live.cwd)
     terminal, other_side = pty.openpty()
     with live.shell.start("zotctl", "ext", "install", "echo", stderr=other_side) as process:
-        out, _ = process.communicate(timeout=15)
+        out, _ = process.communicate(timeout=40)
     os.close(other_side)
     assert process.returncode == 0
     assert os.read(terminal, 4096).decode() == f"copying {live.cwd / 'echo'} …\r\n"

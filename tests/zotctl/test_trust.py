@@ -31,7 +31,7 @@ def answer(live, words, *flags, meanwhile=lambda: None):
             said += os.read(terminal, 4096).decode().replace("\r\n", "\n")
         meanwhile()
         os.write(terminal, f"{words}\n".encode())
-        out, _ = process.communicate(timeout=15)
+        out, _ = process.communicate(timeout=40)
     os.close(terminal)
     return process.returncode, said, out
 

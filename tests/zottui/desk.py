@@ -28,7 +28,7 @@ TURNS = 20
 """Of the loop, in which spawned work gets as far as it does without the user: no answer here takes longer than one."""
 
 
-WAIT_S = 10.0
+WAIT_S = 40.0
 """For an editor to start and end, on a machine that does a lot besides."""
 
 

@@ -27,7 +27,7 @@ from zottui.state import State
 PROBE = "\x1b[24~"
 """F12: what was sent before it has been handled."""
 
-PATIENCE_S = 10
+PATIENCE_S = 40
 
 COLUMNS = 80
 

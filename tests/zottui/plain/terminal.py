@@ -31,7 +31,7 @@ class Terminal:
 
     def end(self):
         """The exit code, and the rest of the screen."""
-        code = self.process.wait(5)
+        code = self.process.wait(40)
         os.set_blocking(self.screen, False)
         try:
             while data := os.read(self.screen, 4096):
