@@ -2,10 +2,11 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from typing import Protocol
 
+from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError, ConnectionLostError
 from zotd.client.follow import Disconnected, Item
 from zotd.wire.api import Attached
@@ -48,6 +49,8 @@ class Following:
         self._link = link
         self._task: asyncio.Task[None] | None = None
         self._reading: Reading | None = None
+        self._holding: Connection | None = None
+        """Keeps a session that ends with its last client, until this one is attached to it."""
         self._failures = 0
         """Attempts to connect since there was a connection."""
 
@@ -70,6 +73,7 @@ class Following:
 
     def attached(self, snapshot: Attached) -> None:
         """This client is attached to it, and shows what was said in it."""
+        self._let_go()
         self._place.spawn(self._listen())
         if self._reading is not None:
             self._reading.attached(snapshot)
@@ -100,20 +104,25 @@ class Following:
             self._place.say(f"other sessions here: {', '.join(found.others)} (/sessions)")
         if goes_on and found.is_held:
             self._place.submit("/continue")
+        self._holding = found.connection
         try:
-            await self._follow(found.session, found.connection.close)
+            await self._follow(found.session)
         finally:
-            found.connection.close()
+            self._let_go()
 
-    async def _follow(self, session_id: str, followed: Callable[[], None] = lambda: None) -> None:
-        """Show a session for as long as it is there; `followed` is called when this client is attached to it."""
+    def _let_go(self) -> None:
+        if self._holding is not None:
+            self._holding.close()
+            self._holding = None
+
+    async def _follow(self, session_id: str) -> None:
+        """Show a session for as long as it is there."""
         self._reading = await asyncio.to_thread(Reading, self._place, session_id)
         self._failures = 0
         try:
             async with aclosing(self._link.items(session_id)) as items:
                 async for item in items:
                     self._place.take(item)
-                    followed()
                     self._complain(item)
         except ClientError as error:
             self._place.fail(error)  # it was deleted, say; without it there is no connection by which to choose another

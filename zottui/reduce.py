@@ -37,7 +37,7 @@ def reduce(state: State, item: Item, now: float) -> Next:
     """Take what `zotd.client.follow` gives: a snapshot, a batch of events, or the loss of the connection."""
     match item:
         case Disconnected():
-            return replace(state, link=Link.LOST, why_lost=item.reason), ()
+            return replace(state, link=Link.LOST), ()
         case Attached(mode="resumed"):
             return _resumed(state, item, now), ()
         case Attached():
@@ -90,7 +90,6 @@ def _attached(state: State, snapshot: Attached, now: float) -> State:
     return replace(
         state,
         link=Link.LIVE,
-        why_lost="",
         session=snapshot.session,
         run=run,
         reply=state.reply if run is not None else Reply(),

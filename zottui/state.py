@@ -62,7 +62,6 @@ class State:
     """The screen below the scrollback is a function of this, the size of the terminal and the clock."""
 
     link: Link = Link.CONNECTING
-    why_lost: str = ""
     session: SessionInfo | None = None
     """None until the first snapshot."""
     run: Run | None = None

@@ -262,3 +262,16 @@ def test_a_prompt_that_is_typed_without_a_connection_arrives_once(world):
     zot.wait("^two$")
     assert zot.history().count("❯ second") == 1
     assert [request.messages[-1]["content"] for request in world.model.requests[1:]] == ["second"]
+
+
+@journey(10)
+def test_a_session_that_is_not_kept_lives_as_long_as_its_terminal(world):
+    world.model.says("hello")
+    zot = world.zot("--no-session")
+    ask(zot)
+    zot.wait("^hello$")
+    (session,) = world.call("session.list")["sessions"]
+    assert session["ephemeral"]
+    leave(zot)
+    zot.until(lambda: not world.call("session.list")["sessions"], "the end of the session")
+    assert "come back" not in zot.history()
