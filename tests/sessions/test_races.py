@@ -68,6 +68,14 @@ class Asking(Desk):
         return replace(made, clearance=Clearance(bench, None))
 
 
+class Elsewhere(Memory):
+    """A journal in a thread of its own, as the real one is: a look takes a turn of the loop at least."""
+
+    async def partial(self, session):
+        await asyncio.sleep(0)
+        return await super().partial(session)
+
+
 @dataclass
 class Life:
     """A session that is stopped as by SIGTERM, and loaded by the next process."""
@@ -75,7 +83,7 @@ class Life:
     tasks: asyncio.TaskGroup
     desk: Asking
     tool: Tool
-    journal: Memory = field(default_factory=Memory)
+    journal: Memory = field(default_factory=Elsewhere)
     watcher: Watcher = field(default_factory=Watcher)
     running: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -163,6 +171,20 @@ async def test_a_question_outlives_a_stop_with_its_id_and_its_answer_goes_on_wit
     await case.decide(question)
     assert results(await case.done()) == ["bash done"]
     assert (case.tool.began, case.session.state, await case.row_state()) == ([{"a": 1}], "idle", "idle")
+
+
+async def test_a_session_that_waits_for_a_person_is_said_to_wait_while_it_is_being_looked_at(life):
+    case = life(calls_tool(), says("fine"))
+    await case.asked()
+    await case.restart()
+    await case.end()
+    case.begin(await case.journal.row("s_1"))
+    looking = case.tasks.create_task(case.session.load())
+    seen = {case.session.state}
+    while not looking.done():
+        await asyncio.sleep(0)
+        seen.add(case.session.state)
+    assert seen == {"waiting"}
 
 
 async def test_nobody_decides_while_the_process_ends_for_the_call_would_be_cut_at_once(life):

@@ -110,11 +110,10 @@ class Session:
             return "waiting"
         if self.work.is_active:
             return "running"
-        if not self.ledger.loaded:
+        if not self.ledger.loaded or self._loading.locked():  # nobody has looked yet, or its questions are not back yet
             return "held" if self.ledger.row.state == "running" else self.ledger.row.state
         found = self.ledger.transcript
-        is_cut = found.interrupted or found.run_open  # the latter while it is being repaired
-        return "held" if found.held or is_cut else "idle"
+        return "held" if found.held or found.interrupted else "idle"
 
     @property
     def _outlasts(self) -> bool:
