@@ -1,13 +1,14 @@
-# make demo    an agent session in a real daemon, on a small model inside this machine; no key needed
-# make test    all tests
-# make check   what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
-# make faults  is what was promised kept when the daemon is killed, flooded and lied to; twenty minutes
-# make bench   how fast it is here, beside what nothing can be faster than; eight minutes
-# make docs    writes the generated pages again
+# make demo     an agent session in a real daemon, on a small model inside this machine; no key needed
+# make test     all tests
+# make check    what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
+# make faults   is what was promised kept when the daemon is killed, flooded and lied to; twenty minutes
+# make attacks  does one of a hundred known attacks work; a minute
+# make bench    how fast it is here, beside what nothing can be faster than; eight minutes
+# make docs     writes the generated pages again
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check faults bench docs
+.PHONY: demo test check faults attacks bench docs
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -26,6 +27,9 @@ check: .venv/.dev
 
 faults: .venv/.dev
 	$(BIN)/python -m tests.faults
+
+attacks: .venv/.dev
+	$(BIN)/python -m tests.attacks
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks

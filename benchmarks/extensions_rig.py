@@ -13,9 +13,9 @@ from benchmarks.rig import Place
 from zotd.core.life import State
 from zotd.core.ports import ToolContext
 from zotd.exthost.discovery import Discovered, discover
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Host, Wish
 from zotd.exthost.requests import ToolRequest
+from zotd.exthost.surroundings import Surroundings
 from zotd.exthost.tools import ExtensionTool
 from zotd.testing.misbehaviours import PROGRAM
 from zotd.wire import ext

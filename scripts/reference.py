@@ -1,4 +1,4 @@
-"""Writes the generated documentation: the tables of protocol.md, configuration.md and terminal.md, and schema.json, in docs/.
+"""Writes the generated documentation: the tables of five pages, and schema.json, in docs/.
 
     python scripts/reference.py            write what has changed
     python scripts/reference.py --check    exit 1 and name the files that are not up to date
@@ -19,6 +19,8 @@ from typing import Union, get_args, get_origin
 
 import msgspec
 
+from tests.attacks.table import ATTACKS
+from zotctl.doctor.table import STATES
 from zotd import config
 from zotd.api.methods import HANDLERS
 from zotd.providers.catalog.vendors import VENDORS
@@ -49,7 +51,13 @@ def main(arguments: list[str]) -> int:
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Each generated file with the text that it should have."""
-    pages = {"protocol.md": protocol(), "configuration.md": configuration(), "terminal.md": terminal()}
+    pages = {
+        "protocol.md": protocol(),
+        "configuration.md": configuration(),
+        "terminal.md": terminal(),
+        "security.md": attacks(),
+        "troubleshooting.md": troubleshooting(),
+    }
     for name, lines in pages.items():
         by_hand = (DOCS / name).read_text().partition(MARKER)[0]
         yield DOCS / name, by_hand + MARKER + "\n" + "\n".join(lines) + "\n"
@@ -72,6 +80,13 @@ def configuration() -> Iterator[str]:
         yield row(names, " or ".join(f"`{variable}`" for variable in vendor.key_env), vendor.api)
 
 
+def troubleshooting() -> Iterator[str]:
+    """The lines of troubleshooting.md."""
+    yield "## What `zotctl doctor` finds\n\n| id | what is wrong | how it is recognised | next |\n|---|---|---|---|"
+    for state in STATES:
+        yield row(f"`{state.id}`", state.what, state.sign, f"`{state.next}`")
+
+
 def terminal() -> Iterator[str]:
     """The lines of terminal.md."""
     yield "## Keys\n\n| key | |\n|---|---|"
@@ -80,6 +95,22 @@ def terminal() -> Iterator[str]:
     yield "\n## Commands\n\n| command | |\n|---|---|"
     for command in commands.COMMANDS:
         yield row(f"`/{command.name} {command.args}".rstrip().replace("|", "\\|") + "`", command.summary)
+
+
+def attacks() -> Iterator[str]:
+    """The lines of security.md."""
+    yield "## A hundred attacks\n\nWhat is tried, what comes of it, and the tests that show it.\n\n| | | shown by |\n|---|---|---|"
+    for attack in ATTACKS:
+        shown = [f"[{proof}](../tests/{file})" for file, proof in map(proof_of, attack.tests)]
+        shown += [f"`make faults`, {attack.faults}"] if attack.faults else []
+        shown += [f"*{attack.but}*"] if attack.but else []
+        yield row(str(attack.id), attack.what, "; ".join(dict.fromkeys(shown)))
+
+
+def proof_of(test: str) -> tuple[str, str]:
+    """The file of a test below tests/, and its name as a sentence."""
+    file, _, name = test.partition("::")
+    return file, name.partition("[")[0].removeprefix("test_").replace("_", " ")
 
 
 def protocol() -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import re
 import stat
 import subprocess
@@ -11,6 +12,7 @@ import warnings
 import pytest
 
 from zotd import logs
+from zotd.logs.flood import BURST
 
 log = logging.getLogger("zotd.somewhere")
 
@@ -123,6 +125,16 @@ def test_a_hidden_secret_is_masked_wherever_it_occurs(path):
         "{'authorization': 'Bearer VALUE'}",
         '{"password" : "VALUE", "user": "me"}',
         "https://host/?token=VALUE&x=1",
+        "AWS_SECRET_ACCESS_KEY=VALUE",
+        "private-key: VALUE",
+        "passphrase = VALUE",
+        "Cookie: sid=VALUE; theme=VALUE",
+        "Set-Cookie: sid=VALUE; Path=/",
+        "Proxy-Authorization: Basic VALUE",
+        '{"type":"hello","token":"VALUE"}',
+        r"b'{\"token\": \"VALUE\"}'",
+        "{'password': 'two words VALUE'}",
+        "password='VALUE and no end",
     ],
 )
 def test_what_looks_like_a_key_is_masked(said):
@@ -134,6 +146,166 @@ def test_what_looks_like_a_key_is_masked(said):
 @pytest.mark.parametrize("said", ["tokens: 512", "max_tokens=5", "the token bucket is full", "password file read"])
 def test_what_only_mentions_keys_is_not_masked(said):
     assert logs.masked(said) == said
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "zot_9f8e7d6c5b4a39281706f5e4d3c2b1a0",
+        "sk-ant-api03-AAAAbbbbCCCCdddd",
+        "ghp_0123456789abcdefghijABCDEFGHIJ456789",
+        "github_pat_11ABCDEFG0123456789_abcdefghijklmnop",
+        "xoxb-123456789012-abcdefghijkl",
+        "AIzaSyA0123456789abcdefghijklmnopqrstuv",
+        "AKIAIOSFODNN7EXAMPLE",
+        "123456789:AAEhBP0av28FakeFakeFakeFakeFakeFake",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+    ],
+)
+def test_a_value_that_looks_like_a_key_is_masked_wherever_it_stands(secret):
+    assert logs.masked(f"refused ({secret}), try again") == f"refused ({logs.MASK}), try again"
+
+
+def test_who_logs_in_by_a_url_is_masked():
+    assert logs.masked("cannot fetch https://me:hunter2@host/x.git") == f"cannot fetch https://{logs.MASK}@host/x.git"
+
+
+@pytest.mark.parametrize(
+    "part", ["secret", "token=", 'password="', "cookie: a", "zot_", "eyJa", "://a", "1", "token" + " " * 20]
+)
+def test_no_text_takes_long_to_mask(part):
+    text = part * (1024 * 1024 // len(part))
+    assert len(logs.masked(text)) > 0  # what takes time in squares would take an hour
+
+
+def test_a_record_has_a_length(path):
+    with logs.configured(path, level="info"):
+        log.info("%s", "x" * 1024 * 1024)
+    (line,) = lines(path)
+    assert len(line) < logs.LONGEST + 100
+    assert line.endswith("characters more)")
+
+
+def at(second):
+    """A record of one place in the sources, at a time."""
+    record = logging.LogRecord("zotd.door", logging.WARNING, "door.py", 7, "refused", None, None)
+    record.created = float(second)
+    return record
+
+
+def test_no_place_fills_the_log(path):
+    with logs.configured(path, level="info"):
+        for _ in range(10_000):
+            log.handle(at(1_000_000))
+        assert len(lines(path)) == BURST
+        log.info("another place")
+        log.handle(at(1_000_001))
+        log.handle(at(0))  # the clock was put back
+    assert [line.split(" ", 3)[3] for line in lines(path)[BURST:]] == [
+        "another place",
+        f"refused ({10_000 - BURST} more like this were left out)",
+        "refused",
+    ]
+
+
+def test_there_are_five_files_in_all(path):
+    path.parent.mkdir()
+    for name in ("zotd.log", *(f"zotd.log.{number}" for number in range(1, 5))):
+        (path.parent / name).write_text(name)
+    path.write_text("x" * logs.FILE_BYTES)
+    with logs.configured(path, level="info"):
+        log.info("one line more")
+    assert {file.name for file in path.parent.iterdir()} == {"zotd.log", *(f"zotd.log.{n}" for n in range(1, 5))}
+    assert (path.parent / "zotd.log.4").read_text() == "zotd.log.3"
+
+
+def a_link(path):
+    path.symlink_to("elsewhere")
+
+
+def a_link_to_a_file(path):
+    (path.parent / "elsewhere").write_text("")
+    path.symlink_to("elsewhere")
+
+
+def a_pipe(path):
+    os.mkfifo(path)
+
+
+def a_directory(path):
+    path.mkdir()
+
+
+IN_THE_WAY = [a_link, a_link_to_a_file, a_pipe, a_directory]
+
+
+@pytest.mark.parametrize("prepare", IN_THE_WAY)
+def test_what_stands_in_its_place_is_not_followed_and_stops_nobody(path, prepare, capsys):
+    path.parent.mkdir()
+    prepare(path)
+    before = path.lstat()
+    with logs.configured(path, level="info"):
+        log.info("lost")
+        log.info("lost too")
+        assert path.lstat() == before
+        path.rename(path.parent / "away")
+        log.info("found")
+    elsewhere = path.parent / "elsewhere"
+    assert not elsewhere.exists() or elsewhere.read_text() == ""
+    assert lines(path)[0] == "(2 records could not be written here)"
+    assert lines(path)[1].endswith("found")
+    said = capsys.readouterr().err
+    assert said.count(f"the log {path} cannot be written") >= 1
+    assert len(said.splitlines()) <= 2
+
+
+@pytest.mark.parametrize("prepare", IN_THE_WAY)
+def test_nor_when_that_happens_while_it_is_open(path, prepare):
+    with logs.configured(path, level="info"):
+        log.info("before")
+        path.unlink()
+        prepare(path)
+        log.info("lost")
+    assert not path.is_file() or path.read_text() == ""
+
+
+def test_a_log_that_is_rotated_by_somebody_else_goes_on_under_its_name(path):
+    with logs.configured(path, level="info"):
+        log.info("one")
+        path.rename(path.parent / "zotd.log.old")
+        log.info("two")
+        path.unlink()
+        log.info("three")
+        os.truncate(path, 0)
+        log.info("four")
+    assert [line.split()[-1] for line in lines(path)] == ["four"]
+    assert len(lines(path.parent / "zotd.log.old")) == 1
+
+
+def test_a_log_whose_directory_goes_away_makes_it_again(path):
+    with logs.configured(path, level="info"):
+        path.unlink()
+        path.parent.rmdir()
+        log.info("here")
+    assert len(lines(path)) == 1
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_directory_that_cannot_be_made_stops_nobody(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with logs.configured(tmp_path / "file" / "zotd.log", level="info"):
+        log.info("lost")
+    assert f"zotd: the log {tmp_path / 'file' / 'zotd.log'} cannot be written" in capsys.readouterr().err
+
+
+def test_a_record_that_cannot_be_written_out_does_not_fail_whoever_logs_it(path):
+    # In a process of its own: the handler of pytest raises.
+    code = "import sys; from pathlib import Path; from zotd import logs; import logging\n"
+    code += "with logs.configured(Path(sys.argv[1]), level='info'):\n"
+    code += " logging.getLogger('zotd.x').info('%d', 'no number')\n logging.getLogger('zotd.x').info('next')\n"
+    done = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True)
+    assert "Logging error" in done.stderr
+    assert [line.split()[-1] for line in lines(path)] == ["next"]
 
 
 def test_only_the_user_can_read_the_log_also_after_it_was_rotated(path):

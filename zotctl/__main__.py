@@ -1,15 +1,19 @@
 """The `zotctl` command. `ping` and `status` must answer at once, so nothing else is loaded for them: no argparse."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+
+from zotd.client.environment import without_flags
 
 THIN = {"ping": "zotctl.ping", "status": "zotctl.status"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `zotctl` with `argv` (default: the command line's) and return its exit code: 0, 1, 2 for bad usage, 130."""
-    args = list(sys.argv[1:] if argv is None else argv)
+    args, variables = without_flags(sys.argv[1:] if argv is None else argv)
+    os.environ.update(variables)
     if args and args[0] in THIN:
         return int(import_module(THIN[args[0]]).main(args[1:]))
     return int(import_module("zotctl.main").main(args))

@@ -6,7 +6,7 @@ import sys
 
 from zotctl import link
 from zotctl.commands import Commands
-from zotd.client.environment import shared
+from zotd.client import place
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
 from zotd.client.interrupts import Watch
@@ -31,7 +31,7 @@ def _run(args: argparse.Namespace) -> int:
     plain = Plain()
     with link.connect("zotctl", watch.wait, can_approve=True) as connection, watch:
         session = text(link.chosen(connection, args), "id")
-        snapshot = connection.call("attach", session=session, limit=args.limit, env=shared(os.environ))
+        snapshot = connection.call("attach", session=session, limit=args.limit, env=place.of(os.environ).variables)
         for message in children(snapshot, "messages"):
             _write(plain.message(message))
         for event in connection.events():

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from zotctl import link
-from zotd import paths
-from zotd.client.blocking import CALL_S, Json, WholeLines, Wire, open_socket
+from zotd.client import place
+from zotd.client.blocking import CALL_S, Json, WholeLines, Wire
 from zotd.client.choosing import find
 from zotd.client.errors import ClientError
 from zotd.client.fields import child, maybe_text, text
@@ -45,10 +45,10 @@ def main(argv: Sequence[str]) -> int:
         return 128 + signal.number
 
 
-def _bridge(word: str, env: Mapping[str, str]) -> int:
+def _bridge(word: str, env: Mapping[str, str] | None) -> int:
     with link.connect("zot rpc") as connection:
         session = text(find(connection, word), "id")
-    wire = Wire(open_socket(paths.socket_path(os.environ)))
+    wire = Wire(place.of(os.environ).open())
     bridge = Bridge(wire, session, os.environ.get(TOKEN), env)
     with Watch(1) as watch:
         while not bridge.attached:
@@ -65,10 +65,10 @@ def _bridge(word: str, env: Mapping[str, str]) -> int:
 class Bridge:
     """Passes frames on, and knows what is still owed to the program."""
 
-    def __init__(self, wire: Wire, session: str, token: str | None, env: Mapping[str, str]) -> None:
+    def __init__(self, wire: Wire, session: str, token: str | None, env: Mapping[str, str] | None) -> None:
         """`token`: the program's first command has to be a hello with it; None: it is not asked.
 
-        `env`: what the session's tools run in from now on.
+        `env`: what the session's tools run in from now on; None: what they did before.
         """
         self._wire = wire
         self._session = session
@@ -81,7 +81,7 @@ class Bridge:
         self.attached = False
         self.listening = True
         self.refused = False
-        self._send({"type": "attach", "id": ATTACH, "limit": 1, "env": dict(env)})
+        self._send({"type": "attach", "id": ATTACH, "limit": 1, "env": env})
 
     @property
     def finished(self) -> bool:
@@ -113,6 +113,7 @@ class Bridge:
             return
         self._unanswered += 1
         if isinstance(frame, dict):
+            frame.pop("token", None)  # it was for this process, and is none of a daemon's
             self._send(frame)
         else:
             self._wire.send(line)  # the daemon says what is wrong with it

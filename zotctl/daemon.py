@@ -7,10 +7,14 @@ import time
 
 from zotctl import link, output
 from zotctl.commands import Commands
+from zotd import paths
+from zotd.client import place
 from zotd.client.errors import NoAnswerError, NotRunningError
 from zotd.client.fields import number
+from zotd.client.holder import lives
+from zotd.client.starts import Starts
 
-STOP_S = 10.0
+STOP_S = 15.0
 """How long a daemon may take to stop; 3.3 s with twenty extensions that refuse to."""
 
 EXIT_POLL_S = 0.05
@@ -29,7 +33,8 @@ def add(commands: Commands) -> None:
 
 
 def _start(args: argparse.Namespace) -> int:
-    with link.connect("zotctl") as connection:
+    Starts(paths.socket_path(os.environ), paths.start_log(os.environ)).forget()  # who asks for it, gets it
+    with link.connect("zotctl", any_protocol=True) as connection:
         status = connection.call("daemon.status")
     if args.json:
         output.print_json(status)
@@ -51,25 +56,30 @@ def _stop(args: argparse.Namespace) -> int:
 
 
 def _shut_down(*, when_idle: bool) -> str:
-    with link.connect("zotctl", start=False, role="admin") as connection, output.progress("stopping zotd"):
+    stopping = link.connect("zotctl", start=False, role="admin", any_protocol=True)
+    with stopping as connection, output.progress("stopping zotd"):
         pid = number(connection.call("daemon.status"), "pid")
         connection.call("daemon.shutdown", when_idle=when_idle)
         if when_idle:
             return "stopping"
         connection.wait_for_end(STOP_S)
-        _wait_for_exit(pid)
+        if not place.of(os.environ).is_remote:
+            wait_for_exit(pid)
     return "stopped"
 
 
-def _wait_for_exit(pid: int) -> None:
-    """The socket closes before the locks are gone, and `zotctl stop && zotctl start` needs them gone."""
+def wait_for_exit(pid: int) -> None:
+    """Wait, for `STOP_S`, until a daemon is gone that has closed its connections; raises `NoAnswerError` when it is not.
+
+    It closes them before its locks are gone, and the next one needs them gone.
+    """
     deadline = time.monotonic() + STOP_S
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return
     except (AttributeError, OSError):  # not Linux
-        while _exists(pid) and time.monotonic() < deadline:
+        while lives(pid) and time.monotonic() < deadline:
             time.sleep(EXIT_POLL_S)
         return
     try:
@@ -77,11 +87,3 @@ def _wait_for_exit(pid: int) -> None:
             raise NoAnswerError(f"zotd (pid {pid}) has closed its socket and does not end")
     finally:
         os.close(process)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from zotctl import link, output
 from zotctl.commands import Commands
+from zotd.client import place
 from zotd.client.blocking import Connection, Json
-from zotd.client.errors import CallError, ClientError
+from zotd.client.errors import CallError
 from zotd.client.fields import child, number, text
 
 IMPORT_S = 3600.0
@@ -39,12 +40,11 @@ def add(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    cwd = "" if args.cwd is None else os.path.realpath(args.cwd)
-    if cwd and not os.path.isdir(cwd):
-        raise ClientError(f"there is no directory {cwd}")
+    where = place.of(os.environ)
+    cwd = "" if args.cwd is None else where.directory(args.cwd)
     results: list[Json] = []
     with link.connect("zotctl", role="admin") as connection:
-        for path in _files(args.paths):
+        for path in map(where.real_path, args.paths) if where.is_remote else _files(args.paths):
             results.append(_import(connection, path, cwd))
             if not args.json:
                 _print(results[-1])
@@ -66,7 +66,7 @@ def _files(paths: Sequence[str]) -> Iterator[str]:
             yield from (os.path.join(directory, name) for name in sorted(names) if name.endswith(ENDINGS))
 
 
-def _import(connection: Connection, path: str, cwd: str) -> Json:
+def _import(connection: Connection, path: str, cwd: str | None) -> Json:
     with output.progress(f"importing {path}"):
         try:
             made = connection.call("session.import", path=path, cwd=cwd, timeout_s=IMPORT_S)

@@ -4,26 +4,32 @@ import argparse
 import os
 
 from zotctl import output
-from zotd import paths
-from zotd.client.autostart import ensure
-from zotd.client.blocking import Connection, Json, Wait, open_socket, readable
+from zotd.client import place
+from zotd.client.blocking import Connection, Json, Wait, readable
 from zotd.client.choosing import find, newest
 from zotd.client.options import hello
 
 
 def connect(
-    name: str, wait: Wait = readable, *, start: bool = True, role: str | None = None, can_approve: bool = False
+    name: str,
+    wait: Wait = readable,
+    *,
+    start: bool = True,
+    role: str | None = None,
+    can_approve: bool = False,
+    any_protocol: bool = False,
 ) -> Connection:
     """A connection that has said hello as `name`; with `start`, to a daemon that is started when none runs.
 
-    `can_approve`: somebody watches who can decide about calls, here or with `zotctl approve`.
+    `can_approve`: somebody watches who can decide about calls, here or with `zotctl approve`. `any_protocol`: see
+    `options.hello`.
     """
-    path = paths.socket_path(os.environ)
-    with output.progress("starting zotd"):
-        sock = ensure(path, os.environ) if start else open_socket(path)
+    where = place.of(os.environ)
+    with output.progress("connecting" if where.is_remote else "starting zotd"):
+        sock = where.ensure() if start else where.open()
     connection = Connection(sock, wait)
     try:
-        hello(connection, name, role=role, can_approve=can_approve)
+        hello(connection, name, role=role, can_approve=can_approve, any_protocol=any_protocol)
     except BaseException:
         connection.close()
         raise

@@ -1,6 +1,7 @@
 """`zotctl`, but for `ping` and `status`: the parser is built from the list of nouns."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -10,8 +11,10 @@ from zotctl import (
     auth,
     backup,
     channel,
+    completion,
     config,
     daemon,
+    doctor,
     export,
     ext,
     fork,
@@ -20,15 +23,22 @@ from zotctl import (
     metrics,
     output,
     queue,
+    reload,
+    restart,
     search,
     send,
+    service,
     sessions,
+    token,
+    top,
     tree,
     trust,
     usage,
 )
+from zotd.client import place
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
+from zotd.client.options import add_place_flags
 from zotd.client.plain import harmless
 from zotd.wire.version import VERSION
 
@@ -53,18 +63,31 @@ examples:
 """
 
 NOUNS = (
-    *(daemon, metrics, sessions, send, queue, attach, approvals, log),
-    *(search, tree, fork, export, importing, usage, ext, trust, auth, config, channel, backup),
+    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
+    *(search, tree, fork, export, importing, usage, ext, trust, auth, token, config, channel, backup, completion),
 )
 """Each has `add(commands)`; in the order of the help."""
+
+THIN = {
+    "ping": ("does the daemon answer?", ["--autostart"]),
+    "status": ("the daemon in figures", ["--json", "--autostart"]),
+}
+"""Commands that are not parsed here, what they are, and their flags."""
+
+
+HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "service", "doctor"})
+"""Commands about the files and the processes of the daemon's own machine."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run with `argv` and return the exit code: 0, 1, 2 for bad usage, 130."""
+    if argv[:1] == [completion.CANDIDATES] and len(argv) > 1:
+        return completion.print_candidates(_parser(), argv[1], list(argv[2:]))
     args = _parser().parse_args(argv)
     if args.no_color:
         output.switch_colour_off()
     try:
+        _check_place(args)
         return int(args.run(args))
     except ClientError as error:
         sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may repeat what an extension has said
@@ -74,6 +97,13 @@ def main(argv: Sequence[str]) -> int:
     except (BrokenPipeError, OutputLostError):
         output.forget_stdout()
         return 1
+
+
+def _check_place(args: argparse.Namespace) -> None:
+    """Raise `ClientError` for a command that looks after this machine when another one is meant."""
+    where = place.of(os.environ)
+    if where.is_remote and args.noun in HERE_ONLY:
+        raise ClientError(f"`zotctl {args.noun}` looks after the machine that it runs on: run it where {where.name} is")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,9 +116,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"zotctl {VERSION}")
     parser.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, summary in [("ping", "does the daemon answer?"), ("status", "the daemon in figures")]:
-        commands.add_parser(name, help=summary)  # for the list only: see __main__
+    add_place_flags(parser)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="noun")
+    for name, (summary, flags) in THIN.items():
+        parser_ = commands.add_parser(name, help=summary)  # for the list and for completion only: see __main__
+        for flag in flags:
+            parser_.add_argument(flag, action="store_true")
     for noun in NOUNS:
         noun.add(commands)
     return parser

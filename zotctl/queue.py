@@ -6,8 +6,8 @@ import sys
 
 from zotctl import link, output, waiting
 from zotctl.commands import Commands
+from zotd.client import place
 from zotd.client.blocking import Connection, Json
-from zotd.client.environment import shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
 from zotd.client.interrupts import Watch
@@ -93,7 +93,7 @@ def _continue(args: argparse.Namespace) -> int:
     with link.connect("zotctl", watch.wait) as connection, watch:
         session = text(link.chosen(connection, args), "id")
         if args.wait:
-            connection.call("attach", session=session, limit=1, env=shared(os.environ))
+            connection.call("attach", session=session, limit=1, env=place.of(os.environ).variables)
         return _go_on(connection, session, args)
 
 

@@ -6,9 +6,8 @@ import sys
 
 from zotctl import link, output, waiting
 from zotctl.commands import Commands
-from zotd.client import slash
+from zotd.client import place, slash
 from zotd.client.blocking import Connection, Json
-from zotd.client.environment import shared
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
@@ -55,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
     with link.connect("zotctl", watch.wait) as connection, watch:
         session = text(link.chosen(connection, args), "id")
         if args.wait:
-            connection.call("attach", session=session, limit=1, env=shared(os.environ))
+            connection.call("attach", session=session, limit=1, env=place.of(os.environ).variables)
         if command is not None:
             return _command(connection, session, command, args)
         if args.wait:

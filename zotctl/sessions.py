@@ -6,7 +6,7 @@ from itertools import islice
 
 from zotctl import link, output
 from zotctl.commands import Commands
-from zotd.client import choosing
+from zotd.client import choosing, place
 from zotd.client.blocking import Json
 from zotd.client.fields import text
 
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    cwd = None if args.cwd is None else os.path.realpath(args.cwd)
+    cwd = None if args.cwd is None else place.of(os.environ).real_path(args.cwd)
     with link.connect("zotctl") as connection:
         found = list(islice(choosing.sessions(connection, cwd, args.state), max(0, args.limit)))
     if args.json:

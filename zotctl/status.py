@@ -1,50 +1,41 @@
 """`zotctl status`: the daemon in figures, also when it does not run or hangs."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 
-from zotctl import thin
-from zotd.client.blocking import Connection, Json
-from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
+from zotctl import standing, thin
+from zotd.client.blocking import Json
 
 USAGE = """\
 usage: zotctl status [--json] [--autostart]
 
-Exit code 0 when the daemon runs and answers; else 1, and the state says why:
-stopped (nobody listens), wedged (it listens and does not answer), unreachable (somebody else's, or no access).
---autostart starts it when none runs.
+Answers within 3 s. Exit code 0 when the daemon can be used, else 1. The state is one of
+
+  running        it runs and answers
+  mismatched     it is of another version than this program; exit code 1 if they share no protocol
+  unmanaged      it runs beside the service that is installed, or was left by one that is not any more
+  stopping       it is about to end
+  starting       it is about to be there
+  stopped        nobody listens
+  stale          it was killed, and has left its socket
+  listener_lost  it lives, and its socket is gone or somebody else's
+  wedged         it listens and does not answer
+  unreachable    somebody else's, or no access
+
+and `next` is the command to type. --autostart starts it when none runs.
 
 example: zotctl status --json | jq .sessions"""
-
-CONNECT_S = 0.5
-ANSWER_S = 2.0
-"""Both together, and this program's own start, are less than 3 s."""
-
-FIELDS = (
-    "pid",
-    "version",
-    "protocol",
-    "epoch",
-    "uptime_s",
-    "sessions",
-    "running",
-    "clients",
-    "extensions",
-)
-"""What a daemon that answers says; null in the JSON of one that does not."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Run with the arguments after `status`."""
     flags = thin.flags(argv, USAGE, frozenset({"--json", "--autostart"}))
     path = thin.socket_path()
-    status: Json = {"v": 1, "state": "stopped", "socket": path, **dict.fromkeys(FIELDS), "warnings": []}
-    try:
-        with thin.connect(path, CONNECT_S, autostart="--autostart" in flags) as connection:
-            status.update(_ask(connection))
-    except ClientError as error:
-        status.update(state=_state(error), error=str(error))
+    status = standing.look(
+        path, os.environ, lambda: thin.connect(path, standing.CONNECT_S, autostart="--autostart" in flags)
+    )
     if "--json" in flags:
         print(json.dumps(status, ensure_ascii=False, separators=(",", ":")))
     else:
@@ -52,27 +43,17 @@ def main(argv: Sequence[str]) -> int:
     return 0 if "error" not in status else 1
 
 
-def _ask(connection: Connection) -> Json:
-    try:
-        return connection.call("daemon.status", timeout_s=ANSWER_S)
-    except NoAnswerError as error:
-        return {"state": "wedged", "pid": connection.server_pid, "error": str(error)}
-
-
-def _state(error: ClientError) -> str:
-    if isinstance(error, NotRunningError | ConnectionLostError):
-        return "stopped"
-    return "wedged" if isinstance(error, NoAnswerError) else "unreachable"
-
-
 def _print(status: Json) -> None:
     print(f"state       {status['state']}")
     print(f"socket      {status['socket']}")
-    for name in FIELDS:
-        if status[name] is not None:
-            print(f"{name:11} {status[name]}")
+    for name in standing.FIELDS:
+        value = status[name]
+        if value is not None:
+            print(f"{name:11} {' to '.join(map(str, value)) if isinstance(value, list) else value}")
     warnings = status["warnings"]
     for warning in warnings if isinstance(warnings, list) else []:
         print(f"warning     {warning}")
+    if status["next"] is not None:
+        print(f"next        {status['next']}")
     if "error" in status:
         sys.stderr.write(f"zotctl: {status['error']}\n")

@@ -4,8 +4,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from zotd import paths
-from zotd.client.blocking import Connection, open_socket
+from zotd.client import place
+from zotd.client.blocking import Connection
 
 
 def flags(argv: Sequence[str], usage: str, known: frozenset[str]) -> frozenset[str]:
@@ -21,14 +21,11 @@ def flags(argv: Sequence[str], usage: str, known: frozenset[str]) -> frozenset[s
 
 
 def connect(path: str, timeout_s: float, *, autostart: bool) -> Connection:
-    """A connection to the daemon at `path`; raises what `open_socket` and `ensure` raise."""
-    if not autostart:
-        return Connection(open_socket(path, timeout_s))
-    from zotd.client.autostart import ensure  # noqa: PLC0415  (costs what this module exists to save)
-
-    return Connection(ensure(path, os.environ))
+    """A connection to the daemon at `path`, or at the URL that it is; raises what `open` and `ensure` of a place raise."""
+    where = place.of(os.environ, path=path)
+    return Connection(where.ensure() if autostart else where.open(timeout_s))
 
 
 def socket_path() -> str:
-    """Where the daemon of this environment listens."""
-    return paths.socket_path(os.environ)
+    """Where the daemon of this environment listens; a URL when that is on another machine."""
+    return place.of(os.environ).name

@@ -6,6 +6,7 @@ import sys
 
 from zotctl import link, output
 from zotctl.commands import Commands
+from zotd.client import place
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, strings, text
@@ -53,7 +54,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _grant(args: argparse.Namespace) -> int:
-    path = os.path.realpath(str(args.path))
+    path = place.of(os.environ).real_path(str(args.path))
     with link.connect("zotctl", role="admin") as connection:
         workspace = children(connection.call("trust.list", path=path), "workspaces")[0]
         if text(workspace, "state") != "trusted":
@@ -70,7 +71,7 @@ def _grant(args: argparse.Namespace) -> int:
 
 
 def _revoke(args: argparse.Namespace) -> int:
-    path = os.path.realpath(str(args.path))
+    path = place.of(os.environ).real_path(str(args.path))
     with link.connect("zotctl", role="admin") as connection:
         connection.call("trust.revoke", path=path)
     if args.json:

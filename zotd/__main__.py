@@ -6,6 +6,7 @@ in one sentence why it cannot (`error SENTENCE`), and ends by itself when nobody
 
 import argparse
 import asyncio
+import faulthandler
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from zotd import config, heap, logs, paths
 from zotd.api.unix import RunningError, SocketError
 from zotd.app import Daemon, Setup, prepare
 from zotd.core.ports import StorageError
+from zotd.process.supervisor import VARIABLES
 from zotd.store.home import HeldError
 from zotd.wire.version import VERSION
 
@@ -26,8 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon until it is stopped; the result is the exit code."""
     options = _parser().parse_args(argv)
     heap.keep_whole()
+    faulthandler.enable()  # a watchdog ends a loop that stands still with SIGABRT: then stderr says where it stood
     try:
-        setup = prepare(os.environ, autostarted=options.autostarted, flags={"log_level": options.log_level})
+        setup = prepare(dict(os.environ), autostarted=options.autostarted, flags={"log_level": options.log_level})
+        for name in VARIABLES:
+            os.environ.pop(name, None)
         with logs.configured(
             setup.home / "logs" / "zotd.log", level=setup.loaded.config.log_level, stderr=not options.autostarted
         ):
@@ -36,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(options.ready_fd, str(error), RUNNING)
     except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError) as error:
         return _fail(options.ready_fd, str(error), FAILED)
-    except OSError as error:  # its home or its log cannot be made
+    except OSError as error:  # its home cannot be made
         return _fail(options.ready_fd, f"{error.filename}: {error.strerror}", FAILED)
     return 0
 

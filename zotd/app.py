@@ -2,35 +2,46 @@
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import Coroutine, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Coroutine, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from zotd import config, paths
+from zotd.api import websocket
 from zotd.api.dispatch import Dispatcher
 from zotd.api.house import House
 from zotd.api.methods import HANDLERS
 from zotd.api.presence import Presences
-from zotd.api.unix import Server, Socket
+from zotd.api.unix import Server, Socket, passed_listener
+from zotd.api.websocket.listening import Listening, prepared
 from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
 from zotd.channels.state import Store
 from zotd.core.ports import Probe, StorageError
 from zotd.embed.assembly import Parts, assemble
+from zotd.embed.leaving import STOP_S, Leaving
+from zotd.embed.reloading import Configuration
 from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
 from zotd.exthost.modules import interpreter
+from zotd.process import signals
+from zotd.process.keeper import keeper
 from zotd.process.subreaper import orphans_adopted
+from zotd.process.supervisor import Supervisor
 from zotd.sessions.boot import recover
 from zotd.sessions.environment import WITHHELD
 from zotd.sessions.manager import LAST_USED
-from zotd.sessions.stopping import is_awaited, is_busy
 from zotd.store.archive import Archive
 from zotd.store.home import held
 from zotd.store.journal import Journal
+from zotd.store.tokens import FILE, Tokens
 from zotd.tasks import contained
+from zotd.wire.api import ConfigReloaded
+from zotd.wire.errors import CommandError
 from zotd.wire.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -50,6 +61,12 @@ class Setup:
     loaded: config.Loaded
     autostarted: bool
     """A client started it: it ends by itself when nobody needs it."""
+    flags: Mapping[str, object]
+    """What the command line says about the configuration."""
+
+    def load(self) -> config.Loaded:
+        """The configuration as it is now; raises ConfigError."""
+        return config.load(self.home / CONFIG_FILE, self.env, self.flags)
 
 
 def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, object]) -> Setup:
@@ -63,7 +80,7 @@ def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, ob
     paths.make_private_dir(str(home))
     paths.check_private_dir(str(socket.parent))
     paths.make_private_dir(str(home / "logs"))
-    return Setup(env, home, socket, config.load(home / CONFIG_FILE, env, flags), autostarted)
+    return Setup(env, home, socket, config.load(home / CONFIG_FILE, env, flags), autostarted, flags)
 
 
 class Daemon:
@@ -73,23 +90,25 @@ class Daemon:
         """`probe` is called at the points of `store.writer` and `sessions.driver`."""
         self._setup = setup
         self._probe = probe
-        self._stop = asyncio.Event()
-        self._stop_when_idle = False
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self._house: House | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
+        self._configuration: Configuration | None = None
+        self._supervisor = Supervisor.found(setup.env)
+        self._leaving = Leaving(
+            autostarted=setup.autostarted, supervisor=self._supervisor, limits=lambda: self._config.limits
+        )
 
     async def run(self, ready: asyncio.Future[None]) -> None:
         """Serve until somebody stops it; `ready` is done when the socket accepts.
 
         Raises:
-            SocketError, StorageError: it cannot start; one sentence says why. RunningError and HeldError: another one
+            ConfigError, SocketError, StorageError: it cannot start; one sentence says why. RunningError and HeldError: another one
                 lives here.
         """
         async with AsyncExitStack() as stack:
             stack.enter_context(held(self._setup.home))  # first: nothing here is ours while another daemon lives
-            socket = Socket(self._setup.socket)
+            listening = await prepared(self._setup.loaded.config.websocket)
+            socket = Socket(self._setup.socket, passed_listener(self._setup.env))
             stack.callback(socket.close)
             await asyncio.to_thread(_tidy, self._setup.home)
             journal = await Journal.open(self._setup.home / DATABASE, self._probe)
@@ -101,33 +120,53 @@ class Daemon:
             parts.models.last_used = _pair(await journal.settings.get(LAST_USED))
             parts.manager.hosting.start()
             house = await self._furnish(parts, journal)
+            self._configure(parts, house)
             await self._open_channels(house)
-            server = Server(house, Dispatcher(parts.manager, HANDLERS))
-            server.start(socket)
-            self._spawn("heartbeat", server.heartbeat())
+            server = await self._open_doors(house, socket, listening, stack)
             self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
-            self._handle_signals()
+            self._spawn("watchdog", self._supervisor.feed())
+            signals.listen(drain=self._leaving.drain, stop=self.stop, reload=self._reload_unheard)
             log.info("zotd %s serves %s", VERSION, self._setup.socket)
             ready.set_result(None)
-            await self._stop.wait()
+            self._supervisor.ready()
+            await self._leaving.over.wait()
             log.info("zotd stops")
             house.stopping = True
-            await parts.manager.stop()
-            await parts.strays.close()
+            self._supervisor.stopping(STOP_S)
+            await parts.stop()
             server.close()
             for task in self._running:
                 task.cancel()
 
     def stop(self, when_idle: bool = False) -> None:
         """Stop: at once, or as soon as that cuts nothing."""
-        if when_idle and self._house is not None:
-            self._stop_when_idle = True
-            self._house.manager.nested.ended = self._look
-            self._look()
-        else:
-            self._stop.set()
+        self._leaving.stop(when_idle)
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _config(self) -> config.Config:
+        return self._configuration.config if self._configuration else self._setup.loaded.config
+
+    def _configure(self, parts: Parts, house: House) -> None:
+        """Have the configuration read again when somebody asks for it."""
+        setup = self._setup
+        found = Configuration(setup.loaded, read=setup.load, parts=parts, house=house, env=setup.env)
+        house.about_config = list(setup.loaded.warnings)
+        house.reload = partial(self._reload, found)
+        self._configuration = found
+
+    async def _reload(self, configuration: Configuration) -> ConfigReloaded:
+        self._supervisor.reloading()
+        try:
+            return await configuration.reload()
+        finally:
+            self._leaving.look()  # the time after which it leaves may be another one
+            self._supervisor.ready()
+
+    def _reload_unheard(self) -> None:
+        assert self._configuration is not None
+        self._spawn("reload", _unheard(self._reload(self._configuration)))
 
     def _assemble(self, journal: Journal) -> Parts:
         return assemble(
@@ -139,6 +178,19 @@ class Daemon:
             addressed=True,
             probe=self._probe,
         )
+
+    async def _open_doors(
+        self, house: House, socket: Socket, listening: Listening | None, stack: AsyncExitStack
+    ) -> Server:
+        dispatcher = Dispatcher(house.manager, HANDLERS)
+        server = Server(house, dispatcher)
+        server.start(socket)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, server.look)
+        self._spawn("heartbeat", server.heartbeat())
+        if listening is not None and (door := await websocket.opened(listening, house, dispatcher)) is not None:
+            stack.push_async_callback(door.close)
+            self._spawn("heartbeat of the WebSocket door", door.heartbeat())
+        return server
 
     async def _open_channels(self, house: House) -> None:
         """Start what serves messaging channels; without it, when what is known about senders cannot be used."""
@@ -166,16 +218,16 @@ class Daemon:
 
     async def _furnish(self, parts: Parts, journal: Journal) -> House:
         manager, archive = parts.manager, Archive(journal.database)
-        warnings = list(self._setup.loaded.warnings)
+        warnings: list[str] = []
         try:
             await parts.spending.recall(archive.spent)
         except StorageError as error:  # what can be read goes on
             warnings.append(f"the budget of today begins anew, because what is spent of it cannot be read: {error}")
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
-        for warning in warnings:
+        for warning in (*self._setup.loaded.warnings, *warnings):
             log.warning("%s", warning)
-        house = self._house = House(
+        house = House(
             manager=manager,
             spawn=self._spawn,
             archive=archive,
@@ -184,12 +236,13 @@ class Daemon:
             epoch=journal.epoch,
             socket=str(self._setup.socket),
             stop=self.stop,
-            changed=self._look,
+            changed=self._leaving.look,
             warnings=warnings,
+            service=None if self._setup.autostarted else keeper(self._setup.env, os.getpid()),
+            tokens=Tokens(self._setup.home / FILE),
             lets_nest=self._setup.loaded.config.nested == "submit",
         )
-        manager.listen(lambda _: self._look())
-        self._look()
+        self._leaving.watch(house)
         return house
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:
@@ -198,32 +251,6 @@ class Daemon:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    def _handle_signals(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the latter: its terminal was closed
-            asyncio.get_running_loop().add_signal_handler(number, self.stop)
-
-    def _look(self) -> None:
-        """Does anybody need the daemon? Asked whenever a session or a connection comes, goes or changes."""
-        assert self._house is not None
-        manager = self._house.manager
-        if self._stop_when_idle and not is_busy(manager):
-            self._stop.set()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-        idle_s = self._setup.loaded.config.limits.idle_exit_s
-        needed = self._house.connections or manager.hosting.serves_channels or any(map(is_awaited, manager.loaded))
-        if self._setup.autostarted and idle_s and not needed:
-            self._idle_timer = asyncio.get_running_loop().call_later(idle_s, self._leave)
-
-    def _leave(self) -> None:
-        """Nobody has needed the daemon for so long, unless an extension has calls made: of those nobody is told."""
-        assert self._house is not None
-        if is_busy(self._house.manager):
-            self._look()
-        else:
-            self._stop.set()
-
 
 def _tidy(home: Path) -> None:
     """Finish, or undo, what a killed daemon was installing."""
@@ -231,6 +258,12 @@ def _tidy(home: Path) -> None:
         staging.recover(home)
     except (InstallError, OSError) as error:
         log.warning("%s", error)
+
+
+async def _unheard(reload: Awaitable[ConfigReloaded]) -> None:
+    """Have it done for nobody: what is wrong is in the log."""
+    with suppress(CommandError):
+        await reload
 
 
 def _pair(text: str | None) -> tuple[str, str] | None:

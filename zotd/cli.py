@@ -3,19 +3,20 @@
 Programs are named as strings, because this module may not depend on what is above it, and must not load what is slow.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
 
+from zotd.client.environment import HOST, without_flags
+
 ONE_SHOT = "zotctl.oneshot"
 CHAT = "zottui.__main__"
 RPC = "zotd.embed.rpc"
 BRIDGE = "zotctl.bridge"
+ACP = "zotd.bridges.acp.__main__"
 ZOTCTL = "zotctl.__main__"
-
-LATER = ("acp",)
-"""Subcommands that are promised and not there yet."""
 
 ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
 
@@ -24,19 +25,24 @@ INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `zot` with `argv` (default: the command line's) and return its exit code."""
-    args = list(sys.argv[1:] if argv is None else argv)
-    if args and args[0] in LATER:
-        sys.stderr.write(f"zot: `zot {args[0]}` is not there yet; it comes with a later version\n")
-        return 1
+    args, variables = without_flags(sys.argv[1:] if argv is None else argv)
+    os.environ.update(variables)
     program = _program(args)
+    if program == RPC and os.environ.get(HOST):
+        sys.stderr.write("zot: `zot rpc` is a session of its own, here; for one of another machine: --session ID\n")
+        return 2
     if program in {RPC, BRIDGE}:
         args = [arg for number, arg in enumerate(args) if arg != "--rpc" and (number, arg) != (0, "rpc")]
+    if program == ACP:
+        args = args[1:]
     return int(import_module(program).main(args))
 
 
 def _program(args: list[str]) -> str:
     if args[:1] == ["ext"]:
         return ZOTCTL
+    if args[:1] == ["acp"]:
+        return ACP
     # Values need no care here: what begins with a dash is never taken for one.
     flags = set(takewhile(lambda arg: arg != "--", args))
     if args[:1] == ["rpc"] or "--rpc" in flags:

@@ -9,10 +9,13 @@ import os
 import sys
 from collections.abc import Sequence
 
+from zotd.client.environment import without_flags
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Chat, with the flags of `zot` in `argv` (default: the command line's); returns the exit code."""
-    words = sys.argv[1:] if argv is None else list(argv)
+    words, variables = without_flags(sys.argv[1:] if argv is None else argv)
+    os.environ.update(variables)
     if _is_plain(words):
         from zottui.plain.chat import run  # noqa: PLC0415  (one of the two is needed)
 

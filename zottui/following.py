@@ -100,6 +100,8 @@ class Following:
         except ClientError as error:
             self._place.fail(error)
             return
+        if found.skew:
+            self._place.say(found.skew)
         if found.others:
             self._place.say(f"other sessions here: {', '.join(found.others)} (/sessions)")
         if goes_on and found.is_held:

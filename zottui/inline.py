@@ -10,8 +10,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
 
+from zotd.client import place
 from zotd.client.errors import ClientError
-from zotd.client.options import parser, working_directory
+from zotd.client.options import parser
 from zotd.client.plain import harmless
 from zottui import crash
 from zottui.opening import Opened, opened
@@ -81,7 +82,7 @@ async def _shown(args: Namespace, question: Question, opening: "Future[Opened]")
     app = App(
         Setup(
             theme=choose(os.environ, "plain" if args.no_color else preferences.theme, is_dark=answer.is_dark),
-            cwd=working_directory(args),
+            cwd=place.of(os.environ).directory(args.cwd) or "",
             env=os.environ,
             typed=answer.typed,
             is_vi=preferences.editing_mode == "vi",

@@ -7,12 +7,11 @@ import argparse
 from collections.abc import Mapping
 from itertools import islice
 
-from zotd import paths
-from zotd.client import choosing
-from zotd.client.autostart import ensure, was_killed
+from zotd.client import choosing, place
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import text
-from zotd.client.options import environment, hello, open_session
+from zotd.client.options import hello, open_session
+from zotd.client.skew import advice
 
 NAMED = 3
 """How many other sessions of the directory are named; more would wrap."""
@@ -21,7 +20,7 @@ NAMED = 3
 class Opened:
     """A session, and the connection that keeps it: an ephemeral one ends with its last client."""
 
-    def __init__(self, session: Json, others: list[str], connection: Connection) -> None:
+    def __init__(self, session: Json, others: list[str], connection: Connection, skew: str | None) -> None:
         """`connection` is the caller's to close, as soon as another follows the session."""
         self.session = text(session, "id")
         self.is_held = session.get("state") == "held"
@@ -29,6 +28,8 @@ class Opened:
         self.others = others
         """Names or ids of the directory's other sessions, newest first; at most `NAMED`."""
         self.connection = connection
+        self.skew = skew
+        """That the daemon is of another version, and what to do about it; None: it is not."""
 
 
 def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Opened:
@@ -36,14 +37,14 @@ def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Opened:
 
     Starts the daemon when none runs. Raises `ClientError`.
     """
-    connection = Connection(ensure(paths.socket_path(env), env))
+    connection = Connection(place.of(env).ensure())
     try:
-        hello(connection, "zot", can_approve=True)
-        session = open_session(connection, args, environment(args, env), prefers_newest=True, keyless=True)
+        said = hello(connection, "zot", can_approve=True)
+        session = open_session(connection, args, env, prefers_newest=True, keyless=True)
         found = text(session, "id")
         stored = choosing.stored(connection, text(session, "cwd"))
         others = (text(one, "name") or text(one, "id") for one in stored if text(one, "id") != found)
-        return Opened(session, list(islice(others, NAMED)), connection)
+        return Opened(session, list(islice(others, NAMED)), connection, advice(said))
     except BaseException:
         connection.close()
         raise
@@ -54,6 +55,6 @@ def revive(env: Mapping[str, str]) -> None:
 
     Raises `ClientError`.
     """
-    path = paths.socket_path(env)
-    if was_killed(path):
-        ensure(path, env).close()
+    where = place.of(env)
+    if where.was_killed():
+        where.ensure().close()

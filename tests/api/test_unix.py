@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from zotd.api.house import MAX_CONNECTIONS
 from zotd.api.unix import Socket, peer_of
 from zotd.client.blocking import connect as open_client
 from zotd.testing.live_daemon import DaemonProcess
@@ -267,9 +268,19 @@ def test_the_kernel_tells_who_a_peer_is():
         assert peer_of(one) == (os.getuid(), os.getpid())
 
 
-async def test_connections_are_bounded_and_others_go_on(connect, place, caplog):
-    held = [await connect() for _ in range(256)]
+async def test_connections_are_bounded_and_others_go_on(connect):
+    held = [await connect(client={"name": "tests"}) for _ in range(MAX_CONNECTIONS)]
     extra = await connect()
     assert await extra.rest() == []
     held.pop().cut()
     assert await held[0].ask("ping") == {"pong": True}
+
+
+async def test_whoever_opens_connections_and_says_nothing_keeps_nobody_out(connect):
+    silent = [await connect() for _ in range(MAX_CONNECTIONS)]
+    silent[0].write(b'{"type":"ping"')  # and no end
+    for _ in range(3):
+        client = await connect()
+        assert await client.ask("ping") == {"pong": True}
+    assert [await one.rest() for one in silent[:3]] == [[], [], []]
+    assert await silent[3].ask("ping") == {"pong": True}

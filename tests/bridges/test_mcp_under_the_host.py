@@ -10,9 +10,9 @@ import pytest
 from tests.bridges.conftest import program
 from tests.exthost.conftest import Heard, context, run
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Host
 from zotd.exthost.mcp import servers
+from zotd.exthost.surroundings import Surroundings
 
 
 @pytest.fixture

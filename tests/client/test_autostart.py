@@ -123,3 +123,12 @@ def test_a_log_that_has_grown_is_put_aside(env, path):
     assert log.stat().st_size == 0
     assert log.stat().st_mode & 0o077 == 0
     assert Path(f"{log}.1").stat().st_size == autostart.LOG_LIMIT + 1
+
+
+def test_a_log_that_cannot_be_opened_keeps_no_daemon_from_starting(env, path, tmp_path):
+    log = Path(paths.start_log(env))
+    paths.make_private_dir(str(log.parent))
+    log.symlink_to(tmp_path / "elsewhere")
+    autostart.ensure(path, env, FAKE).close()
+    assert log.is_symlink()
+    assert not (tmp_path / "elsewhere").exists()

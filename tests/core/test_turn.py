@@ -11,8 +11,10 @@ from zotd.core.turn import (
     CancelCalls,
     Compact,
     Compacted,
+    Drain,
     End,
     Finished,
+    Leave,
     Opened,
     Send,
     Skip,
@@ -341,3 +343,39 @@ def test_an_answer_of_an_earlier_attempt_does_not_stand_for_the_later_one():
         (failed(1), []),
         (failed(3), [Wait(4, 1.0, 2, "it failed: server")]),
     )
+
+
+# --- draining -------------------------------------------------------------------------------------------------
+
+
+def test_a_draining_run_does_its_calls_and_asks_the_model_nothing_more():
+    dialogue(
+        turn(),
+        (Begin(), [Send(1, 1, 1)]),
+        (Drain(), []),
+        (replied(1, alone("a", "b")), [Start(["a"])]),
+        (Finished("a"), [Start(["b"])]),
+        (Finished("b"), [Leave()]),
+        (Abort(), []),
+    )
+
+
+def test_a_draining_run_neither_repeats_a_request_nor_summarises():
+    dialogue(
+        turn(),
+        (Begin(), [Send(1, 1, 1)]),
+        (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
+        (Drain(), []),
+        (Waited(2), [Leave()]),
+    )
+    dialogue(
+        turn(context=0, compact_from=5),
+        (Begin(), [Send(1, 1, 1)]),
+        (Drain(), []),
+        (replied(1, alone("a"), context=7), [Start(["a"])]),
+        (Finished("a"), [Leave()]),
+    )
+
+
+def test_a_draining_run_ends_although_inputs_want_to_join():
+    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Drain(), []), (replied(1, steered=True), [DONE]))

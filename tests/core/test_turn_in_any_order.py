@@ -22,9 +22,11 @@ from zotd.core.turn import (
     CancelCalls,
     Compact,
     Compacted,
+    Drain,
     End,
     Failed,
     Finished,
+    Leave,
     Opened,
     Replied,
     Send,
@@ -80,6 +82,7 @@ class Run(RuleBasedStateMachine):
         self.compactions = []
         self.begun = False
         self.aborted = False
+        self.draining = False
         self.ends = []
 
     @initialize(
@@ -115,6 +118,7 @@ class Run(RuleBasedStateMachine):
                 assert not self.running, "the model is asked while calls run"
                 assert not self.aborted, "an aborted run goes on"
                 assert self.asked is None
+                assert not (self.draining and isinstance(action, Send)), "a draining run asks the model"
                 assert action.attempt not in self.stale
                 self.asked, self.opened = action, False
                 self.note(action)
@@ -130,6 +134,12 @@ class Run(RuleBasedStateMachine):
                 self.close(call)
             case End():
                 self.end(action)
+            case Leave():
+                assert self.draining
+                assert not self.running
+                assert not self.aborted
+                assert self.asked is None
+                self.ends.append(action)
 
     def note(self, action):
         match action:
@@ -213,7 +223,7 @@ class Run(RuleBasedStateMachine):
         [action] = self.tell(Replied(attempt, named, context, steered))
         if named:
             assert isinstance(action, Start)
-        elif steered and step != self.max_steps:
+        elif steered and step != self.max_steps and not self.draining:
             assert isinstance(action, Send | Compact)
         else:
             assert action == End("end_turn", open_step=False)
@@ -243,7 +253,8 @@ class Run(RuleBasedStateMachine):
         attempt, number = self.awaited().attempt, self.awaited().number
         self.settle()
         [action] = self.tell(Waited(attempt))
-        assert (action.step, action.number) == (self.steps[-1], number + 1)
+        expected = Send(attempt + 1, self.steps[-1], number + 1)
+        assert action == (Leave() if self.draining else expected)
 
     @precondition(lambda self: self.due(Compact))
     @rule(fails=rarely)
@@ -251,7 +262,7 @@ class Run(RuleBasedStateMachine):
         attempt = self.awaited().attempt
         self.settle()
         [action] = self.tell(Compacted(attempt, "no summary" if fails else None))
-        assert isinstance(action, End if fails else Send)
+        assert isinstance(action, End if fails else Leave if self.draining else Send)
 
     @precondition(lambda self: self.running)
     @rule(pick=st.integers(0, 4))
@@ -270,6 +281,12 @@ class Run(RuleBasedStateMachine):
         actions = self.tell(Abort())
         assert not (before and actions), "a second abort does something"
         assert self.running or self.ends, "an abort with nothing to wait for does not end the run"
+
+    @rule(really=rarely)
+    def the_process_drains(self, really):
+        if really:
+            self.draining = True
+            self.expect_nothing(Drain())
 
     # --- what comes late, twice or out of order ---
 

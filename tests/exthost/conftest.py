@@ -11,9 +11,9 @@ import pytest
 
 from zotd.core.ports import ToolContext
 from zotd.exthost.discovery import Discovered, discover
-from zotd.exthost.extension import About, Surroundings
 from zotd.exthost.host import Host, Limits, Wish
 from zotd.exthost.requests import ToolRequest
+from zotd.exthost.surroundings import About, Surroundings
 from zotd.testing.misbehaviours import PROGRAM
 from zotd.wire import ext
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from tests.faults import (
+    adoption,
     attach_detach,
     autostart,
     cursors,
@@ -45,6 +46,7 @@ CHECKS: Mapping[str, Rows] = {
     "attach_detach": _alone(attach_detach.run),
     "autostart": _alone(autostart.run),
     "strays": _alone(strays.run),
+    "adoption": adoption.rows,
     "mutated_frames": _alone(mutated_frames.run),
 }
 

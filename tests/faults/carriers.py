@@ -1,12 +1,12 @@
-"""Two ways to send bytes to zot and to count its answers: the daemon's socket, and the pipes of `zot rpc`.
+"""Ways to send bytes to zot and to count its answers: the daemon's socket, and the pipes of `zot rpc`.
 
 Answers are counted as bytes, because a million of them are waited for: a response begins with its type, and a quote
-inside a string is escaped.
+inside a string is escaped. The third carrier, WebSocket, is in `web`.
 """
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,9 +87,11 @@ class Daemon:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, folder: Path, model_url: str) -> AsyncIterator["Daemon"]:
-        """It lives until the end of the block."""
-        with DaemonProcess(folder) as process:
+    async def started(
+        cls, folder: Path, model_url: str, extra: Mapping[str, str] | None = None
+    ) -> AsyncIterator["Daemon"]:
+        """It lives until the end of the block. `extra`: variables of its environment."""
+        with DaemonProcess(folder, extra) as process:
             async with WireClient.connect(process.place.socket) as control:
                 await control.ask("hello", role="admin")
                 yield cls(process, control, model_url)
@@ -103,26 +105,35 @@ class Daemon:
     async def line(self, *, says_hello: bool) -> AsyncIterator[Line]:
         """A new connection and a new session; all sessions are deleted at the end. With hello it is an admin's."""
         options = {"cwd": str(self.place.cwd), "provider": "openai", "base_url": self._model_url}
-        made = await self._ask("session.create", **options, secrets={"api_key": "sk-none"})
+        made = await self.ask("session.create", **options, secrets={"api_key": "sk-none"})
         answers = Answers()
-        wire = _Wire(answers)
-        transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: wire, self.place.socket)
+        transport = await self.connected(answers)
         try:
-            if says_hello:
+            if says_hello and answers.count == 0:
                 transport.write(b'{"type":"hello","role":"admin"}\n')
                 await answers.until(1)
             yield Line(transport.write, answers, _text(_child(made, "session"), "id"), _text(made, "epoch"))
         finally:
             transport.abort()
-        while sessions := (await self._ask("session.list", limit=500))["sessions"]:
+        while sessions := (await self.ask("session.list", limit=500))["sessions"]:
             assert isinstance(sessions, list)
             for session in sessions:  # one that is ephemeral ends by itself, perhaps just now
                 self._control.seen.clear()
                 await self._control.answer("session.delete", session=session["id"])
 
+    async def connected(self, answers: Answers) -> asyncio.Transport:
+        """A new connection, whose answers go there."""
+        wire = Wire(answers)
+        transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: wire, self.place.socket)
+        return transport
+
+    def framed(self, lines: Sequence[bytes]) -> tuple[bytes, int]:
+        """What is written for these lines, and how many answers they get."""
+        return framed(lines)
+
     async def ping(self) -> None:
         """Return when it has answered somebody else."""
-        await self._ask("ping")
+        await self.ask("ping")
 
     def rss_bytes(self) -> int:
         """Resident memory."""
@@ -132,7 +143,8 @@ class Daemon:
         """What must not be in its log, nor on its standard error, where the log goes too."""
         return list(dict.fromkeys([*errors(self._process.log), *errors(self._process.stderr)]))
 
-    async def _ask(self, command: str, **fields: object) -> Json:
+    async def ask(self, command: str, **fields: object) -> Json:
+        """What looks after the daemon asks it something."""
         self._control.seen.clear()  # it keeps all frames, for tests with fewer of them
         return await self._control.ask(command, **fields)
 
@@ -177,6 +189,10 @@ class Rpc:
             await self._line.answers.until(before + 1)
         yield self._line
 
+    def framed(self, lines: Sequence[bytes]) -> tuple[bytes, int]:
+        """What is written for these lines, and how many answers they get."""
+        return framed(lines)
+
     def rss_bytes(self) -> int:
         """Resident memory."""
         return int(psutil.Process(self._pid).memory_info().rss)
@@ -189,12 +205,25 @@ class Rpc:
 Carrier = Daemon | Rpc
 
 
+def framed(lines: Sequence[bytes]) -> tuple[bytes, int]:
+    """NDJSON of these lines, and how many responses it gets: one for each line in it that is not empty."""
+    data = b"\n".join(lines) + b"\n"
+    return data, answers_to(data)
+
+
+def answers_to(data: bytes) -> int:
+    """How many responses these bytes get."""
+    return sum(line not in {b"", b"\r"} for line in data.split(b"\n"))
+
+
 def errors(log: str) -> list[str]:
     """Lines of a log that say that something in it has failed."""
     return [line for line in log.splitlines() if " ERROR " in line or " CRITICAL " in line or "Traceback" in line]
 
 
-class _Wire(asyncio.Protocol):
+class Wire(asyncio.Protocol):
+    """Takes answers."""
+
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from benchmarks import slow_client
-from tests.faults import attach_detach, autostart, cursors, duels, mutated_frames, strays
+from tests.faults import attach_detach, autostart, carriers, cursors, duels, mutated_frames, strays
 from tests.faults.comer import Story
 from tests.faults.mutations import NEVER, Mutations, commands
 from tests.faults.row import Options
@@ -103,7 +103,9 @@ def test_what_a_client_must_not_see_is_found(lines, found):
 # --- frames -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("carrier", [mutated_frames.over_socket, mutated_frames.over_stdio])
+@pytest.mark.parametrize(
+    "carrier", [mutated_frames.over_socket, mutated_frames.over_stdio, mutated_frames.over_websocket]
+)
 async def test_every_mutated_frame_gets_an_answer_and_nothing_breaks(carrier):
     outcome = await carrier(Options(seed=14, share=0.006))
     assert outcome.is_clean, outcome.complaints
@@ -132,4 +134,4 @@ def test_what_must_not_be_done_is_never_asked_for(mutations):
 
 @pytest.mark.parametrize(("data", "count"), [(b"a\nb\n", 2), (b"\n\r\na\r\n", 1), (b"a\n", 1), (b'{"a":"\r"}\n', 1)])
 def test_each_line_that_is_not_empty_is_answered(data, count):
-    assert mutated_frames.answers_to(data) == count
+    assert carriers.answers_to(data) == count

@@ -27,7 +27,7 @@ class Echo:
     def stalled(self, reason: str) -> None:
         """Nothing is written."""
 
-    def exited(self, code: int) -> None:
+    def exited(self, code: int | None) -> None:
         os.write(1, f"exit {code}\n".encode())
 
 

@@ -58,6 +58,7 @@ class Told:
         self.closes: list[str] = []
         self.stalls: list[str] = []
         self.code: int | None = None
+        self.exits = 0
         self._changed = asyncio.Event()
 
     def output(self, data):
@@ -79,6 +80,7 @@ class Told:
     def exited(self, code):
         assert self.code is None
         self.code = code
+        self.exits += 1
         self._changed.set()
 
     async def until(self, holds):

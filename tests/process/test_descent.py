@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.process.conftest import AWAY, ENV, Told
+from tests.process.conftest import AWAY, ENV, Told, who
 from zotd.process import descent, orphans_adopted, spawn
-from zotd.process.census import KERNEL, Portable, Status
+from zotd.process.census import KERNEL, Identity, Portable, Status, census
 from zotd.process.descent import MAX_STEPS, Descent
 
 ME = os.getpid()
@@ -64,6 +64,32 @@ async def test_a_child_that_was_reaped_is_forgotten(started):
     await child.wait()
     again = {ME: Status(1, 1, ME, ME, True), child.pid: Status(2, ME, 5, 5, True)}
     assert descent.descent(child.pid, Table(again)) == NOBODYS
+
+
+def stranger(script):
+    """The pid that a shell prints which leads a session, and is no child of ours."""
+    with subprocess.Popen(["sh", "-c", AWAY % script], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        return int(parent.stdout.readline())
+
+
+def test_what_was_adopted_runs_for_somebody_and_so_does_its_session(kernel, lives):
+    pid = stranger('sh -c "echo \\$PPID; exec sleep 1000"; true')
+    assert lives(pid)
+    [below] = [one.identity.pid for one in census() if one.group == pid and one.identity.pid != pid]
+    assert descent.descent(pid, kernel) is None
+    descent.adopted(Identity(pid, kernel.status(pid).started), ("us",))
+    assert descent.descent(pid, kernel) == descent.descent(below, kernel) == Descent(("us",))
+    descent.forget(pid)
+    assert descent.descent(pid, kernel) is None
+
+
+def test_who_has_the_pid_of_one_that_was_adopted_is_a_stranger(lives):
+    pid = stranger("echo $$; exec sleep 1000")
+    assert lives(pid)
+    descent.adopted(replace(who(pid), started=who(pid).started - 1), ("us",))
+    assert descent.descent(pid) is None
+    descent.forget(pid)
 
 
 def test_we_our_parents_and_what_is_elsewhere_are_strangers(kernel):

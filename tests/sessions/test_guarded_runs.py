@@ -14,8 +14,8 @@ from zotd.core.ports import Replay, ToolOutcome, ToolSpec
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Opened, Part, Stopped
 from zotd.core.transcript import Transcript
 from zotd.exthost.calls import CallTimeoutError
-from zotd.exthost.extension import About
 from zotd.exthost.guards import Guards
+from zotd.exthost.surroundings import About
 from zotd.sessions.calls import ABORTED, NOT_STARTED
 from zotd.sessions.driver import Driver, Start
 from zotd.sessions.hooks import Hooks
@@ -104,7 +104,7 @@ class Bench:
         hooks = Hooks(Guards(partial(only, self.guard), 5.0), About("s_1", "/"), emit=lambda _: None)
         made = plan(self.ledger, self.model, {tool.name: tool for tool in self.tools}, hooks)
         first = records.Input(time=TIME, id="i_1", content=[Text("go")], sender="")
-        self.driver = Driver("r_1", self.ledger, made, queue=Queue(), start=Start(first, new=True))
+        self.driver = Driver("r_1", self.ledger, made, queue=Queue(), start=Start(first, new=True), rested=lambda: None)
 
     async def run(self):
         return await self.driver.run()

@@ -108,7 +108,8 @@ async def gone_on(*tools):
     await ledger.write([Shown(record) for record in history], durable=True)
     model = ScriptModel(says("I see."))
     made = plan(ledger, model, {tool.name: tool for tool in tools})
-    assert await Driver("r_2", ledger, made, queue=Queue(), start=Start(None)).run() == "end_turn"
+    driver = Driver("r_2", ledger, made, queue=Queue(), start=Start(None), rested=lambda: None)
+    assert await driver.run() == "end_turn"
     found = [one for one in await journal.records("s_1", 1) if isinstance(one, records.CallResult)]
     assert len(found) == len(tools)
     assert len(model.requests) == 1

@@ -183,8 +183,6 @@ def test_models_are_listed(shell, daemon):
 def test_help_and_version_need_no_daemon(shell):
     assert shell.zot("--help")[1].startswith("usage: zot")
     assert shell.zot("-v")[:2] == (0, "zot 0.1.0\n")
-    code, _, err = shell.zot("acp")
-    assert (code, err) == (1, "zot: `zot acp` is not there yet; it comes with a later version\n")
 
 
 def test_a_start_that_fails_says_why(shell):

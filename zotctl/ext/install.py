@@ -6,6 +6,7 @@ import sys
 
 from zotctl import link, output
 from zotctl.commands import Commands
+from zotd.client import place
 from zotd.client.blocking import Json
 from zotd.client.fields import text
 
@@ -78,7 +79,10 @@ def _absolute(source: str) -> str:
 
     URLs, `host:path` and what git would take for a program have a colon before the first slash.
     """
-    return source if ":" in source.partition("/")[0] else os.path.abspath(source)
+    if ":" in source.partition("/")[0]:
+        return source
+    where = place.of(os.environ)
+    return where.real_path(source) if where.is_remote else os.path.abspath(source)
 
 
 def _tell_progress(event: Json) -> None:

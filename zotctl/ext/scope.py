@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from zotd.client import place
 from zotd.client.blocking import Connection, Json
 from zotd.client.choosing import find
 from zotd.client.fields import text
@@ -20,4 +21,4 @@ def chosen(connection: Connection, args: argparse.Namespace) -> Json:
     """The fields that tell the daemon; empty for all. Raises `ClientError` when there is no such session."""
     if args.session is not None:
         return {"session": text(find(connection, str(args.session)), "id")}
-    return {} if args.all else {"cwd": os.path.realpath(str(args.cwd))}
+    return {} if args.all else {"cwd": place.of(os.environ).real_path(str(args.cwd))}

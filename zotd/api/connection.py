@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from weakref import WeakSet
 
 from zotd import ids
-from zotd.api.descendants import ROLE, Confinement
+from zotd.api.confinement import Confinement
 from zotd.api.dispatch import Dispatcher
 from zotd.api.follower import Follower
 from zotd.api.house import House
@@ -53,16 +53,23 @@ class Connection:
         house: House,
         dispatcher: Dispatcher,
         peer: str,
+        ceiling: Role = Role.ADMIN,
         confinement: Confinement | None = None,
     ) -> None:
-        """`peer`: who the kernel says it is, for the log. `confinement`: of a descendant of the daemon."""
+        """`peer`: who the carrier says it is, for the log. `ceiling`: the most that hello may ask for.
+
+        `confinement`: what it may see, when that is not all.
+        """
         self.id = ids.new("k")
         self.client = Client()
         self.since = rfc3339()
         self.confinement = confinement
-        self.role = Role.APPROVE if confinement is None else ROLE
+        self.ceiling = ceiling
+        self.role = min(ceiling, Role.APPROVE)
         self.can_decide = False
         """It answers questions about calls in the sessions that it follows."""
+        self.has_spoken = False
+        """It has sent a line."""
         self.house = house
         self.peer = peer
         house.tally.connections += 1
@@ -92,6 +99,7 @@ class Connection:
         """Bytes from the client, cut anywhere."""
         lines = self._lines.feed(data)
         if lines:
+            self.has_spoken = True
             self._half_line_beats = 0
             self._taken.extend(lines)
             self._work()
@@ -117,10 +125,6 @@ class Connection:
             session.holders -= 1
             self.house.manager.settle(session)
 
-    def flush(self) -> None:
-        """Hand what was written to the transport, before it is closed."""
-        self._outbox.flush()
-
     def heartbeat(self) -> None:
         """Show a client that follows something that the daemon lives; cut one that does not end its line."""
         self._half_line_beats = self._half_line_beats + 1 if self._lines.held else 0
@@ -129,6 +133,19 @@ class Connection:
         elif self._followers:
             beat = [events.Heartbeat()]
             self._outbox.write_live(beat, encode(beat[0]) + b"\n")
+
+    def end(self, reason: str | None = None) -> None:
+        """Close it once what was written is sent. Harmless when it ends already.
+
+        With a reason, of which the client is told, also what has come and was not begun is done no more.
+        """
+        if reason is None:
+            self._outbox.flush()
+            self._transport.close()
+            return
+        self._taken.clear()
+        if not self._outbox.closed:
+            self._evict(reason)
 
     # --- what commands call -----------------------------------------------------------------------------------------
 

@@ -15,23 +15,18 @@ from collections.abc import Collection
 
 import msgspec
 
+from zotd.api.confinement import ABOUT_NONE, Confinement
 from zotd.api.house import House
 from zotd.core.permissions import MODES, narrowest
 from zotd.sessions.environment import TRUST
-from zotd.sessions.session import Session
 from zotd.wire.api import Attach, Command, Fork, Role, SessionConfigure, SessionCreate
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
-from zotd.wire.events import Event
 
 log = logging.getLogger(__name__)
 
 ROLE = Role.SUBMIT
 """The most that a descendant gets."""
-
-ABOUT_NONE = frozenset({"hello", "ping", "subscribe", "session.list", "get_models", "daemon.status", "daemon.metrics"})
-"""Commands about no session that show nothing of others, or leave those out. What is not here is refused, so that a new
-command has to be thought about."""
 
 FOR_PEOPLE = frozenset({"presence.update"})
 """What needs a low role and is not for programs: one that says that somebody looks would have people told nothing."""
@@ -40,24 +35,20 @@ OWN_EXTENSIONS = frozenset({"ext.reload", "ext.tap"})
 """What an agent needs that writes extensions for itself; they run with or without it."""
 
 
-class Confinement:
-    """The bounds of one connection."""
+class Descendant(Confinement):
+    """The bounds of the connection of such a program."""
+
+    checks_modes = True
 
     def __init__(self, own: Collection[str], house: House, peer: str) -> None:
         """`own`: ids of the sessions that the program was started for, at any moment. `peer`: for the log."""
-        self._own = own
-        self._house = house
+        super().__init__(own, house)
         self._peer = peer
         self._opened: set[str] = set()
 
     def sees(self, session: str) -> bool:
         """Whether it may know of this session."""
-        return session in self._own or session in self._opened
-
-    def concerns(self, event: Event) -> bool:
-        """Whether it may see an event of a topic: one about a session, or else about a working directory."""
-        cwd: str | None = getattr(event, "cwd", None)
-        return self.sees(event.session) if event.session is not None else self._works_in(cwd)
+        return super().sees(session) or session in self._opened
 
     def opened(self, session: str) -> None:
         """It has opened this session."""
@@ -103,7 +94,7 @@ class Confinement:
             sentence = "a program that zotd has started opens ephemeral sessions only"
             raise _forbidden(f"{sentence} (rule: nested sessions keep nothing); say `ephemeral`: zot --no-session")
         self._check_mode(params.mode)
-        mode = params.mode or narrowest(self._house.manager.default_mode, *self._modes())
+        mode = params.mode or narrowest(self._house.manager.terms.mode, *self._modes())
         return msgspec.structs.replace(params, mode=mode, env=_without_trust(params.env))
 
     def _change(self, params: Frozen) -> Frozen:
@@ -126,15 +117,9 @@ class Confinement:
             )
             raise _forbidden(f"the mode {mode} {sentence}; leave it out")
 
-    def _own_sessions(self) -> list[Session]:
-        return [session for session in self._house.manager.loaded if session.id in self._own]
-
     def _modes(self) -> list[str]:
         """Those of its own sessions; the narrowest when they are gone."""
         return [session.ledger.row.settings.mode for session in self._own_sessions()] or [MODES[-1]]
-
-    def _works_in(self, cwd: str | None) -> bool:
-        return cwd is not None and any(session.ledger.row.cwd == cwd for session in self._own_sessions())
 
     def _sees_no_other(self) -> CommandError:
         own = ", ".join(sorted(self._own))

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Protocol
 
-from zotd.api.descendants import Confinement
+from zotd.api.confinement import Confinement
 from zotd.api.repeats import First, Repeats
 from zotd.core.ports import StorageError
 from zotd.sessions.ledger import LetGoError
@@ -35,7 +35,7 @@ class Door(Protocol):
 
     @property
     def confinement(self) -> Confinement | None:
-        """Its bounds beyond that, if it descends from the daemon."""
+        """Its bounds beyond that: of a descendant of the daemon, or of a token for some sessions."""
         ...
 
     @property

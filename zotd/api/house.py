@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
@@ -15,12 +15,16 @@ from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.sessions.spending import Spending
 from zotd.store.archive import Archive
-from zotd.wire.api import Status
+from zotd.store.tokens import Tokens
+from zotd.wire.api import ConfigReloaded, Status
 from zotd.wire.reports import Metrics
-from zotd.wire.version import PROTOCOL, VERSION
+from zotd.wire.version import PROTOCOL, VERSION, protocols
 
 MAX_LOOKS = 2
 """Threads that look at working directories at once: those that a dead mount holds must not be all that there are."""
+
+MAX_CONNECTIONS = 256
+"""Through all doors: a bound on what one user's runaway script can open; a connection costs about 8 KiB."""
 
 
 @dataclass(slots=True)
@@ -50,7 +54,21 @@ class House:
     changed: Callable[[], None]
     """Called when a connection has come or gone."""
     warnings: list[str] = field(default_factory=list)
-    """What is wrong with the configuration, for `status`."""
+    """What was wrong at the start, for `status`."""
+    reload: Callable[[], Awaitable[ConfigReloaded]] | None = None
+    """Reads the configuration again; raises CommandError when that cannot be used. None: it has none."""
+    about_config: list[str] = field(default_factory=list)
+    """What is wrong with the configuration that was read last."""
+    hidden: str = ""
+    """Why new clients do not find the daemon's socket; empty: they do."""
+    service: str | None = None
+    """Who runs the daemon: `systemd`, `launchd`; None: it runs by itself."""
+    tokens: Tokens | None = None
+    """Those of the WebSocket door, also while it is closed; None: this daemon has no place for any."""
+    tokens_changed: Callable[[], None] = lambda: None
+    """Called when tokens may have been revoked."""
+    websocket: str | None = None
+    """The URL of the WebSocket door; None: it is closed."""
     channels: ChannelDesk | None = None
     """Messaging channels; None: this daemon has none."""
     spending: Spending = field(default_factory=Spending)
@@ -71,6 +89,16 @@ class House:
         manager = self.manager
         self.completer = Completer(models=manager.models, skills=manager.skills, spawn=self.spawn)
 
+    def came(self) -> None:
+        """A connection was made."""
+        self.connections += 1
+        self.changed()
+
+    def went(self) -> None:
+        """A connection has ended."""
+        self.connections -= 1
+        self.changed()
+
     def status(self) -> Status:
         """The daemon in figures."""
         sessions = self.manager.loaded
@@ -87,7 +115,15 @@ class House:
             running=sum(session.state == "running" for session in sessions),
             clients=self.connections,
             extensions=self.manager.hosting.count,
-            warnings=[*self.warnings, *self.spending.warnings(session.ledger.row for session in sessions)],
+            warnings=[
+                *self.about_config,
+                *self.warnings,
+                *filter(None, [self.hidden, self._token_problem()]),
+                *self.spending.warnings(session.ledger.row for session in sessions),
+            ],
+            protocols=protocols(),
+            websocket=self.websocket,
+            service=self.service,
         )
 
     async def metrics(self) -> Metrics:
@@ -112,3 +148,7 @@ class House:
             transactions=written.transactions,
             synced=written.synced,
         )
+
+    def _token_problem(self) -> str:
+        """Why the WebSocket door admits nobody; of no interest while it is closed."""
+        return "" if self.websocket is None or self.tokens is None else self.tokens.problem()

@@ -13,16 +13,20 @@ import socket
 import stat
 import struct
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from zotd import paths
 from zotd.api.connection import Connection
-from zotd.api.descendants import Confinement
+from zotd.api.descendants import ROLE, Descendant
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
-from zotd.api.house import House
+from zotd.api.house import MAX_CONNECTIONS, House
+from zotd.process import fdstore
 from zotd.process.descent import Descent, descent
+from zotd.wire.api import Role
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +38,7 @@ BACKLOG = 128
 HEARTBEAT_S = 15.0
 """Between the heartbeats to attached clients (`docs/protocol.md`)."""
 
-MAX_CONNECTIONS = 256
-"""A bound on what one user's runaway script can open; a connection costs about 8 KiB."""
+_AGAIN = "`systemctl --user restart zotd.socket` makes it again"
 
 _UCRED = struct.Struct("3i")
 
@@ -57,18 +60,21 @@ class RunningError(SocketError):
 class Socket:
     """The daemon's listening socket and its lock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, passed: socket.socket | None = None) -> None:
         """Lock and bind. The directory exists and is private.
+
+        `passed`: a listener that the service manager has bound at `path`; it is used, and stays there after this.
 
         Raises:
             RunningError: a daemon lives there; it keeps its socket.
-            SocketError: something else is in the way; it is left untouched.
+            SocketError: something else is in the way, and is left untouched; or what was passed is not what it must be.
         """
         self._path = path
+        self._is_passed = passed is not None
         self._lock_path = path.with_name(path.name + ".lock")
         self._lock = self._hold_lock()
         try:
-            self.listener = self._bind()
+            self.listener = self._bind() if passed is None else self._checked(passed)
         except BaseException:
             os.close(self._lock)
             raise
@@ -85,6 +91,8 @@ class Socket:
         try:
             if _found(self._path) == self._identity:
                 return None
+            if self._is_passed:  # ours in its place would be closed to whoever starts the next daemon
+                raise SocketError(f"the socket {self._path} of the service manager was removed or replaced; {_AGAIN}")
             paths.check_private_dir(str(self._path.parent))  # it may have gone with what was in it
             if _found(self._lock_path) != _identity(os.fstat(self._lock)):
                 lock = self._hold_lock()
@@ -97,9 +105,9 @@ class Socket:
         return old
 
     def close(self) -> None:
-        """Remove the socket, if it is still this one, and release the lock. The lock file stays: see `flock(2)`."""
+        """Remove the socket, if it is ours and still this one, and release the lock. Its file stays: see `flock(2)`."""
         self.listener.close()
-        if _found(self._path) == self._identity:
+        if not self._is_passed and _found(self._path) == self._identity:
             self._path.unlink(missing_ok=True)
         os.close(self._lock)
 
@@ -133,6 +141,21 @@ class Socket:
         name.rename(self._path)
         return listener
 
+    def _checked(self, listener: socket.socket) -> socket.socket:
+        """The service manager's listener, if clients find it and nobody else does."""
+        bound = os.fsdecode(listener.getsockname())
+        if os.path.realpath(bound) != os.path.realpath(self._path):
+            where = f"the service manager listens at {bound or 'no path'}, and clients look for zotd at {self._path}"
+            raise SocketError(f"{where}: write the unit again with `zotctl service install`")
+        try:
+            found = self._path.lstat()
+        except FileNotFoundError as error:
+            raise SocketError(f"the socket {self._path} of the service manager was removed; {_AGAIN}") from error
+        if found.st_uid != os.geteuid() or found.st_mode & 0o022:  # connecting takes the right to write
+            raise SocketError(f"{self._path} is open to other users: set SocketMode=0600 in zotd.socket")
+        listener.setblocking(False)
+        return listener
+
     def _refuse_what_is_in_the_way(self) -> None:
         try:
             found = self._path.lstat()
@@ -147,6 +170,19 @@ class Socket:
             except OSError:
                 return  # stale: whoever made it is gone, and the lock is ours
         raise RunningError(f"something answers on {self._path} without holding its lock; stop it first")
+
+
+def passed_listener(env: Mapping[str, str]) -> socket.socket | None:
+    """The listening Unix socket that the service manager has passed to this process; None: it has passed none."""
+    for number in chain.from_iterable(fdstore.inherited(env).values()):
+        if not stat.S_ISSOCK(os.fstat(number).st_mode):
+            continue
+        found = socket.socket(fileno=number)
+        is_stream = (found.family, found.type) == (socket.AF_UNIX, socket.SOCK_STREAM)
+        if is_stream and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            return found
+        found.detach()  # somebody else's
+    return None
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
@@ -170,7 +206,6 @@ class Server:
         self._connections: dict[Connection, asyncio.Transport] = {}
         self._socket: Socket | None = None
         self._door: Door | None = None
-        self._complaint = ""
         self._spare: int | None = None
 
     def start(self, place: Socket) -> None:
@@ -194,10 +229,11 @@ class Server:
         try:
             old = self._socket.restore()
         except SocketError as error:
-            if str(error) != self._complaint:  # once, and not with each heartbeat
+            if str(error) != self._house.hidden:  # once, and not with each heartbeat
                 log.error("%s", error)  # noqa: TRY400  (the sentence says it all)
-            self._complaint = str(error)
+            self._house.hidden = str(error)
             return
+        self._house.hidden = ""
         if old is not None:
             log.warning("somebody has removed the socket; it was made again")
             self._door.move(self._socket.listener)
@@ -209,9 +245,8 @@ class Server:
             self._door.close()
             self._door = None
             self._give_back()
-        for connection, transport in list(self._connections.items()):
-            connection.flush()
-            transport.close()
+        for connection in list(self._connections):
+            connection.end()
 
     def accept(self, transport: asyncio.Transport) -> Connection | None:
         """A connection for a peer that may have one; None when it was refused."""
@@ -220,7 +255,7 @@ class Server:
             log.warning("refused a connection from uid %s, pid %s", uid, pid)
             transport.abort()
             return None
-        if len(self._connections) >= MAX_CONNECTIONS:
+        if self._house.connections >= MAX_CONNECTIONS and not self._make_room():
             log.warning("refused a connection from pid %s: there are %s already", pid, MAX_CONNECTIONS)
             transport.abort()
             return None
@@ -231,20 +266,38 @@ class Server:
             transport.abort()
             return None
         peer = f"uid:{uid} pid:{pid}"
-        bounds = None if line is None else Confinement(line.owners, self._house, peer)
         connection = Connection(
-            transport, house=self._house, dispatcher=self._dispatcher, peer=peer, confinement=bounds
+            transport,
+            house=self._house,
+            dispatcher=self._dispatcher,
+            peer=peer,
+            ceiling=Role.ADMIN if line is None else ROLE,
+            confinement=None if line is None else Descendant(line.owners, self._house, peer),
         )
         self._connections[connection] = transport
-        self._count()
+        self._house.came()
         return connection
 
     def gone(self, connection: Connection) -> None:
         """A connection has ended."""
         del self._connections[connection]
-        self._count()
+        self._house.went()
         if self._door is not None:
             self._door.freed()
+
+    def _make_room(self) -> bool:
+        """Cut the oldest connection that has never sent a line; False when all of them have.
+
+        So whoever opens connections and says nothing is in the way of nobody but those who do the same.
+        """
+        for connection, transport in self._connections.items():
+            if not connection.has_spoken and not transport.is_closing():
+                log.warning(
+                    "connection %s (%s) was cut: it said nothing, and others came", connection.id, connection.peer
+                )
+                transport.abort()
+                return True
+        return False
 
     def _line_of(self, pid: int) -> Descent | None:
         """How a peer descends from us; raises OSError when there is no telling.
@@ -272,10 +325,6 @@ class Server:
 
     async def _serve(self, peer: socket.socket) -> None:
         await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self), peer)
-
-    def _count(self) -> None:
-        self._house.connections = len(self._connections)
-        self._house.changed()
 
 
 class _Wire(asyncio.Protocol):

@@ -16,8 +16,8 @@ from zotd.channels.channels import FEATURES
 from zotd.config import Telegram
 from zotd.core.ports import StorageError
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.manifest import NAME, Manifest, ReloadBy, Scope
+from zotd.exthost.surroundings import Surroundings
 from zotd.paths import make_private_dir
 from zotd.store import credentials
 from zotd.wire.version import VERSION

@@ -18,6 +18,8 @@ from zotd import paths
 from zotd.client.blocking import open_socket
 from zotd.client.environment import shared
 from zotd.client.errors import NotRunningError, StartError
+from zotd.client.holder import holder
+from zotd.client.starts import Starts
 
 READY_CAP_S = 10.0
 """How long a daemon may take to accept connections; it takes 0.6 s with a thousand sessions."""
@@ -36,6 +38,12 @@ REASON_BYTES = 64 * 1024
 
 DAEMON = (sys.executable, "-P", "-m", "zotd")
 """The daemon's command; `-P` because its working directory must not be searched for modules."""
+
+_served: set[str] = set()
+"""Sockets at which this process has found a daemon, or started one."""
+
+_started_again: set[str] = set()
+"""Those of them at which it has started one again that was killed."""
 
 _DETACH = """
 import os, sys
@@ -59,49 +67,71 @@ def ensure(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) -
 
     Blocks for up to `LOCK_WAIT_S` + `READY_CAP_S`. Raises `StartError` with the daemon's own reason, and what
     `open_socket` raises, except `NotRunningError`.
+
+    One that does not live is given up: see `starts`; and one that was killed under this process is started again by it
+    once and not twice, lest programs that are kept for days make up for it for ever.
     """
     found = _probe(path)
-    if found is not None:
-        return found
+    if found is None:
+        _check_place(path)
+        with _start_lock(path) as other:
+            found = other or _probe(path) or _start_within_limits(path, env, command)
+    _served.add(path)
+    return found
+
+
+@contextmanager
+def held_up(path: str) -> Iterator[None]:
+    """Nobody else starts a daemon at `path` in the meantime: whoever wants one waits for the one that is started here.
+
+    At most `LOCK_WAIT_S`, so a daemon that takes its time must have begun to end. Raises `StartError` when somebody
+    else is starting one and does not come to an end with it.
+    """
+    _check_place(path)
+    lock = _open_start_lock(path)
     try:
-        paths.check_private_dir(os.path.dirname(path))
-    except paths.UnsafePathError as error:
-        raise StartError(str(error)) from error
-    with _start_lock(path) as found:
-        return found or _probe(path) or _start(path, env, command)
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while not _try_lock(lock):
+            _sleep_until(deadline)
+        yield
+    finally:
+        os.close(lock)
+
+
+def start(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) -> socket.socket:
+    """As `ensure` without its limits, for whoever is in `held_up` because a person wants it now."""
+    found = _probe(path)
+    if found is None:
+        Starts(path, paths.start_log(env)).forget()
+        found = _start_and_note(path, env, command)
+    return found
+
+
+def is_being_started(path: str) -> bool:
+    """Whether somebody is starting a daemon at `path`, or starting it anew, at this moment."""
+    try:
+        lock = os.open(paths.start_lock(path), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _try_lock(lock)
+    finally:
+        os.close(lock)
 
 
 def was_killed(path: str) -> bool:
     """Whether a daemon has left its socket at `path` behind: one that is stopped takes it away before it ends.
 
-    The lock beside it says who that was. It is only read: whoever took it, even for a moment, would be in the way of a
-    daemon that starts.
+    The lock beside it says who that was.
     """
-    if not os.path.exists(path):
-        return False
-    try:
-        with open(f"{path}.lock", encoding="ascii") as lock:
-            return not _lives(int(lock.read()))
-    except (OSError, ValueError):  # nobody has written into it, or it is gone
-        return True
+    return os.path.exists(path) and holder(f"{path}.lock") is None
 
 
-def _lives(pid: int) -> bool:
-    """Whether the process runs; one that has ended and was not waited for does not."""
-    if not hasattr(os, "pidfd_open"):  # macOS
-        try:
-            os.kill(pid, 0)
-        except OSError as error:
-            return not isinstance(error, ProcessLookupError)
-        return True
+def _check_place(path: str) -> None:
     try:
-        process = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        return not select.select([process], [], [], 0)[0]
-    finally:
-        os.close(process)
+        paths.check_private_dir(os.path.dirname(path))
+    except paths.UnsafePathError as error:
+        raise StartError(str(error)) from error
 
 
 def _probe(path: str) -> socket.socket | None:
@@ -114,23 +144,32 @@ def _probe(path: str) -> socket.socket | None:
 @contextmanager
 def _start_lock(path: str) -> Iterator[socket.socket | None]:
     """Hold the lock; or, when somebody else's daemon listens before that, a connection to it instead."""
-    name = paths.start_lock(path)
-    try:
-        # Never deleted: whoever waits for a deleted file's lock would start a second daemon.
-        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StartError(f"cannot start zotd: {name}: {error.strerror}") from error
+    lock = _open_start_lock(path)
     try:
         deadline = time.monotonic() + LOCK_WAIT_S
         found = None
         while not _try_lock(lock) and found is None:
-            if time.monotonic() > deadline:
-                raise StartError(f"another program has been starting zotd for {LOCK_WAIT_S:g} s; try again")
-            time.sleep(LOCK_POLL_S)
+            _sleep_until(deadline)
             found = _probe(path)
         yield found
     finally:
         os.close(lock)
+
+
+def _open_start_lock(path: str) -> int:
+    name = paths.start_lock(path)
+    try:
+        # Never deleted: whoever waits for a deleted file's lock would start a second daemon.
+        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartError(f"cannot start zotd: {name}: {error.strerror}") from error
+
+
+def _sleep_until(deadline: float) -> None:
+    """A moment; raises `StartError` when the time is up."""
+    if time.monotonic() > deadline:
+        raise StartError(f"another program has been starting zotd for {LOCK_WAIT_S:g} s; try again")
+    time.sleep(LOCK_POLL_S)
 
 
 def _try_lock(lock: int) -> bool:
@@ -141,18 +180,40 @@ def _try_lock(lock: int) -> bool:
     return True
 
 
+def _start_within_limits(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.socket:
+    killed = path in _served and was_killed(path)
+    if killed and path in _started_again:
+        raise StartError(
+            "zotd was killed again, and this program has started it again once: see `zotctl doctor`, then `zotctl start`"
+        )
+    Starts(path, paths.start_log(env)).check()
+    found = _start_and_note(path, env, command)
+    if killed:
+        _started_again.add(path)
+    return found
+
+
+def _start_and_note(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.socket:
+    log = paths.start_log(env)
+    starts = Starts(path, log)
+    try:
+        found = _start(path, env, command)
+    except StartError as error:
+        starts.note(str(error).removeprefix("cannot start zotd: ").removesuffix(f" (log: {log})"))
+        raise
+    starts.note()
+    return found
+
+
 def _start(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.socket:
     log = paths.start_log(env)
-    try:
-        log_fd = _open_log(log)
-    except OSError as error:
-        raise StartError(f"cannot start zotd: {log}: {error.strerror}") from error
+    log_fd = _open_log(log)
     try:
         start = os.fstat(log_fd).st_size
         word = _spawn_and_listen(command, env, log_fd)
         if word.startswith("ready"):
             return open_socket(path)
-        reason = word.removeprefix("error").strip() or _last_line(log, start) or "it ended without a word"
+        reason = word.removeprefix("error").strip() or _last_line(log_fd, start) or "it ended without a word"
     finally:
         os.close(log_fd)
     # Somebody who does not know the lock, such as a service manager, may have been faster.
@@ -163,14 +224,18 @@ def _start(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.
 
 
 def _open_log(log: str) -> int:
-    paths.make_private_dir(os.path.dirname(log))
+    """Where the daemon's standard error goes: nowhere, when there can be no log. That keeps nobody from working."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(log, flags, 0o600)
-    if os.fstat(descriptor).st_size <= LOG_LIMIT:
-        return descriptor
-    os.close(descriptor)
-    os.replace(log, f"{log}.1")
-    return os.open(log, flags, 0o600)
+    try:
+        paths.make_private_dir(os.path.dirname(log))
+        descriptor = os.open(log, flags, 0o600)
+        if os.fstat(descriptor).st_size <= LOG_LIMIT:
+            return descriptor
+        os.close(descriptor)
+        os.replace(log, f"{log}.1")
+        return os.open(log, flags, 0o600)
+    except OSError:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 
 def _spawn_and_listen(command: Sequence[str], env: Mapping[str, str], log_fd: int) -> str:
@@ -218,10 +283,9 @@ def _first_line(read_end: int) -> str:
     return said.partition(b"\n")[0].decode(errors="replace")
 
 
-def _last_line(log: str, start: int) -> str:
+def _last_line(log: int, start: int) -> str:
     """The last line that this start has written: where Python puts the exception."""
-    with open(log, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(start, size - REASON_BYTES))
-        lines = file.read().decode(errors="replace").split("\n")
+    size = os.fstat(log).st_size
+    begin = max(start, size - REASON_BYTES)
+    lines = os.pread(log, REASON_BYTES, begin).decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -68,16 +68,24 @@ def open_socket(path: str, timeout_s: float = CONNECT_S) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # Not settimeout: a non-blocking connect to a full queue fails at once on Linux instead of waiting.
-        _set_send_timeout(sock, timeout_s)
+        limit_sends(sock, timeout_s)
         sock.connect(path)
         _check_server(sock, path)
-        _set_send_timeout(sock, SEND_S)
+        limit_sends(sock, SEND_S)
     except BaseException as error:
         sock.close()
         if isinstance(error, OSError):
             raise _connect_error(error, path) from error
         raise
     return sock
+
+
+def limit_sends(sock: socket.socket, timeout_s: float) -> None:
+    """Sends fail with `BlockingIOError` when nothing of what is sent has been read for so long."""
+    seconds = int(timeout_s)
+    sock.setsockopt(
+        socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", seconds, int((timeout_s - seconds) * 1_000_000))
+    )
 
 
 def peer(sock: socket.socket) -> tuple[int | None, int]:
@@ -160,6 +168,14 @@ class Wire:
             if block:
                 return block
 
+    @property
+    def peer_pid(self) -> int | None:
+        """Of whoever has made the other end; None where the system does not tell."""
+        try:
+            return peer(self._sock)[0]
+        except OSError:  # macOS, of a pair of sockets
+            return None
+
     def fileno(self) -> int:
         """Of the socket."""
         return self._sock.fileno()
@@ -187,8 +203,6 @@ class Connection:
         self._frames: deque[tuple[bytes, Json]] = deque()
         self._events: deque[tuple[bytes, Json]] = deque()
         self._last_id = 0
-        self.server_pid = peer(sock)[0]
-        """The process that listens, None where the system does not tell; under systemd's sockets, systemd's."""
 
     def __enter__(self) -> "Connection":  # noqa: PYI034  (typing costs 4 ms)
         return self
@@ -199,6 +213,15 @@ class Connection:
     def close(self) -> None:
         """End the conversation; what was asked goes on."""
         self._wire.close()
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process that listens; under systemd's sockets, systemd's. None where the system does not tell.
+
+        Nor does it of a daemon on another machine: then the socket's other end is in this process.
+        """
+        pid = self._wire.peer_pid
+        return None if pid == os.getpid() else pid
 
     def fileno(self) -> int:
         """The descriptor to wait on for more; after `lines(0)` has given what is there already."""
@@ -285,13 +308,6 @@ class Connection:
         if len(self._events) >= HELD_LIMIT:
             raise NoAnswerError(f"zotd sent {HELD_LIMIT} events and no answer to `{command}`")
         self._events.append((line, event))
-
-
-def _set_send_timeout(sock: socket.socket, timeout_s: float) -> None:
-    seconds = int(timeout_s)
-    sock.setsockopt(
-        socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", seconds, int((timeout_s - seconds) * 1_000_000))
-    )
 
 
 def _check_server(sock: socket.socket, path: str) -> None:

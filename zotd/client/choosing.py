@@ -15,6 +15,8 @@ PAGE = 100
 OFFERED = 20
 """How many sessions `choose` offers: what fits on a screen."""
 
+_NONE = "there is no session yet"
+
 
 def sessions(connection: Connection, cwd: str | None = None, state: str | None = None) -> Iterator[Json]:
     """Sessions as `session.list` has them, newest first, page after page; of one directory or state, or all."""
@@ -40,7 +42,7 @@ def newest(connection: Connection, cwd: str | None = None) -> Json:
     """
     for session in stored(connection, cwd):
         return session
-    raise ClientError(f"there is no session in {cwd} yet" if cwd else "there is no session yet")
+    raise ClientError(_NONE if cwd is None else f"there is no session in {cwd} yet")
 
 
 def find(connection: Connection, word: str) -> Json:
@@ -61,15 +63,15 @@ def find(connection: Connection, word: str) -> Json:
     raise ClientError(f"there is no session {word}; `zotctl sessions` lists them")
 
 
-def choose(connection: Connection, cwd: str) -> Json:
-    """The session of `cwd` that a person picks from a numbered list on the terminal.
+def choose(connection: Connection, cwd: str | None) -> Json:
+    """The session of `cwd`, or any, that a person picks from a numbered list on the terminal.
 
     Raises:
         ClientError: there is none, no terminal, or no choice.
     """
     offered = list(islice(stored(connection, cwd), OFFERED))
     if not offered:
-        raise ClientError(f"there is no session in {cwd} yet")
+        raise ClientError(_NONE if cwd is None else f"there is no session in {cwd} yet")
     for number, session in enumerate(offered, 1):
         sys.stderr.write(
             f"{number:3}  {text(session, 'updated')[:16]}  {text(session, 'name') or text(session, 'id')}\n"

@@ -16,11 +16,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Self, TypeVar, Unpack
 
-from zotd import paths
-from zotd.client import settings
+from zotd.client import place, settings
 from zotd.client.connection import CALL_S, Connection, open_connection
-from zotd.client.environment import shared
 from zotd.client.frames import command_for
+from zotd.client.place import Place
 from zotd.client.session import Session
 from zotd.wire import api
 from zotd.wire.base import Frozen
@@ -31,12 +30,12 @@ T = TypeVar("T", bound=Frozen)
 class Client:
     """A connection to the daemon. Made by `connect`."""
 
-    def __init__(self, connection: Connection, env: Mapping[str, str], hello: api.HelloResult) -> None:
-        """`connection` stays the caller's to close; `env` is what new sessions run in."""
+    def __init__(self, connection: Connection, where: Place, hello: api.HelloResult) -> None:
+        """`connection` stays the caller's to close; `where` it leads says what new sessions run in."""
         self.connection = connection
         self.hello = hello
         """What the daemon said of itself: version, epoch, role, limits."""
-        self._env = shared(env)
+        self._where = where
         self._attached: set[str] = set()
         self._attaching = asyncio.Lock()
 
@@ -45,29 +44,31 @@ class Client:
     async def connect(
         cls,
         *,
-        path: str | None = None,
         env: Mapping[str, str] | None = None,
         autostart: bool = True,
         name: str = "python",
         can_approve: bool = False,
         role: str | None = None,
+        **where: Unpack[settings.Where],
     ) -> AsyncIterator[Self]:
         """A client for the time of an `async with`.
 
-        `path`: the daemon's socket, by default the one of `env`. `env`: by default this program's environment.
-        `autostart`: start a daemon when none runs. `name`: as others see this client. `can_approve`: it will answer
+        `where`: the daemon's socket (`path`), or the URL and the token file of one on another machine (`host`,
+        `token_file`, `ca_file`); by default what `env` says. `env`: by default this program's environment.
+        `autostart`: start a daemon of this machine when none runs. `name`: as others see this client. `can_approve`: it will answer
         approval requests. `role`: `admin`, for commands that need it.
 
         Raises `ClientError`: `NotRunningError`, `StartError`, `NoAnswerError`, or `CallError` when the daemon does
         not speak our protocol.
         """
         env = os.environ if env is None else env
-        connection = await open_connection(path or paths.socket_path(env), env, start=autostart)
+        there = place.of(env, **where)
+        connection = await open_connection(there, start=autostart)
         try:
             greeting = settings.hello(name, can_approve=can_approve, role=role)
             said = await connection.call("hello", greeting)
             assert isinstance(said, api.HelloResult)
-            yield cls(connection, env, said)
+            yield cls(connection, there, said)
         finally:
             await connection.close()
 
@@ -92,7 +93,7 @@ class Client:
         self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.Settings]
     ) -> Session:
         """A new session in the directory `cwd`, already attached. Its tools run in this client's environment."""
-        params = settings.new_session(cwd, self._env, api_key, **options)
+        params = settings.new_session(self._where, cwd, api_key, **options)
         created = await self.ask(params, api.Created)
         session = Session(self, created.session.id)
         await self.attach(session.id, after=api.Cursor(created.epoch, created.seq))
@@ -105,17 +106,17 @@ class Client:
     async def sessions(self, cwd: str | None = None) -> list[api.SessionInfo]:
         """All sessions, or those of one directory, newest first."""
         found: list[api.SessionInfo] = []
-        where = None if cwd is None else settings.real_directory(cwd)
-        page = await self.ask(api.SessionList(cwd=where), api.Sessions)
+        real = None if cwd is None else self._where.real_path(cwd)
+        page = await self.ask(api.SessionList(cwd=real), api.Sessions)
         found.extend(page.sessions)
         while page.cursor is not None:
-            page = await self.ask(api.SessionList(cwd=where, cursor=page.cursor), api.Sessions)
+            page = await self.ask(api.SessionList(cwd=real, cursor=page.cursor), api.Sessions)
             found.extend(page.sessions)
         return found
 
     async def attach(self, session_id: str, *, after: api.Cursor | None = None, limit: int = 50) -> api.Attached:
         """Follow the session on this connection from now on, or from a cursor; a snapshot of it."""
-        params = api.Attach(session=session_id, after=after, limit=limit, env=self._env)
+        params = api.Attach(session=session_id, after=after, limit=limit, env=self._where.variables)
         snapshot = await self.ask(params, api.Attached)
         self._attached.add(session_id)
         return snapshot

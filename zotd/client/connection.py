@@ -6,12 +6,12 @@ back). Nothing here reconnects; `zotd.client.follow` does.
 
 import asyncio
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 
-from zotd.client import autostart, blocking, frames
+from zotd.client import blocking, frames
 from zotd.client.errors import ClientError, ConnectionLostError, FellBehindError, NoAnswerError
+from zotd.client.place import Place
 from zotd.wire.base import Frozen
 from zotd.wire.events import OF_TOPICS, AnyEvent, Evicted
 
@@ -118,6 +118,21 @@ class Connection(asyncio.Protocol):
             if not readers:
                 del self._feeds[session]
 
+    @property
+    def is_lost(self) -> bool:
+        """Nothing comes of it any more."""
+        return self._lost is not None
+
+    @contextmanager
+    def unread(self) -> Iterator[None]:
+        """Leave what the daemon sends in the socket for the time of the block, answers too; its limits apply."""
+        assert self._transport is not None
+        self._transport.pause_reading()
+        try:
+            yield
+        finally:
+            self._transport.resume_reading()  # harmless when it is closed
+
     async def close(self) -> None:
         """Close the socket at once; sessions and their runs go on."""
         if self._transport is not None:
@@ -220,15 +235,13 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
 
-async def open_connection(path: str, env: Mapping[str, str], *, start: bool) -> Connection:
+async def open_connection(where: Place, *, start: bool) -> Connection:
     """A connection for the caller to close; with `start`, to a daemon that is started when none runs.
 
-    Raises what `autostart.ensure` and `blocking.open_socket` raise. Safe to cancel.
+    Raises what `ensure` and `open` of the place raise. Safe to cancel.
     """
     loop = asyncio.get_running_loop()
-    opening = loop.run_in_executor(
-        None, partial(autostart.ensure, path, env) if start else partial(blocking.open_socket, path)
-    )
+    opening = loop.run_in_executor(None, where.ensure if start else where.open)
     try:
         sock = await asyncio.shield(opening)  # bounded by the limits in there
     except asyncio.CancelledError:

@@ -1,14 +1,52 @@
-"""The part of a program's environment that may leave it (`docs/protocol.md`)."""
+"""The part of a program's environment that may leave it (`docs/protocol.md`), and the part that says where zotd is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 TRUST = "ZOT_TRUST"
 """`1`: the code that the working directory brings along may run, for as long as this environment counts."""
+
+HOST = "ZOT_HOST"
+"""URL of a daemon on another machine; empty or absent: the daemon of this one."""
+
+TOKEN_FILE = "ZOT_TOKEN_FILE"  # noqa: S105  (the variable's name)
+"""The file with the token that this daemon asks for."""
+
+CA_FILE = "ZOT_CA_FILE"
+"""Certificates (PEM) that vouch for this daemon; absent: those that the system trusts."""
+
+FLAGS = {"--host": HOST, "--token-file": TOKEN_FILE, "--ca-file": CA_FILE}
+"""Flags of every client, and the variables that they stand for."""
 
 
 def shared(env: Mapping[str, str]) -> dict[str, str]:
     """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`: those are for one process alone."""
     return {name: value for name, value in env.items() if not _is_private(name)}
+
+
+def without_flags(args: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """`args` without `FLAGS`, and the variables that they set. A flag that lacks its value stays, to be complained about.
+
+    Done before anything else looks at the command line: `zotctl --host H ping` and `zotctl ping --host H` are the same,
+    and `ping` needs no argument parser. What stands behind `--` is left alone.
+    """
+    rest: list[str] = []
+    variables: dict[str, str] = {}
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            return [*rest, word, *words], variables
+        flag, is_joined, value = word.partition("=")
+        if flag not in FLAGS:
+            rest.append(word)
+        elif is_joined:
+            variables[FLAGS[flag]] = value
+        else:
+            following = next(words, None)
+            if following is None:
+                rest.append(word)
+            else:
+                variables[FLAGS[flag]] = following
+    return rest, variables
 
 
 def _is_private(name: str) -> bool:

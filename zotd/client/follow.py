@@ -13,7 +13,9 @@ import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Unpack
 
+from zotd.client import settings
 from zotd.client.client import Client
 from zotd.client.connection import Feed
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
@@ -62,10 +64,10 @@ class Follower:
         session_id: str,
         *,
         after: Cursor | None = None,
-        path: str | None = None,
         env: Mapping[str, str] | None = None,
         name: str = "python",
         can_approve: bool = False,
+        **where: Unpack[settings.Where],
     ) -> None:
         """`after`: where an earlier follower of this session had come to. The rest as for `Client.connect`."""
         self.cursor = after
@@ -73,7 +75,7 @@ class Follower:
         self.client: Client | None = None
         """For commands; None while there is no connection."""
         self._session = session_id
-        self._path = path
+        self._where = where
         self._env = os.environ if env is None else env
         self._name = name
         self._can_approve = can_approve
@@ -109,7 +111,7 @@ class Follower:
 
     async def _connected(self) -> AsyncGenerator[Item, None]:
         connecting = Client.connect(
-            path=self._path, env=self._env, autostart=False, name=self._name, can_approve=self._can_approve
+            env=self._env, autostart=False, name=self._name, can_approve=self._can_approve, **self._where
         )
         async with connecting as client:
             with client.connection.feed(self._session) as feed:

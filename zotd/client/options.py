@@ -1,15 +1,16 @@
 """The flags of `zot`, and the session that they mean; for its one-shot modes and its chats alike."""
 
 import argparse
-import os
 from collections.abc import Mapping
 
+from zotd.client import place
 from zotd.client.blocking import Connection, Json
 from zotd.client.choosing import choose, find, newest, stored
-from zotd.client.environment import TRUST, shared
+from zotd.client.environment import TRUST
 from zotd.client.errors import ClientError
 from zotd.client.fields import child, text
-from zotd.wire.version import PROTOCOL, VERSION
+from zotd.client.place import Place
+from zotd.wire.version import VERSION, protocols
 
 DESCRIPTION = """\
 zot talks to coding agents that live in a daemon, which it starts when none runs.
@@ -19,6 +20,7 @@ zot talks to coding agents that live in a daemon, which it starts when none runs
   zot -p "what is this?"    print the answer and leave
   zot --json "…"            print every event as a line of JSON
   zot rpc                   serve one session on standard input and output
+  zot acp                   serve an editor that speaks the Agent Client Protocol
 """
 
 EXAMPLES = """\
@@ -58,7 +60,16 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
     _add_session_flags(made)
     _add_settings_flags(made)
+    add_place_flags(made)
     return made
+
+
+def add_place_flags(made: argparse.ArgumentParser) -> None:
+    """For the help only: `environment.without_flags` has taken those that have a value."""
+    group = made.add_argument_group("another machine")
+    group.add_argument("--host", metavar="URL", help="its daemon: wss://host:port (ZOT_HOST)")
+    group.add_argument("--token-file", metavar="FILE", help="what it lets you in with (ZOT_TOKEN_FILE)")
+    group.add_argument("--ca-file", metavar="FILE", help="who vouches for it, if not the system (ZOT_CA_FILE)")
 
 
 def _add_session_flags(made: argparse.ArgumentParser) -> None:
@@ -90,7 +101,7 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
         help="yolo runs every call, ask asks before each that may change something, read-only denies those",
     )
     group.add_argument("--wait", action="store_true", help="with -p: leave a call that nobody can decide about waiting")
-    group.add_argument("--cwd", default=".", metavar="DIR", help="where the agent works")
+    group.add_argument("--cwd", metavar="DIR", help="where the agent works (here)")
     group.add_argument("--tools", metavar="A,B", help="only these tools")
     group.add_argument("--no-tools", action="store_true")
     group.add_argument("--max-steps", type=_positive, metavar="N")
@@ -119,20 +130,8 @@ def _amount(word: str) -> float:
     return amount
 
 
-def working_directory(args: argparse.Namespace) -> str:
-    """The real path of `--cwd`.
-
-    Raises:
-        ClientError: there is no such directory.
-    """
-    path = os.path.realpath(str(args.cwd))
-    if not os.path.isdir(path):
-        raise ClientError(f"there is no directory {path}")
-    return path
-
-
-def settings(args: argparse.Namespace) -> Json:
-    """What `session.create` and `session.configure` share; only what was asked for."""
+def settings(args: argparse.Namespace, where: Place) -> Json:
+    """What `session.create` and `session.configure` share; only what was asked for. Raises `ClientError`."""
     tools = None if args.tools is None else [name for name in str(args.tools).split(",") if name]
     wanted: Json = {
         "provider": args.provider,
@@ -147,22 +146,38 @@ def settings(args: argparse.Namespace) -> Json:
         "max_steps": args.max_steps,
         "budget_usd": args.budget_usd,
         "budget_tokens": args.budget_tokens,
-        "extensions": [os.path.realpath(path) for path in args.ext] if args.ext else None,
+        "extensions": [where.real_path(path) for path in args.ext] if args.ext else None,
         "no_ext": args.no_ext or None,
         "secrets": {"api_key": args.api_key} if args.api_key else None,
     }
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def hello(connection: Connection, name: str, *, can_approve: bool = False, role: str | None = None) -> Json:
-    """Say who we are; what the daemon says of itself."""
+def hello(
+    connection: Connection, name: str, *, can_approve: bool = False, role: str | None = None, any_protocol: bool = False
+) -> Json:
+    """Say who we are; what the daemon says of itself.
+
+    `any_protocol`: also to a daemon with which we share none, for the commands that are the same in all of them
+    (`docs/protocol.md`); else it refuses, and says who is older.
+    """
     client = {"name": name, "kind": name, "version": VERSION}
-    return connection.call("hello", client=client, protocol=[PROTOCOL, PROTOCOL], role=role, can_approve=can_approve)
+    spoken = None if any_protocol else list(protocols())
+    return connection.call("hello", client=client, protocol=spoken, role=role, can_approve=can_approve)
 
 
-def environment(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, str]:
-    """The part of `env` that a session's tools run in; with `--trust` it says so."""
-    return shared(env) | ({TRUST: "1"} if args.trust else {})
+def environment(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, str] | None:
+    """The part of `env` that a session's tools run in; with `--trust` it says so. None: what the daemon runs in.
+
+    Raises:
+        ClientError: `--trust`, which is a part of the environment, and another machine gets none.
+    """
+    where = place.of(env)
+    if not args.trust:
+        return where.variables
+    if where.variables is None:
+        raise ClientError(f"--trust is for this machine only; on {where.name}: zotctl trust grant DIR")
+    return where.variables | {TRUST: "1"}
 
 
 def open_session(
@@ -173,18 +188,21 @@ def open_session(
     prefers_newest: bool = False,
     keyless: bool = False,
 ) -> Json:
-    """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`.
+    """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`. Raises `ClientError`.
 
     `prefers_newest`: flags that name none mean the newest of the directory, if it has one, and not a new one.
     `keyless`: a new one is made also when there is no key for its model; who asks for that can log in.
     """
-    cwd = working_directory(args)
+    where = place.of(env)
+    cwd = where.directory(args.cwd)
     found = _existing(connection, args, cwd)
     if found is None and prefers_newest and not (args.new or args.no_session):
         found = next(stored(connection, cwd), None)
-    wanted = settings(args)
+    wanted = settings(args, where)
     variables = environment(args, env)
     if found is None:
+        if cwd is None:
+            raise ClientError(f"a new session on {where.name} needs a directory of that machine: --cwd /path")
         if args.no_session:
             wanted["ephemeral"] = True
         if keyless:
@@ -200,7 +218,7 @@ def open_session(
     return found | child(attached, "session")
 
 
-def _existing(connection: Connection, args: argparse.Namespace, cwd: str) -> Json | None:
+def _existing(connection: Connection, args: argparse.Namespace, cwd: str | None) -> Json | None:
     if args.go_on:
         return newest(connection, cwd)
     if args.resume == "":

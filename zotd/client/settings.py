@@ -1,13 +1,22 @@
 """What the typed clients send about themselves and about a new session."""
 
-import os
-from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
 import msgspec
 
-from zotd.client.environment import shared
+from zotd.client.place import Place
 from zotd.wire import api, version
+
+
+class Where(TypedDict, total=False):
+    """Where the daemon is, when the environment does not say so; see `place.of`."""
+
+    path: str | None
+    """Of its socket."""
+    host: str | None
+    """URL of another machine's: `wss://host:port`."""
+    token_file: str | None
+    ca_file: str | None
 
 
 class Settings(TypedDict, total=False):
@@ -32,30 +41,26 @@ class Settings(TypedDict, total=False):
     request_id: str
 
 
-def new_session(
-    cwd: str, env: Mapping[str, str], api_key: str | None, **settings: Unpack[Settings]
-) -> api.SessionCreate:
-    """Parameters of `session.create`; `cwd` becomes absolute here, where relative paths mean something."""
+def new_session(where: Place, cwd: str, api_key: str | None, **settings: Unpack[Settings]) -> api.SessionCreate:
+    """Parameters of `session.create`; `cwd` becomes absolute here, where relative paths mean something.
+
+    Raises `ClientError`: a relative path means nothing to a daemon on another machine.
+    """
     return msgspec.structs.replace(
         api.SessionCreate(
-            cwd=real_directory(cwd),
-            env=shared(env),
+            cwd=where.real_path(cwd),
+            env=where.variables,
             secrets=api.Secrets(api_key) if api_key else None,
         ),
         **settings,
     )
 
 
-def real_directory(path: str) -> str:
-    """The absolute path without symbolic links that the daemon knows the directory by."""
-    return os.path.realpath(path)
-
-
 def hello(name: str, *, can_approve: bool, role: str | None) -> api.Hello:
-    """Who we are, and the one protocol that we speak."""
+    """Who we are, and the protocols that we speak."""
     return api.Hello(
         client=api.Client(name=name, kind="python", version=version.VERSION),
-        protocol=(version.PROTOCOL, version.PROTOCOL),
+        protocol=version.protocols(),
         role=role,
         can_approve=can_approve,
     )

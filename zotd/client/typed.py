@@ -14,12 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self, TypeVar, Unpack
 
-from zotd import paths
-from zotd.client import frames, settings
-from zotd.client.autostart import ensure
-from zotd.client.blocking import CALL_S, HELD_LIMIT, Wire, open_socket
-from zotd.client.environment import shared
+from zotd.client import frames, place, settings
+from zotd.client.blocking import CALL_S, HELD_LIMIT, Wire
 from zotd.client.errors import BusyError, FellBehindError
+from zotd.client.place import Place
 from zotd.client.runs import Run
 from zotd.client.selection import run_of, select, summary_of
 from zotd.wire import api
@@ -33,10 +31,10 @@ T = TypeVar("T", bound=Frozen)
 class BlockingClient:
     """A connection to the daemon. Made by `connect`, ended by `close`. Not for several threads."""
 
-    def __init__(self, wire: Wire, env: Mapping[str, str]) -> None:
-        """Owns `wire`; `env` is what new sessions run in."""
+    def __init__(self, wire: Wire, where: Place) -> None:
+        """Owns `wire`; `where` it leads says what new sessions run in."""
         self._wire = wire
-        self._env = shared(env)
+        self._where = where
         self._last_id = 0
         self._readers: dict[str | None, list[deque[AnyEvent]]] = {}
         self._answers: dict[int, frames.Answer | None] = {}
@@ -46,17 +44,16 @@ class BlockingClient:
     def connect(
         cls,
         *,
-        path: str | None = None,
         env: Mapping[str, str] | None = None,
         autostart: bool = True,
         name: str = "python",
         can_approve: bool = False,
         role: str | None = None,
+        **where: Unpack[settings.Where],
     ) -> Self:
         """A client for the caller to close; arguments and errors as for `client.Client.connect`."""
-        env = os.environ if env is None else env
-        where = path or paths.socket_path(env)
-        client = cls(Wire(ensure(where, env) if autostart else open_socket(where)), env)
+        there = place.of(os.environ if env is None else env, **where)
+        client = cls(Wire(there.ensure() if autostart else there.open()), there)
         try:
             client.call(settings.hello(name, can_approve=can_approve, role=role))
         except BaseException:
@@ -102,7 +99,7 @@ class BlockingClient:
         self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.Settings]
     ) -> "BlockingSession":
         """A new session in the directory `cwd`, already attached."""
-        created = self.ask(settings.new_session(cwd, self._env, api_key, **options), api.Created)
+        created = self.ask(settings.new_session(self._where, cwd, api_key, **options), api.Created)
         self.attach(created.session.id, after=api.Cursor(created.epoch, created.seq))
         return BlockingSession(self, created.session.id)
 
@@ -112,7 +109,7 @@ class BlockingClient:
 
     def attach(self, session_id: str, *, after: api.Cursor | None = None, limit: int = 50) -> api.Attached:
         """Follow the session from now on, or from a cursor; a snapshot of it."""
-        params = api.Attach(session=session_id, after=after, limit=limit, env=self._env)
+        params = api.Attach(session=session_id, after=after, limit=limit, env=self._where.variables)
         snapshot = self.ask(params, api.Attached)
         self._attached.add(session_id)
         return snapshot

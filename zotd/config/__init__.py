@@ -30,10 +30,12 @@ from zotd.config.sections import (
     Channels,
     Command,
     Config,
+    Names,
     Provider,
     Rule,
     Rules,
     Telegram,
+    Websocket,
 )
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "Rule",
     "Source",
     "Telegram",
+    "Websocket",
     "docs",
     "keys",
     "load",
@@ -226,7 +229,7 @@ def _which(error: msgspec.ValidationError) -> str:
 def _from_text(text: str, key: Key) -> object:
     kind = _without_none(key.kind)
     try:
-        value: object = msgspec.convert(shlex.split(text) if kind == Command else text, kind, strict=False)
+        value: object = msgspec.convert(shlex.split(text) if kind in {Command, Names} else text, kind, strict=False)
     except ValueError as error:  # a ValidationError, or a quote that is not closed
         raise ConfigError(f"{key.variable} must be {key.expected}") from error
     return value

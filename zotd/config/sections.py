@@ -19,6 +19,10 @@ Part = Annotated[float, Meta(gt=0, le=1, title="a number above 0, at most 1")]
 Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds, from 0 to a year")]
 Url = Annotated[str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without a user name")]
 Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of texts, the program first")]
+Names = Annotated[tuple[str, ...], Meta(title="a list of texts")]
+Listen = Annotated[
+    str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}\Z", title="HOST:PORT, as in 127.0.0.1:8765")
+]
 Flag = Annotated[bool, Meta(title="true or false")]
 Directory = Annotated[str, Meta(pattern=r"^/", title="an absolute path")]
 Nested = Literal["off", "submit"]
@@ -77,6 +81,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     session_unload_s: Seconds = 1800.0
     """A session leaves memory when for so long nobody followed it and nothing of it ran; it comes back when asked for.
     """
+
+    drain_s: Seconds = 60.0
+    """After SIGTERM, runs may take so long to come to where they can be gone on with: the end of a model's reply and of
+    the calls in it. 0: they are cut at once."""
 
     attention_s: Seconds = 5.0
     """Whoever is not looking is told of the end of a run that took at least so long: who gave a shorter one has most
@@ -156,6 +164,27 @@ class Channels(Struct, frozen=True, kw_only=True):
     telegram: Telegram = Telegram()
 
 
+class Websocket(Struct, frozen=True, kw_only=True):
+    """`[websocket]`: read when the daemon starts; who comes in needs a token (`zotctl token create`)."""
+
+    listen: Listen | None = None
+    """Where the WebSocket door listens, and the page with it; without it there is none. Port 0 is any that is free. An
+    address that other machines can reach needs `tls_cert` and `tls_key`."""
+
+    tls_cert: Directory | None = None
+    """The certificate, with those that it was signed by: a file in PEM."""
+
+    tls_key: Directory | None = None
+    """Its private key: a file in PEM."""
+
+    hosts: Names = ()
+    """What clients may call this machine besides `localhost`, `127.0.0.1` and `[::1]`: `zot.example.org`, and with a port
+    where it is another one than that of `listen`. Whoever comes by another name is refused."""
+
+    origins: Names = ()
+    """Web pages that may connect besides our own: `https://zot.example.org`, exactly as browsers write it."""
+
+
 class Provider(Struct, frozen=True, kw_only=True):
     """`[providers.<name>]`."""
 
@@ -206,6 +235,7 @@ class Config(Struct, frozen=True, kw_only=True):
     terminal: Terminal = Terminal()
     local: Local = Local()
     channels: Channels = Channels()
+    websocket: Websocket = Websocket()
     providers: dict[str, Provider] = {}
 
     def __post_init__(self) -> None:

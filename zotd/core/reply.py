@@ -6,6 +6,7 @@ Providers translate a vendor's stream into `Part`s; everything after that is the
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import msgspec
 
@@ -145,6 +146,12 @@ class Assembler:
     def text(self) -> str:
         """The text so far."""
         return "".join("".join(block) for block in self._blocks if isinstance(block, list))
+
+    def length(self) -> int:
+        """Characters so far: text, arguments of calls, and thinking that goes on."""
+        texts = (block for block in self._blocks if isinstance(block, list))
+        args = (call.args for call in self.open_calls())
+        return sum(map(len, chain(self._thinking, *texts, *args)))
 
     def open_calls(self) -> list[Call]:
         """The calls so far, finished or not."""

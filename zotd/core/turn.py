@@ -4,7 +4,7 @@
 
 `receive(input)` returns what the caller has to do, in order. Every action that has an answer carries an id, and an
 answer with an id that is not awaited any more (late, repeated, cancelled) changes nothing: that is what makes an
-abort at any moment safe. Exactly one `End` comes out of a run; after it nothing does.
+abort at any moment safe. Exactly one `End`, or one `Leave`, comes out of a run; after it nothing does.
 
 Source: `docs/protocol.md` (order of events, abort, step limit), `docs/durability.md` (retries).
 """
@@ -81,7 +81,11 @@ class Abort(Struct, frozen=True):
     """Somebody wants the run to end now."""
 
 
-Input = Begin | Opened | Replied | Failed | Waited | Finished | Compacted | Abort
+class Drain(Struct, frozen=True):
+    """The process is about to end: the run is to stop before its next model request."""
+
+
+Input = Begin | Opened | Replied | Failed | Waited | Finished | Compacted | Abort | Drain
 
 # --- actions --------------------------------------------------------------------------------------------------
 
@@ -146,7 +150,11 @@ class End(Struct, frozen=True):
     error: str | None = None
 
 
-Action = Send | Wait | Compact | Cancel | Start | CancelCalls | Skip | End
+class Leave(Struct, frozen=True):
+    """Stop here, without an end: nothing is under way, and another run goes on from here."""
+
+
+Action = Send | Wait | Compact | Cancel | Start | CancelCalls | Skip | End | Leave
 
 
 class Turn:
@@ -167,6 +175,7 @@ class Turn:
         self._running: set[str] = set()
         self._begun = False
         self._aborted = False
+        self._draining = False
         self._ended = False
 
     @property
@@ -188,6 +197,9 @@ class Turn:
                 return self._begin(calls)
             case Abort():
                 return self._abort()
+            case Drain():
+                self._draining = True
+                return []
             case Finished(call):
                 return self._finished(call)
             case Opened(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | Compacted(attempt):
@@ -226,11 +238,14 @@ class Turn:
             return self._end("error", error=message, open_step=False)
         self._step += 1
         self._number = 0
-        if self._compact_from is not None and self._context >= self._compact_from:
-            return self._compact()
-        return self._send()
+        is_full = self._compact_from is not None and self._context >= self._compact_from
+        return self._compact() if is_full and not self._draining else self._send()
 
     def _send(self) -> list[Action]:
+        if self._draining:
+            self._ended = True
+            self._awaited = None
+            return [Leave()]
         self._number += 1
         self._opened = False
         return [Send(self._expect(), self._step, self._number)]
@@ -243,9 +258,9 @@ class Turn:
     def _replied(self, reply: Replied) -> list[Action]:
         self._awaited = None
         self._context = reply.context
-        if not reply.calls and reply.steered and not self._is_last_step:
+        if not reply.calls and reply.steered and not self._is_last_step and not self._draining:
             return self._next_step()
-        if not reply.calls:  # the model is done; what would have joined at the limit begins a run of its own
+        if not reply.calls:  # the model is done; what would have joined but for the limit begins a run of its own
             return self._end("end_turn", open_step=False)
         self._batches = _batches(reply.calls)
         return self._next_batch()

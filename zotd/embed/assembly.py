@@ -8,20 +8,23 @@ from pathlib import Path
 from zotd.config import Config
 from zotd.core.ports import Probe
 from zotd.exthost.host import Limits
+from zotd.process.estate import Estate, estate_of
 from zotd.process.strays import Strays
+from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.sessions.commands import RESERVED
 from zotd.sessions.environment import split
 from zotd.sessions.finding import Places
-from zotd.sessions.hosting import Grounds, Hosting
-from zotd.sessions.manager import Manager, Spawn, Terms
+from zotd.sessions.hosting import LINGER_S, Grounds, Hosting
+from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Defaults, Keys, Models
 from zotd.sessions.notifying import Notifier
 from zotd.sessions.oversight import Oversight
 from zotd.sessions.planner import Desk, Planner
 from zotd.sessions.rulebook import Rulebook
 from zotd.sessions.spending import Spending
+from zotd.sessions.terms import Terms
 from zotd.store import credentials
 from zotd.store.journal import Journal
 from zotd.store.key_command import KeyCommand
@@ -42,8 +45,20 @@ class Parts:
     spending: Spending
     """It knows of nothing that was spent before; the daemon has it `recall` that."""
     strays: Strays
-    """The processes that extensions leave behind; to be closed after the manager has stopped."""
+    """The processes that extensions leave behind."""
+    notifier: Notifier
+    estate: Estate | None
+    """The processes that outlive this program, if some do."""
     close: Callable[[], Awaitable[None]]
+
+    async def stop(self) -> None:
+        """End every session and every process, but for those that the program that follows goes on with."""
+        if self.estate is not None:
+            await self.estate.decide()
+        await self.manager.stop()
+        if self.estate is not None:
+            self.estate.close()
+        await self.strays.close()
 
 
 def assemble(
@@ -58,27 +73,20 @@ def assemble(
 ) -> Parts:
     """A manager and what it works with.
 
-    `addressed`: as in `sessions.manager.Terms`; `probe`: as in `sessions.planner.Desk`.
+    `addressed`: as in `sessions.terms.Terms`; `probe`: as in `sessions.planner.Desk`.
     """
     catalog = Catalog.load(home / MODELS_FILE)
+    grounds = _grounds(home, env, config, catalog, spawn=spawn, addressed=addressed)
+    env = unsupervised(env)
     providers = Providers(catalog, env)
     models = _models(home, env, config, catalog=catalog, providers=providers)
-    strays = Strays(home, spawn)
-    strays.sweep()
-    grounds = Grounds(
-        places=Places(home=home, python=config.ext.python, has_daemon=addressed),
-        environment=split(env, catalog.key_variables(), None),
-        limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
-        trust=Trust(home),
-        strays=strays,
-        reserved_commands=RESERVED,
-    )
     hosting = Hosting(grounds, spawn=spawn)
+    notifier = Notifier(config.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn)
     oversight = Oversight(
         rulebook=Rulebook(config.rules, path=home / CONFIG_FILE),
         unattended=config.approval.unattended if addressed else "deny",  # nobody can decide over standard input
         ttl_s=config.approval.ttl_s,
-        notify=Notifier(config.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn).tell,
+        notify=notifier.tell,
     )
     desk = Desk(
         home=home,
@@ -90,17 +98,42 @@ def assemble(
     )
     spending = Spending(config.budget)
     planner = Planner(models, hosting, spending, desk)
-    terms = Terms(
-        environment=env,
-        unload_s=config.limits.session_unload_s,
-        mode=config.approval.mode,
-        reasoning=config.reasoning,
-        max_steps=config.max_steps,
-        addressed=addressed,
-        oversight=oversight,
+    manager = Manager(
+        journal=journal,
+        models=models,
+        planner=planner,
+        hosting=hosting,
+        spawn=spawn,
+        terms=Terms(
+            environment=env,
+            unload_s=config.limits.session_unload_s,
+            mode=config.approval.mode,
+            reasoning=config.reasoning,
+            max_steps=config.max_steps,
+            addressed=addressed,
+            oversight=oversight,
+        ),
     )
-    manager = Manager(journal=journal, models=models, planner=planner, hosting=hosting, spawn=spawn, terms=terms)
-    return Parts(manager, models, catalog, spending, strays, providers.close)
+    return Parts(manager, models, catalog, spending, grounds.strays, notifier, grounds.estate, providers.close)
+
+
+def _grounds(
+    home: Path, env: Mapping[str, str], config: Config, catalog: Catalog, *, spawn: Spawn, addressed: bool
+) -> Grounds:
+    strays = Strays(home, spawn)
+    # As long as a workspace's processes would have stayed that nobody came back to.
+    within_s = config.limits.session_unload_s + LINGER_S
+    estate = estate_of(env, strays, within_s=within_s) if addressed else None
+    strays.sweep(spares_kept=not addressed)  # but for what the estate has taken
+    return Grounds(
+        places=Places(home=home, python=config.ext.python, has_daemon=addressed),
+        environment=split(unsupervised(env), catalog.key_variables(), None),
+        limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
+        trust=Trust(home),
+        strays=strays,
+        reserved_commands=RESERVED,
+        estate=estate,
+    )
 
 
 def _models(home: Path, env: Mapping[str, str], config: Config, *, catalog: Catalog, providers: Providers) -> Models:
@@ -110,16 +143,19 @@ def _models(home: Path, env: Mapping[str, str], config: Config, *, catalog: Cata
         keys=Keys(
             stored=partial(credentials.load, home / CREDENTIALS_FILE),
             store=partial(credentials.change, home / CREDENTIALS_FILE),
-            command=_key_command(config, env),
+            command=key_command(config, env),
             inherited={name: env[name] for name in catalog.key_variables() if name in env},
         ),
-        defaults=Defaults(
-            provider=config.provider,
-            model=config.model,
-            base_urls={name: row.base_url for name, row in config.providers.items() if row.base_url},
-        ),
+        defaults=defaults(config),
     )
 
 
-def _key_command(config: Config, env: Mapping[str, str]) -> Callable[[str], Awaitable[str | None]] | None:
+def defaults(config: Config) -> Defaults:
+    """What the configuration says about models."""
+    urls = {name: row.base_url for name, row in config.providers.items() if row.base_url}
+    return Defaults(provider=config.provider, model=config.model, base_urls=urls)
+
+
+def key_command(config: Config, env: Mapping[str, str]) -> Callable[[str], Awaitable[str | None]] | None:
+    """Asks the configured program for a vendor's key; None: there is no such program."""
     return KeyCommand(config.api_key_command, env=env).key if config.api_key_command else None

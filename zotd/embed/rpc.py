@@ -16,8 +16,8 @@ from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
 from zotd.embed.runtime import Runtime
-from zotd.embed.standard import open_output, read_input
 from zotd.process.subreaper import orphans_adopted
+from zotd.standard import open_output, read_input
 from zotd.wire.errors import CommandError
 
 TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)

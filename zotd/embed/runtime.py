@@ -67,8 +67,7 @@ class Runtime:
             try:
                 yield cls(parts.manager, await parts.manager.create(_create(options or {})), spawn)
             finally:
-                await parts.manager.stop()
-                await parts.strays.close()
+                await parts.stop()
                 await parts.close()
 
     # --- talking ------------------------------------------------------------------------------------------------------

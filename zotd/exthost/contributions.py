@@ -60,6 +60,11 @@ class Registrations:
             case ext.Subscribe():
                 return self._subscribe(frame)
 
+    def frames(self) -> list[Registration]:
+        """What would register the same."""
+        heard = ext.Subscribe(tuple(sorted(self.events)), tuple(sorted(self.intercepts)))
+        return [*self.tools.values(), *self.commands.values(), heard]
+
     def _take_back(self, frame: ext.Unregister) -> None:
         """Channels are their owner's business."""
         if frame.kind == "tool":

@@ -10,9 +10,8 @@ import os
 import random
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from zotd.core import life
@@ -21,50 +20,19 @@ from zotd.core.supervision import DRAIN_S, HELLO_S, LEAVE_S, TERM_S, Supervision
 from zotd.exthost.calls import CallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.log import ExtensionLog
-from zotd.exthost.manifest import DataPlace, Manifest, ReloadBy, Scope
+from zotd.exthost.manifest import DataPlace, Manifest, ReloadBy
 from zotd.exthost.peer import Peer, Tap
 from zotd.exthost.process import Process, why_not_started
+from zotd.exthost.surroundings import Surroundings, fingerprint
 from zotd.paths import make_private_dir
-from zotd.process import Strays
+from zotd.process.bequest import Bequest, Label
 from zotd.wire import ext
+from zotd.wire.base import encode
 
 log = logging.getLogger(__name__)
 
 SWAP_S = DRAIN_S + LEAVE_S + TERM_S + HELLO_S
 """Longest that a call waits for the process that follows by `replace`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Where extensions live, and what they are told about it."""
-
-    cwd: str
-    home: Path
-    """`$ZOT_HOME`: logs and separate data."""
-    env: Mapping[str, str]
-    """Their environment, without what is withheld."""
-    withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables that only those get whose manifest names them."""
-    version: str = ""
-    provider: str = ""
-    model: str = ""
-    features: tuple[str, ...] = ()
-    strays: Strays | None = None
-    """Ends what they leave behind; None: only their groups end with them."""
-    sessions: Collection[str] = ()
-    """Those that they serve at any moment: what their programs see of a daemon."""
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a frame to an extension is about."""
-
-    session: str
-    cwd: str
-
-    def cwd_for(self, manifest: Manifest) -> str | None:
-        """The working directory as frames carry it: only where one process serves many."""
-        return self.cwd if manifest.scope is Scope.DAEMON else None
 
 
 class Owner(Protocol):
@@ -292,8 +260,8 @@ class Extension:
                 if self.serving is peer:
                     self.serving = None
                 peer.drain()
-            case life.Shutdown():
-                peer.shut_down()
+            case life.Shutdown(number):
+                self._dismiss(peer, number)
             case life.Signal(_, kill):
                 peer.process.end(kill=kill)
             case life.Forget(number):
@@ -306,6 +274,7 @@ class Extension:
         named = {name: surroundings.withheld[name] for name in manifest.env if name in surroundings.withheld}
         env = {**surroundings.env, **named}
         strays = surroundings.strays
+        bequest = self._bequest(number, named)
         try:
             peer = Peer(
                 number,
@@ -317,8 +286,9 @@ class Extension:
                     env=env,
                     listener=listener,
                     log=self.log,
-                    claim=strays.claim(f"extension {self.name}", surroundings.sessions) if strays is not None else None,
+                    claim=strays.claim(f"extension {self.name}", surroundings.sessions, bequest) if strays else None,
                 ),
+                bequest=bequest,
             )
         except (OSError, ValueError) as error:
             reason = why_not_started(error, manifest.argv)
@@ -327,8 +297,35 @@ class Extension:
         else:
             self._peers[number] = peer
             self._registrations[number] = Registrations()
+            peer.relive()
+
+    def _bequest(self, number: int, env: Mapping[str, str]) -> Bequest | None:
+        """For the process that is to start, which may be one that already runs."""
+        where = self._surroundings
+        if where.estate is None:
+            return None
+        label = Label(where.place, self.name, fingerprint(self.manifest, env, where.version))
+        bequest = where.estate.bequest(label)
+        bequest.condensed = partial(self._condensed, number)
+        return bequest
+
+    def _condensed(self, number: int) -> list[bytes]:
+        """What a process has told that still counts."""
+        frames = [*self._peers[number].lasting(), *self._registrations[number].frames()]
+        return [encode(frame) for frame in frames]
+
+    def _dismiss(self, peer: Peer, number: int) -> None:
+        """Have it leave, or leave it to the daemon that follows."""
+        estate = self._surroundings.estate
+        if estate is not None and estate.leaves(peer.bequest):
+            peer.process.let_go()
+            self._tell(life.Exited(number, "was left to the next daemon"))
+        else:
+            peer.shut_down()
 
     def _greet(self, peer: Peer) -> None:
+        if peer.is_adopted:
+            return  # it was greeted by who has started it
         where = self._surroundings
         directory = str(self.manifest.directory)
         ack = ext.HelloAck(
@@ -355,6 +352,9 @@ class Extension:
         return path
 
     def _changed(self) -> None:
+        serving = self.serving
+        if serving is not None and serving.bequest is not None and not self._machine.awaits_ready(serving.number):
+            serving.bequest.ready()
         self._owner.offers_changed()
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from zotd.core.depth import is_too_deep
 from zotd.core.life import State
 from zotd.exthost.calls import CallError, CallTimeoutError
-from zotd.exthost.extension import About, Extension
+from zotd.exthost.extension import Extension
+from zotd.exthost.surroundings import About
 from zotd.wire import ext
 from zotd.wire.base import encode
 

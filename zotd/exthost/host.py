@@ -17,12 +17,13 @@ from typing import Protocol
 from zotd.core.life import State
 from zotd.exthost import report
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.extension import Extension, Surroundings
+from zotd.exthost.extension import Extension
 from zotd.exthost.guards import Guards
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
 from zotd.exthost.offers import Offers
 from zotd.exthost.peer import Peer
 from zotd.exthost.requests import ToolRequest
+from zotd.exthost.surroundings import Surroundings
 from zotd.wire import ext
 
 READY_S = 3.0
@@ -144,6 +145,8 @@ class Host:
                 if manifest.name not in self._extensions:  # `catch_up` may have come first
                     extension = self._extensions[manifest.name] = Extension(manifest, self._surroundings, self)
                     extension.start()
+            if self._surroundings.estate is not None:
+                self._surroundings.estate.settle(self._surroundings.place)
 
     async def wait_ready(self, within_s: float = READY_S) -> list[str]:
         """Wait until no extension is starting for the first time; the names of those that still are after that.

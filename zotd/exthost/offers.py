@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from zotd.exthost.calls import CallError
 from zotd.exthost.contributions import Contributions
-from zotd.exthost.extension import About, Extension
+from zotd.exthost.extension import Extension
+from zotd.exthost.surroundings import About
 from zotd.exthost.tools import ExtensionTool
 from zotd.wire import ext
 

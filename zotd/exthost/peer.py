@@ -16,7 +16,8 @@ from zotd.core import life
 from zotd.core.ports import Ancestor
 from zotd.exthost.calls import Answer, Call, CallError, Calls
 from zotd.exthost.process import Listener, Process
-from zotd.exthost.requests import Requests
+from zotd.exthost.requests import ID_CHARS, MAX_OPEN, Requests
+from zotd.process.bequest import Bequest
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.framing import SERVER_LIMIT
@@ -25,6 +26,11 @@ Tap = Callable[[str, bytes], None]
 
 COMPLAINTS = 100
 """Kinds of faults that people are told about; a program that errs in more ways is known well enough."""
+
+LASTING = (ext.Hello, ext.RegisterTool, ext.RegisterCommand, ext.Subscribe, ext.Unregister, ext.ModuleError)
+"""What the next daemon has to know of what was sent."""
+
+LOST = "zotd was started again meanwhile, and what has become of this call is not known"
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,80})"')
 
@@ -61,19 +67,36 @@ class Counts:
 class Peer:
     """A process that speaks the protocol."""
 
-    def __init__(self, number: int, label: str, *, owner: Owner, start: Callable[[Listener], Process]) -> None:
+    def __init__(
+        self,
+        number: int,
+        label: str,
+        *,
+        owner: Owner,
+        start: Callable[[Listener], Process],
+        bequest: Bequest | None = None,
+    ) -> None:
         """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
 
-        `label` makes the ids of its calls unlike any other process's.
+        `label` makes the ids of its calls unlike any other process's. `bequest`: where to note what it sends for the
+        next daemon. When that has a survivor, `relive` is the first thing to be called.
         """
         self.number = number
         self.hello: ext.Hello | None = None
         self.counts = Counts()
         self.calls = Calls(label, idle=self._idle, given_up=self._given_up)
-        self.requests = Requests(self.calls, self.send)
+        self.requests = Requests(self.calls, self._reply)
+        self._label = label
         self._owner = owner
         self._is_draining = False
+        self._asked: dict[str, ext.CallTool] = {}
+        """What it has asked for and was not answered, without the arguments."""
         self._complaints: set[str] = set()
+        self.bequest = bequest
+        self.is_adopted = bequest is not None and bequest.survivor is not None
+        """An earlier daemon has started it, and knows it."""
+        self._is_at_border = self.is_adopted
+        """The next line may be the end of one whose beginning that daemon has read."""
         self.process = start(self)
 
     # --- to the process ---------------------------------------------------------------------------------------
@@ -127,6 +150,8 @@ class Peer:
     def drain(self) -> None:
         """Tell `Drained` as soon as no call is open."""
         self._is_draining = True
+        if self.bequest is not None:
+            self.bequest.end()  # another one has taken over
         if not len(self.calls):
             self._idle()
 
@@ -141,23 +166,54 @@ class Peer:
         self.send(ext.Shutdown())
         self.process.end_input()
 
+    def relive(self) -> None:
+        """Hear once more what it had told the daemon before; nothing when it was started by us."""
+        survivor = self.bequest.survivor if self.bequest else None
+        if survivor is None:
+            return
+        for frame in map(ext.read, survivor.lines):
+            match frame:
+                case ext.Skipped():
+                    continue
+                case ext.CallTool():
+                    self._asked[frame.id] = frame
+                case ext.CallToolCancel():  # noted when it was answered
+                    self._asked.pop(frame.id, None)
+                case _:
+                    self._heard(frame)
+        self._heard(ext.Ready())
+        survivor.lines.clear()
+        for request in list(self._asked.values()):
+            self._reply(ext.ToolAnswer(request.id, request.name, ({"type": "text", "text": LOST},), is_error=True))
+
+    def lasting(self) -> list[ext.FromExtension]:
+        """What the next daemon has to know of it, besides its registrations."""
+        return [*([self.hello] if self.hello is not None else []), *self._asked.values()]
+
     # --- from the process (exthost.process.Listener) ----------------------------------------------------------
 
     def line(self, line: bytes) -> bool:
         """A line of its stdout; whether it was the answer to a call."""
-        self._tap("in", line)
+        is_at_border, self._is_at_border = self._is_at_border, False
         frame = ext.read(line)
+        if is_at_border and isinstance(frame, ext.Skipped):
+            return False
+        self._tap("in", line)
         if isinstance(frame, ext.Skipped):
             return self._skipped(frame)
-        if isinstance(frame, ext.Hello) and self.hello is None:
-            self.hello = frame
-        self._owner.frame(self, frame)
+        self._keep(line, frame)
+        if self.is_adopted and isinstance(frame, Answer) and not frame.id.startswith(self._label):
+            return False  # to a call of the daemon before
+        self._heard(frame)
         if isinstance(frame, ext.ToolProgress):
             self.calls.progress(frame)
         return isinstance(frame, Answer) and self.calls.answered(frame)
 
     def too_long(self, head: bytes) -> None:
         """A line over 4 MiB was skipped; whoever waits for it should not wait for its timeout."""
+        if self._is_at_border:
+            self._is_at_border = False
+            return
         self.counts.too_long += 1
         self.complain("too long", "wrote a line over 4 MiB, which was skipped")
         found = _ID.search(head)
@@ -178,6 +234,27 @@ class Peer:
         self._owner.happened(life.Exited(self.number, reason))
 
     # --- details ----------------------------------------------------------------------------------------------
+
+    def _keep(self, line: bytes, frame: ext.FromExtension) -> None:
+        """Note it for the next daemon."""
+        if self.bequest is None:
+            return
+        if isinstance(frame, LASTING):
+            self.bequest.record(line)
+        elif isinstance(frame, ext.CallTool) and frame.id not in self._asked and len(self._asked) < MAX_OPEN:
+            self._asked[frame.id] = ext.CallTool(frame.id, frame.name[:ID_CHARS])
+            self.bequest.record(encode(self._asked[frame.id]))
+
+    def _reply(self, answer: ext.ToolAnswer) -> None:
+        """Answer what it has asked for."""
+        if self.bequest is not None and self._asked.pop(answer.id, None) is not None:
+            self.bequest.record(encode(ext.CallToolCancel(answer.id)))
+        self.send(answer)
+
+    def _heard(self, frame: ext.FromExtension) -> None:
+        if isinstance(frame, ext.Hello) and self.hello is None:
+            self.hello = frame
+        self._owner.frame(self, frame)
 
     def _tap(self, direction: str, line: bytes) -> None:
         for tap in list(self._owner.taps):

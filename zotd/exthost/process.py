@@ -107,7 +107,8 @@ class Process:
         self._waiting: deque[bytes | TooLong] = deque()
         """Lines that were read and not handed on yet; nothing more is read meanwhile."""
         self._next: asyncio.TimerHandle | None = None
-        self._exit_code: int | None = None
+        self._end: str | None = None
+        """How it has ended."""
         self._last_words = b""
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
@@ -138,6 +139,13 @@ class Process:
         else:
             self._service.terminate()
 
+    def let_go(self) -> None:
+        """Leave it to the next daemon: what it writes from now on is for that one."""
+        self._errors_throttle.cancel()
+        if self._next is not None:
+            self._next.cancel()
+        self._service.let_go()
+
     # --- process.service.Listener -----------------------------------------------------------------------------
 
     def output(self, data: bytes) -> None:
@@ -160,10 +168,10 @@ class Process:
         """It does not read."""
         self._listener.stalled(reason)
 
-    def exited(self, code: int) -> None:
+    def exited(self, code: int | None) -> None:
         """It has ended."""
         self._errors_throttle.cancel()
-        self._exit_code = code
+        self._end = how_it_ended(code, self._last_words)
         if self._next is not None:
             self._next.cancel()
         self._hand_on()
@@ -177,13 +185,13 @@ class Process:
         wait = 0.0
         while self._waiting and wait < PAUSE_S and self._loop.time() < until:
             price = self._hand_on_one(self._waiting.popleft())
-            if price and self._exit_code is None:
+            if price and self._end is None:
                 wait = self._allowance.spend(price, self._loop.time())
         if self._waiting or wait >= PAUSE_S:
             self._service.pause_output()
             self._next = self._loop.call_later(wait if wait >= PAUSE_S else 0, self._hand_on)
-        elif self._exit_code is not None:
-            self._listener.exited(how_it_ended(self._exit_code, self._last_words))
+        elif self._end is not None:
+            self._listener.exited(self._end)
         else:
             self._service.resume_output()
 
@@ -195,11 +203,11 @@ class Process:
         return 0.0 if self._listener.line(line) else 1 + len(line) / 1024
 
 
-def how_it_ended(code: int, last_words: bytes = b"") -> str:
-    """Exit code or signal and the last line of stderr; goes on from the extension's name."""
+def how_it_ended(code: int | None, last_words: bytes = b"") -> str:
+    """Exit code or signal, if they are known, and the last line of stderr; goes on from the extension's name."""
     lines = last_words.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    how = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+    how = "ended" if code is None else _how(code)
     return f"{how}: {last[:LAST_WORDS_CHARS]}" if last else how
 
 
@@ -208,6 +216,10 @@ def why_not_started(error: OSError | ValueError, argv: Sequence[str]) -> str:
     if isinstance(error, OSError) and error.errno:
         return f"could not be started: {error.filename or argv[0]}: {os.strerror(error.errno).lower()}"
     return "could not be started: there is a NUL in its arguments or in the environment"
+
+
+def _how(code: int) -> str:
+    return f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
 
 
 def _signal_name(number: int) -> str:

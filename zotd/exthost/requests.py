@@ -55,7 +55,7 @@ class ToolRequest:
 class Requests:
     """What one process has asked for and not been answered yet."""
 
-    def __init__(self, calls: Calls, send: Callable[[ext.ToExtension], None]) -> None:
+    def __init__(self, calls: Calls, send: Callable[[ext.ToolAnswer], None]) -> None:
         """`calls`: those that the process has to answer itself."""
         self._calls = calls
         self._send = send

@@ -7,7 +7,8 @@ from zotd.core.ports import Ancestor, Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import exposure_of, full_schema, replay_of
 from zotd.exthost.calls import CallError, CallTimeoutError
 from zotd.exthost.content import outcome_of, state_of
-from zotd.exthost.extension import About, Extension
+from zotd.exthost.extension import Extension
+from zotd.exthost.surroundings import About
 from zotd.wire import ext
 from zotd.wire.content import Text
 

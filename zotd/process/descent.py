@@ -9,8 +9,9 @@ The kernel's parents are the only witness: variables can be dropped, groups and 
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
-from zotd.process.census import KERNEL, Kernel
+from zotd.process.census import KERNEL, Identity, Kernel, Status
 
 OUTSIDE = 0
 """What the kernel gives as the pid of a process outside of our pid namespace, where no descendant of ours can be."""
@@ -31,7 +32,13 @@ class Descent:
 _UNKNOWN = Descent(())
 
 _owners: dict[int, Collection[str]] = {}
-"""By the pid of our child, which is nobody else's until we have reaped it."""
+"""By the pid of our child, which is nobody else's until we have reaped it; and of what was adopted."""
+
+_unit = ""
+"""Our cgroup, if all that is in it is ours; as /proc tells it."""
+
+_adopted: dict[int, int] = {}
+"""When each adopted process was started: its pid is somebody else's as soon as its parent has reaped it."""
 
 
 def belongs(pid: int, owners: Collection[str]) -> None:
@@ -42,9 +49,30 @@ def belongs(pid: int, owners: Collection[str]) -> None:
     _owners[pid] = owners
 
 
+def adopted(process: Identity, owners: Collection[str]) -> None:
+    """A process that an earlier daemon has started runs for these, and so does its whole session, until `forget`.
+
+    What has left that session and lost its parents is handed to who started us, and not to us: see `in_unit`.
+    """
+    _owners[process.pid] = owners
+    _adopted[process.pid] = process.started
+
+
+def in_unit(unit: str) -> None:
+    """We run as this unit of systemd: whatever else is in its cgroup descends from us, or from who ran as it before.
+
+    So also an orphan of what was `adopted` is known, which is not handed to us. Nothing changes where our own cgroup is
+    another one, such as that of a terminal.
+    """
+    global _unit  # noqa: PLW0603  (of the process, as a cgroup is)
+    own = _cgroup("self")
+    _unit = own if unit and own.endswith(f"/{unit}\n") else ""
+
+
 def forget(pid: int) -> None:
     """Our child was reaped: for whoever reaps. Harmless for one that belongs to nobody."""
     _owners.pop(pid, None)
+    _adopted.pop(pid, None)
 
 
 def descent(pid: int, kernel: Kernel = KERNEL) -> Descent | None:
@@ -54,6 +82,13 @@ def descent(pid: int, kernel: Kernel = KERNEL) -> Descent | None:
     start leads another one, and no process can come back. A process that has ended counts as a descendant of unknown
     line. Without /proc nobody does.
     """
+    found = _line(pid, kernel)
+    if found is None and _unit and pid not in {OUTSIDE, os.getpid()} and _cgroup(str(pid)) == _unit:
+        return _UNKNOWN
+    return found
+
+
+def _line(pid: int, kernel: Kernel) -> Descent | None:
     me = os.getpid()
     us, here = kernel.status(me), kernel.status(pid)
     if pid in {OUTSIDE, me} or us is None:
@@ -62,6 +97,8 @@ def descent(pid: int, kernel: Kernel = KERNEL) -> Descent | None:
     for _ in range(MAX_STEPS):
         if here is None:
             return _UNKNOWN
+        if _is_adopted(here, kernel):
+            return Descent(_owners[here.session])
         # Parents are older than their children, so that most strangers are known by their shell, or by themselves.
         if here.started < us.started or here.session == us.session:
             return None
@@ -78,3 +115,19 @@ def descent(pid: int, kernel: Kernel = KERNEL) -> Descent | None:
                 return None  # it lives, and is hidden from us: somebody else's
         at, here = here.parent, above
     return _UNKNOWN
+
+
+def _is_adopted(here: Status, kernel: Kernel) -> bool:
+    """Whether this process is in the session that an adopted one leads."""
+    started = _adopted.get(here.session)
+    if started is None:
+        return False
+    leader = kernel.status(here.session)
+    return leader is not None and leader.started == started
+
+
+def _cgroup(pid: str) -> str:
+    try:
+        return Path("/proc", pid, "cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -6,6 +6,7 @@ background grandchild holds it for ever (seen on 3.11 to 3.13), and on 3.11 it s
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -15,12 +16,23 @@ from typing import Protocol
 UNKNOWN_EXIT = 255
 """Stands for an exit code that somebody else collected, or that the kernel dropped because SIGCHLD is ignored."""
 
+PIDFD_SIGNAL_PROCESS_GROUP = 4
+"""`linux/pidfd.h`."""
+
 _watched: dict[int, bool] = {}
 """Children that somebody here waits for; whether an orphan may have ended behind one. Of the process, as waiting is."""
 
 
 class ExitWatch(Protocol):
     """Calls back on the event loop, once, when the child has exited."""
+
+    def signal_group(self, number: int) -> None:
+        """Send its group a signal; harmless when nothing is left of it. Until `reap`."""
+        ...
+
+    def close(self) -> None:
+        """Watch no more, and leave it alone: instead of `reap`."""
+        ...
 
     def reap(self) -> int:
         """Free the pid; call it once, after the call-back. The exit code, or minus the signal that ended the child."""
@@ -69,9 +81,60 @@ class PidfdWatch:
         _forget(self._pid)
         return code
 
+    def signal_group(self, number: int) -> None:
+        """See `ExitWatch`."""
+        _signal_group(self._pid, number)
+
+    def close(self) -> None:
+        """See `ExitWatch`."""
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        _forget(self._pid)
+
     def _exited(self) -> None:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
+        self._on_exit()
+
+
+class AdoptedWatch:
+    """A process that was started by another: it can be watched, and not waited for.
+
+    Somebody else frees its pid, at any moment after its exit; from then on a number of its group proves nothing. The
+    pidfd does: it stands for the group as long as anybody is in it.
+    """
+
+    def __init__(self, pid: int, pidfd: int, on_exit: Callable[[], None]) -> None:
+        """Watch `pid`, which leads its group; own `pidfd`, and close it. Linux only."""
+        self._pid = pid
+        self._pidfd = pidfd
+        self._on_exit = on_exit
+        self._has_exited = False
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(pidfd, self._exited)
+
+    def signal_group(self, number: int) -> None:
+        """See `ExitWatch`."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, number, None, PIDFD_SIGNAL_PROCESS_GROUP)
+        except ProcessLookupError:
+            return
+        except OSError:  # a kernel before 6.9: only while it lives does the number surely stand for its group
+            if not self._has_exited:
+                _signal_group(self._pid, number)
+
+    def reap(self) -> None:
+        """Let go of it; how it has ended, only its parent gets to know."""
+        os.close(self._pidfd)
+
+    def close(self) -> None:
+        """See `ExitWatch`."""
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+
+    def _exited(self) -> None:
+        self._has_exited = True
+        self._loop.remove_reader(self._pidfd)
         self._on_exit()
 
 
@@ -85,6 +148,7 @@ class ThreadWatch:
     def __init__(self, pid: int, on_exit: Callable[[], None]) -> None:
         """Start the thread; it ends with the child and never keeps the program alive."""
         self._pid = pid
+        self._is_closed = False
         self._code = UNKNOWN_EXIT
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._wait, args=(pid, loop, on_exit), name=f"wait-{pid}", daemon=True).start()
@@ -94,10 +158,26 @@ class ThreadWatch:
         _forget(self._pid)
         return self._code
 
+    def signal_group(self, number: int) -> None:
+        """See `ExitWatch`."""
+        _signal_group(self._pid, number)
+
+    def close(self) -> None:
+        """See `ExitWatch`; the thread waits on, for nobody."""
+        self._is_closed = True
+        _forget(self._pid)
+
     def _wait(self, pid: int, loop: asyncio.AbstractEventLoop, on_exit: Callable[[], None]) -> None:
         self._code = _collect(pid)
         with suppress(RuntimeError):  # the loop was closed first: nobody is left to be told
-            loop.call_soon_threadsafe(on_exit)
+            if not self._is_closed:
+                loop.call_soon_threadsafe(on_exit)
+
+
+def _signal_group(leader: int, number: int) -> None:
+    # macOS answers "not permitted" for a group that has only zombies left.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
 
 
 def _forget(pid: int) -> None:

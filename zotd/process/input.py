@@ -6,6 +6,7 @@ open ──> (queue while the pipe is full) ──> ending ──> closed
 
 import asyncio
 import os
+import select
 from collections import deque
 from collections.abc import Callable
 
@@ -15,6 +16,9 @@ MAX_FRAMES = 256
 MAX_BYTES = 16 * 1024 * 1024
 """Bytes that may wait."""
 
+ATOMIC_BYTES = select.PIPE_BUF
+"""Up to here a pipe takes a frame whole or not at all, also when we are killed meanwhile."""
+
 STALL_S = 5.0
 """How long a full pipe may make no progress: a debugger or a garbage collector stops a process for less."""
 
@@ -23,17 +27,27 @@ class Input:
     """Writes frames to a pipe, in order."""
 
     def __init__(
-        self, fd: int, *, on_stall: Callable[[str], None], on_closed: Callable[[], None], stall_s: float = STALL_S
+        self,
+        fd: int,
+        *,
+        on_stall: Callable[[str], None],
+        on_closed: Callable[[], None],
+        on_torn: Callable[[bool], None] | None = None,
+        is_torn: bool = False,
+        stall_s: float = STALL_S,
     ) -> None:
         """Own `fd`, and close it.
 
         `on_stall` is told once, in words that go on from the child's name, why it is given up; `on_closed` that the
-        child has closed its end. Nothing is written afterwards.
+        child has closed its end. Nothing is written afterwards. `on_torn` is told before a frame is written that could
+        be cut by our death, and when all is written; `is_torn`: an earlier one may have been.
         """
         os.set_blocking(fd, False)
         self._fd = fd
         self._on_stall = on_stall
         self._on_closed = on_closed
+        self._on_torn = on_torn
+        self._is_torn = is_torn
         self._stall_s = stall_s
         self._waiting: deque[memoryview] = deque()
         self._bytes = 0
@@ -43,11 +57,16 @@ class Input:
         # The write end of a pipe is "readable" when nobody can read the other end any more; asyncio's own transport
         # watches for that too. Without it only the next write would tell, and this one would wait for its answer.
         self._loop.add_reader(fd, self._lost)
+        if is_torn:
+            self.write(b"\n")
 
     def write(self, frame: bytes) -> None:
         """Write it now, or as soon as the child reads; nothing happens once the pipe is ending or closed."""
         if self._fd < 0 or self._is_ending:
             return
+        if len(frame) > ATOMIC_BYTES and self._on_torn is not None and not self._is_torn:
+            self._is_torn = True
+            self._on_torn(True)
         self._waiting.append(memoryview(frame))
         self._bytes += len(frame)
         if self._stalled is None:
@@ -96,6 +115,9 @@ class Input:
             self._lost()
         else:
             self._rest()
+            if self._is_torn and self._on_torn is not None:
+                self._is_torn = False
+                self._on_torn(False)
             if self._is_ending:
                 self.close()
 

@@ -32,6 +32,8 @@ class _Note(msgspec.Struct, frozen=True):
     pid: int
     started: int
     what: str
+    is_kept: bool = False
+    """The next daemon may go on with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Abandoned:
     path: Path
     leader: Identity | None
     """The child, which leads its group; None: the host died before it could note that."""
+    is_kept: bool = False
+    """The next daemon may go on with it."""
 
     @property
     def mark(self) -> str:
@@ -61,12 +65,15 @@ class Entry:
         """Nobody else's: 64 random bits in hexadecimal."""
         return self._path.name
 
-    def started(self, pid: int, what: str) -> None:
-        """Note the child, which leads a group of its own; `what` it is, for people who look."""
+    def started(self, pid: int, what: str, *, is_kept: bool = False) -> None:
+        """Note the child, which leads a group of its own; `what` it is, for people who look.
+
+        `is_kept`: for the next daemon, so that other hosts that start meanwhile leave it alone.
+        """
         with suppress(OSError):  # a full disk: the mark, which is the file's name, has to do
             child = identify(pid)
             if child is not None and self._fd >= 0:
-                note = _Note(child.pid, child.started, os.fsencode(what).decode(errors="replace"))
+                note = _Note(child.pid, child.started, os.fsencode(what).decode(errors="replace"), is_kept)
                 os.write(self._fd, msgspec.json.encode(note))
         self._let_go()
 
@@ -109,17 +116,41 @@ class Ledger:
         with suppress(OSError):
             self._own.rmdir()
 
-    def abandoned(self) -> list[Abandoned]:
-        """The children of dead hosts of this home. Blocks; run it in a thread."""
+    def abandoned(self, *, spares_kept: bool = False) -> list[Abandoned]:
+        """The children of dead hosts of this home, without those that are kept if so wanted.
+
+        Blocks; run it in a thread.
+        """
         found = []
         for host in _inside(self.directory):
             if not host.name.startswith(f"{world()}."):
                 _forget_if_old(host)
             elif not _lives(host):
-                found += [_read(path) for path in _inside(host)]
+                children = [_read(path) for path in _inside(host)]
+                found += [child for child in children if not (spares_kept and child.is_kept)]
                 with suppress(OSError):  # it is empty only if its host was killed between two children
                     host.rmdir()
         return found
+
+    def take_over(self, mark: str, child: Identity, what: str) -> None:
+        """Note a dead host's child as one of ours, so that `abandoned` does not find it."""
+        path = self.path(mark)
+        with suppress(OSError):  # as in `Entry.started`
+            make_private_dir(str(self._own))
+            for host in _inside(self.directory):
+                with suppress(OSError):  # it is in one of them at most
+                    (host / mark).rename(path)
+                    host.rmdir()
+            if not path.exists():
+                Entry(path, self._made(path)).started(child.pid, what, is_kept=True)
+
+    def taken_over(self, mark: str) -> Entry:
+        """The entry of such a child."""
+        return Entry(self.path(mark), -1)
+
+    def path(self, mark: str) -> Path:
+        """Where a child of ours is noted."""
+        return self._own / mark
 
     def forget(self, abandoned: Abandoned) -> None:
         """Nothing of this child is left."""
@@ -154,7 +185,7 @@ def _read(path: Path) -> Abandoned:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)
     except (OSError, msgspec.DecodeError):  # the host died between the two steps of starting a child
         return Abandoned(path, None)
-    return Abandoned(path, Identity(note.pid, note.started))
+    return Abandoned(path, Identity(note.pid, note.started), note.is_kept)
 
 
 def _forget_if_old(host: Path) -> None:

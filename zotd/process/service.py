@@ -11,10 +11,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Protocol
 
-from zotd.process.exit import watch_exit
+from zotd.process.bequest import Survivor
+from zotd.process.exit import AdoptedWatch, ExitWatch, watch_exit
 from zotd.process.input import Input
 from zotd.process.output import Output
 from zotd.process.strays import Claim
@@ -39,26 +39,50 @@ class Listener(Protocol):
         """It does not read, and nothing more is written; `reason` goes on from its name."""
         ...
 
-    def exited(self, code: int) -> None:
-        """It has ended, and all its output was delivered. Exit code, or minus a signal's number. Called last, once."""
+    def exited(self, code: int | None) -> None:
+        """It has ended, and all its output was delivered. Exit code, or minus a signal's number. Called last, once.
+
+        None: it was adopted, and only its parent knows.
+        """
         ...
 
 
 class Service:
     """A running service; made by `start_service`, used on one event loop."""
 
-    def __init__(self, pid: int, pipes: tuple[int, int, int], listener: Listener, claim: Claim | None = None) -> None:
-        """Own the process `pid`, which leads its group, and our ends of its stdin, stdout and stderr."""
+    def __init__(
+        self,
+        pid: int,
+        pipes: tuple[int, int, int],
+        listener: Listener,
+        claim: Claim | None = None,
+        *,
+        survivor: Survivor | None = None,
+    ) -> None:
+        """Own the process `pid`, which leads its group, and our ends of its stdin, stdout and stderr.
+
+        `survivor`: what it is when it is not our child.
+        """
         self.pid = pid
         self.is_alive = True
         stdin, stdout, stderr = pipes
         self._listener = listener
         self._claim = claim
         self._is_killed = False
-        self._stdin = Input(stdin, on_stall=listener.stalled, on_closed=lambda: listener.closed("stdin"))
+        bequest = claim.bequest if claim else None
+        self._stdin = Input(
+            stdin,
+            on_stall=listener.stalled,
+            on_closed=lambda: listener.closed("stdin"),
+            on_torn=bequest.torn if bequest else None,
+            is_torn=survivor is not None and survivor.is_cut,
+        )
         self._stdout = Output(stdout, listener.output, on_end=lambda: listener.closed("stdout"))
         self._stderr = Output(stderr, listener.errors)
-        self._watch = watch_exit(pid, self._exited)
+        if survivor is None:
+            self._watch: ExitWatch | AdoptedWatch = watch_exit(pid, self._exited)
+        else:
+            self._watch = AdoptedWatch(pid, survivor.pidfd, self._exited)
 
     def write(self, frame: bytes) -> None:
         """Write to its stdin: see `Input.write`."""
@@ -76,6 +100,15 @@ class Service:
         """End the whole group."""
         self._is_killed = True
         self._signal(signal.SIGKILL)
+
+    def let_go(self) -> None:
+        """Leave it to the next daemon, as its claim's `Bequest` tells; nothing more is heard of it."""
+        self.is_alive = False
+        self._watch.close()
+        for pipe in (self._stdin, self._stdout, self._stderr):
+            pipe.close()
+        if self._claim is not None:
+            self._claim.left()
 
     def pause_output(self) -> None:
         """Read its stdout no more until `resume_output`; it then blocks when it writes."""
@@ -95,9 +128,7 @@ class Service:
 
     def _signal(self, number: int) -> None:
         if self.is_alive:
-            # macOS answers "not permitted" for a group that has only zombies left.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
+            self._watch.signal_group(number)
 
     def _exited(self) -> None:
         self._signal(signal.SIGKILL)  # while the leader is a zombie, its number is nobody else's group
@@ -126,7 +157,13 @@ def start_service(
     With one (`Strays.claim`, used up by this call) nothing of the service outlives it, nor us for long; without, only
     the group ends with it. The caller owns the service until `Listener.exited`. `OSError` and `ValueError` (a NUL in
     an argument) mean that nothing was started.
+
+    A claim on a survivor goes on with that one instead: what it had written is delivered, `argv` and `env` are not used.
     """
+    survivor = claim.bequest.survivor if claim and claim.bequest else None
+    if claim is not None and survivor is not None:
+        claim.adopted(survivor.head.identity)
+        return Service(survivor.head.pid, survivor.pipes, listener, claim, survivor=survivor)
     if claim is not None:
         argv, env = claim.command(argv, env), claim.environment(env)
     try:
@@ -136,7 +173,7 @@ def start_service(
             claim.entry.close()
         raise
     if claim is not None:
-        claim.started(pid)
+        claim.started(pid, pipes)
     return Service(pid, pipes, listener, claim)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 
 from zotd.process import descent
+from zotd.process.bequest import Bequest
 from zotd.process.census import MARK, Identity, Process, census
 from zotd.process.ladder import signal_all
 from zotd.process.leash import leashed
@@ -58,19 +59,27 @@ class Strays:
         self._begun = 0
         self._census_lock = asyncio.Lock()  # held while one is taken: 20 extensions that end together need two, not 20
 
-    def sweep(self) -> None:
+    def sweep(self, *, spares_kept: bool = False) -> None:
         """Begin to end what dead hosts of this home have left; takes up to 3 s, `swept` tells the end.
 
-        Children of hosts that live, and of other homes, are not touched.
+        Children of hosts that live, and of other homes, are not touched. `spares_kept`: nor those that a daemon has
+        left for the next one, which we are not.
         """
-        self._begin("sweep", self._sweep())
+        self._begin("sweep", self._sweep(spares_kept=spares_kept))
 
-    def claim(self, what: str, owners: Collection[str] = ()) -> "Claim":
+    def claim(self, what: str, owners: Collection[str] = (), bequest: Bequest | None = None) -> "Claim":
         """A claim on a service that is about to start, and on all that it will start. `what` it is, for people.
 
-        `owners`: for whom it runs (`process.descent`).
+        `owners`: for whom it runs (`process.descent`). `bequest`: it is to outlive us, or is a survivor itself.
         """
-        return Claim(self.ledger.open(), what, owners, ended=self._ended)
+        survivor = bequest.survivor if bequest else None
+        entry = self.ledger.taken_over(survivor.head.mark) if survivor else self.ledger.open()
+        return Claim(entry, what, owners, ended=self._ended, bequest=bequest)
+
+    def end(self, mark: str, leader: Identity) -> None:
+        """Begin to end a child that `Ledger.take_over` has noted, with its group and all that has its mark."""
+        child = Abandoned(self.ledger.path(mark), leader)
+        self._begin(f"end of {leader.pid}", self._end_abandoned([child], "an earlier daemon"))
 
     async def close(self) -> None:
         """Wait until all that has begun is done; takes up to `CLOSE_S`. Later ends are left to the next host."""
@@ -110,14 +119,20 @@ class Strays:
         if await self._end(left, claim.what, is_asked=not claim.is_killed):
             claim.entry.close()
 
-    async def _sweep(self) -> None:
+    async def _sweep(self, *, spares_kept: bool) -> None:
         try:
-            abandoned = await asyncio.to_thread(self.ledger.abandoned)
-            if abandoned and await self._end(Remains(abandoned).among, "a host that was killed", is_asked=True):
-                for child in abandoned:
-                    self.ledger.forget(child)
+            abandoned = await asyncio.to_thread(self.ledger.abandoned, spares_kept=spares_kept)
+            if abandoned:
+                await self._end_abandoned(abandoned, "a host that was killed")
         finally:
             self.swept.set()
+
+    async def _end_abandoned(self, abandoned: Sequence[Abandoned], whose: str) -> None:
+        if await self._end(Remains(abandoned).among, whose, is_asked=True):
+            for child in abandoned:
+                self.ledger.forget(child)
+                if child.leader is not None:
+                    descent.forget(child.leader.pid)
 
     async def _end(self, left: Callable[[Sequence[Process]], list[Identity]], whose: str, *, is_asked: bool) -> bool:
         """End what is `left` of all processes; whether that worked."""
@@ -145,8 +160,17 @@ class Strays:
 class Claim:
     """A claim on one service and its descendants; made by `Strays.claim`."""
 
-    def __init__(self, entry: Entry, what: str, owners: Collection[str], *, ended: Callable[["Claim"], None]) -> None:
+    def __init__(
+        self,
+        entry: Entry,
+        what: str,
+        owners: Collection[str],
+        *,
+        ended: Callable[["Claim"], None],
+        bequest: Bequest | None = None,
+    ) -> None:
         self.entry = entry
+        self.bequest = bequest
         self.what = what
         self._owners = owners
         self._pid = 0
@@ -155,22 +179,37 @@ class Claim:
         self._ended = ended
 
     def command(self, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-        """What to start, so that the kernel ends it with us where it can."""
-        return leashed(argv, env)
+        """What to start, so that the kernel ends it with us where it can, unless it is to outlive us."""
+        return leashed(argv, env) if self.bequest is None else list(argv)
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """What to start it in, so that its descendants can be found."""
         return {**env, MARK: self.entry.mark}
 
-    def started(self, pid: int) -> None:
-        """It runs, and leads a group of its own."""
+    def started(self, pid: int, pipes: tuple[int, int, int]) -> None:
+        """It runs, and leads a group of its own; `pipes` are our ends of its stdin, stdout and stderr."""
         self._pid = pid
         descent.belongs(pid, self._owners)
-        self.entry.started(pid, self.what)
+        self.entry.started(pid, self.what, is_kept=self.bequest is not None)
+        if self.bequest is not None:
+            self.bequest.begin(self.entry.mark, pid, pipes)
+
+    def adopted(self, process: Identity) -> None:
+        """It is a survivor, and runs since an earlier daemon."""
+        self._pid = process.pid
+        descent.adopted(process, self._owners)
+
+    def left(self) -> None:
+        """It goes on without us."""
+        descent.forget(self._pid)
+        if self.bequest is not None:
+            self.bequest.leave()
 
     def ended(self, *, is_killed: bool) -> None:
         """It has ended, and its group was killed; what has left the group is ended now, in the background."""
         descent.forget(self._pid)
+        if self.bequest is not None:
+            self.bequest.end()
         self.is_killed = is_killed
         self._ended(self)
 

@@ -21,7 +21,7 @@ from zotd.sessions.toolbox import Toolbox
 from zotd.wire import events
 from zotd.wire.api import Partial, ToolUse
 from zotd.wire.base import ENCODER
-from zotd.wire.content import Tokens
+from zotd.wire.content import Block, Text, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,11 @@ class Asking:
         """Have it taken again."""
         self._reply = reply
 
+    @property
+    def written(self) -> int:
+        """Characters that have come of the reply, whatever they are; 0: there is none."""
+        return 0 if self._reply is None else self._reply.length()
+
     def partial(self) -> Partial:
         """What has come of the reply, as a snapshot shows it."""
         if self._reply is None:
@@ -163,3 +168,8 @@ class Asking:
 def _withheld(event: events.Event) -> events.Event:
     """The event without what the model thinks: guards judge the text only, and the one often says the other."""
     return events.ThinkingDelta("", session=event.session) if isinstance(event, events.ThinkingDelta) else event
+
+
+def rewritten(content: list[Block], text: str) -> list[Block]:
+    """The content of a reply with this text instead of its own."""
+    return [*([Text(text)] if text else []), *(block for block in content if not isinstance(block, Text))]

@@ -19,7 +19,7 @@ from zotd.core.ports import ToolContext, ToolOutcome
 from zotd.core.reply import Assembler
 from zotd.core.retry import TRIES, Failure, ModelError
 from zotd.exthost.guards import Note, Verdict
-from zotd.sessions.asking import Asked, Asking
+from zotd.sessions.asking import Asked, Asking, rewritten
 from zotd.sessions.attempts import Attempts
 from zotd.sessions.calls import NOT_STARTED, Calls, failure
 from zotd.sessions.hooks import noted
@@ -67,8 +67,10 @@ class Start:
 class Driver:
     """One run of one session."""
 
-    def __init__(self, run: str, ledger: Ledger, plan: Plan, *, queue: Queue, start: Start) -> None:
-        """`queue`: where inputs come from that join the run."""
+    def __init__(
+        self, run: str, ledger: Ledger, plan: Plan, *, queue: Queue, start: Start, rested: Callable[[], None]
+    ) -> None:
+        """`queue`: where inputs come from that join the run. `rested` is told when it may be parked."""
         self.id = run
         self._ledger = ledger
         self._plan = plan
@@ -84,6 +86,7 @@ class Driver:
         self._calls = Calls(context=self._call_context, ended=self._call_ended, judged=self._call_judged)
         self._asking = Asking(run, plan, ledger, self._purse, noted=self._note)
         self._started = rfc3339()
+        self._rested = rested
         self._input = start.input
         self._is_new = start.new
         self._accepted = start.accepted
@@ -94,13 +97,12 @@ class Driver:
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
         self._state = "running"
-        self._is_at_rest = False
-        """What was reported is carried out; a request or calls may run."""
+        self._is_at_rest = False  # what was reported is carried out; a request or calls may run
         calls = () if start.input else self._calls.take_over(ledger.transcript, plan.toolbox().tools)
         self._tell(turn.Begin(calls))  # now, so that an abort that comes before `run` is the second thing it hears
 
     async def run(self) -> str:
-        """Run until the end; returns how it ended: `end_turn`, `error` or `aborted`.
+        """Run until the end; returns how it ended: `end_turn`, `error`, `aborted`, or `cut` without an end (`drain`).
 
         When the journal cannot write, an ExceptionGroup with a StorageError comes out; nothing that was told is lost.
         """
@@ -117,9 +119,18 @@ class Driver:
         """End the run now; harmless when it is ending already."""
         self._tell(turn.Abort())
 
+    def drain(self) -> None:
+        """Stop before the next model request; `run` then returns `cut`."""
+        self._tell(turn.Drain())
+
     def is_parked(self, questions: int) -> bool:
         """Whether nothing moves: all there is are so many calls that people are asked about."""
         return self._is_at_rest and self._reports.empty() and self._calls.only_ask(questions)
+
+    @property
+    def written(self) -> int:
+        """Characters that have come of the reply under way."""
+        return self._asking.written
 
     def info(self) -> RunInfo:
         """The run as a snapshot shows it."""
@@ -130,6 +141,7 @@ class Driver:
     async def _heed_reports(self, tasks: asyncio.TaskGroup) -> str:
         while self._stop is None:
             self._is_at_rest = True
+            self._rested()
             report = await self._reports.get()
             self._is_at_rest = False
             for action in report():
@@ -167,6 +179,9 @@ class Driver:
                 await self._flush(durable=True)
                 self._reach("ended")
                 self._stop = action.stop
+            case turn.Leave():
+                await self._flush(durable=True)
+                self._stop = "cut"
 
     async def _start_calls(self, keys: Sequence[str], tasks: asyncio.TaskGroup, *, judged: bool) -> None:
         """Start these calls, or have them cleared first."""
@@ -365,7 +380,7 @@ class Driver:
     ) -> None:
         """`seen`: what people are shown instead of the text; None: the text itself."""
         record = records.Reply(time=rfc3339(), run=self.id, step=self._turn.step, content=content, stop=stop)
-        blocks = visible(content) if seen is None else _rewritten(visible(content), seen)
+        blocks = visible(content) if seen is None else rewritten(visible(content), seen)
         shown: list[events.Event] = [events.AssistantMessage(blocks, record.time)] if blocks else []
         self._pending.append(Shown(record, [*shown, *after]))
 
@@ -383,8 +398,3 @@ class Driver:
         else:
             note = records.Note(time=rfc3339(), level="error" if end.error else "info", text=end.error or end.stop)
             self._pending.append(Shown(note, shown))
-
-
-def _rewritten(content: list[Block], text: str) -> list[Block]:
-    """The content with this text instead of its own."""
-    return [*([Text(text)] if text else []), *(block for block in content if not isinstance(block, Text))]

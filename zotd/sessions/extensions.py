@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from zotd.core.life import State
 from zotd.core.records import Settings
-from zotd.exthost.extension import About
 from zotd.exthost.guards import Guards
 from zotd.exthost.host import READY_S, Limits, Wish
 from zotd.exthost.offers import Offers
+from zotd.exthost.surroundings import About
 from zotd.exthost.tools import ExtensionTool
 from zotd.sessions.board import Board
 from zotd.sessions.hooks import Hooks

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.retry import ModelError
-from zotd.exthost.extension import About
 from zotd.exthost.guards import Guards, Note, Verdict
+from zotd.exthost.surroundings import About
 from zotd.sessions.ledger import Shown
 from zotd.sessions.telling import say
 from zotd.wire import events, ext

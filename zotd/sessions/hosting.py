@@ -15,9 +15,10 @@ from pathlib import Path
 from zotd.core.life import State
 from zotd.exthost.arrivals import Arrivals
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Limits, Listener, ReloadReport
 from zotd.exthost.requests import ToolRequest
+from zotd.exthost.surroundings import Surroundings
+from zotd.process.estate import Estate
 from zotd.process.strays import Strays
 from zotd.sessions import finding
 from zotd.sessions.environment import Environment
@@ -54,6 +55,8 @@ class Grounds:
     """Ends what extensions leave behind."""
     reserved_commands: Sequence[str] = ()
     """Slash commands that no extension can have."""
+    estate: Estate | None = None
+    """Lets extensions outlive the daemon; None: they end with it."""
 
 
 class Hosting:
@@ -106,6 +109,8 @@ class Hosting:
                 version=VERSION,
                 features=FEATURES,
                 strays=self._grounds.strays,
+                estate=self._grounds.estate,
+                place="daemon",
             )
             layer = Layer(self._house, surroundings, partial(finding.of_daemon, places))
             self._daemon = self._begin(layer, after=self._grounds.strays.swept)
@@ -236,9 +241,8 @@ class Hosting:
         layer = self._workspaces.get(cwd)
         if layer is None:
             trusting = Trusting(self.trust, cwd)
-            layer = Layer(
-                self._house, self._surroundings(session), partial(self._find, cwd, trusting), trusting=trusting
-            )
+            surroundings = self._surroundings(session, f"workspace {cwd}")
+            layer = Layer(self._house, surroundings, partial(self._find, cwd, trusting), trusting=trusting)
             trusting.is_vouched_for = session.environment.trusts_workspace
             self._workspaces[cwd] = layer
             self._spawn(f"start extensions of {cwd}", self._open(layer))
@@ -257,7 +261,8 @@ class Hosting:
 
     def _begin_own(self, session: Session, paths: Sequence[str]) -> Layer:
         explicit = [Path(session.ledger.row.cwd, path) for path in paths]
-        layer = Layer(self._house, self._surroundings(session), partial(finding.of_session, explicit))
+        surroundings = self._surroundings(session, f"session {session.id}")
+        layer = Layer(self._house, surroundings, partial(finding.of_session, explicit))
         layer.is_of_session = True
         self._own[session.id] = layer
         return self._begin(layer)
@@ -290,7 +295,7 @@ class Hosting:
         await layer.stop()
         self._ending.discard(layer)
 
-    def _surroundings(self, session: Session) -> Surroundings:
+    def _surroundings(self, session: Session, place: str) -> Surroundings:
         row = session.ledger.row
         return Surroundings(
             cwd=row.cwd,
@@ -302,6 +307,8 @@ class Hosting:
             model=row.settings.model,
             features=FEATURES,
             strays=self._grounds.strays,
+            estate=self._grounds.estate,
+            place=place,
         )
 
     def _tell(self, event: events.Event) -> None:

@@ -12,7 +12,7 @@ def shown(messages: Sequence[Message]) -> list[Message]:
     return [Message(message.role, visible(message.content), message.time) for message in messages]
 
 
-def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False) -> SessionInfo:
+def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False, writing: int = 0) -> SessionInfo:
     """A row of the journal's index as lists and snapshots show it."""
     settings = row.settings
     return SessionInfo(
@@ -30,4 +30,6 @@ def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False) -> 
         clients=clients,
         ephemeral=ephemeral,
         failed=row.failed,
+        usage=row.usage,
+        writing=writing,
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from zotd.core.life import State
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Host, Limits, Listener, ReloadReport, Wish
 from zotd.exthost.requests import ToolRequest
+from zotd.exthost.surroundings import Surroundings
 from zotd.sessions.calls import failure
 from zotd.sessions.extensions import Extensions
 from zotd.sessions.trusting import Trusting

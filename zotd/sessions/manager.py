@@ -6,14 +6,13 @@ A session is in memory while somebody follows it or something of it runs, and fo
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.permissions import MODES
 from zotd.core.ports import Journal, Row, StorageError
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
@@ -26,11 +25,9 @@ from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.models import Models
 from zotd.sessions.nested import NestedCalls
-from zotd.sessions.oversight import Oversight
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
-from zotd.sessions.spending import check_budget
-from zotd.sessions.toolbox import check as check_tools
+from zotd.sessions.terms import Terms
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import Journal as StoredJournal
 from zotd.store.memory import Memory
@@ -48,21 +45,6 @@ LAST_USED = "last_used"
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How sessions are kept."""
-
-    environment: Mapping[str, str]
-    """Of this process, for sessions that were loaded and whose client has not sent its own."""
-    unload_s: float
-    mode: str = "yolo"
-    reasoning: str = "off"
-    max_steps: int | None = None
-    addressed: bool = True
-    """Events carry `session` and `seq`; False on stdio, where prompts are also answered when they start."""
-    oversight: Oversight = field(default_factory=Oversight)
 
 
 class Manager:
@@ -88,18 +70,18 @@ class Manager:
         """Those that a session's model may use."""
         self.oversight = terms.oversight
         """What sessions share about approvals."""
-        self.default_mode = terms.mode
-        """The approval mode of new sessions."""
         hosting.tell = self._tell
         self.journal = journal
         """Where sessions are stored."""
         self.planner = planner
         """Prepares what runs and commands work with."""
         self._spawn = spawn
-        self._terms = terms
+        self.terms = terms
+        """Replaced when the configuration is read again."""
         self._sessions: dict[str, Session] = {}
         self._closing = Closing(self._sessions.get)
-        self._is_stopping = False
+        self.is_stopping = False
+        """The process ends: no session starts anything."""
         self._blocked = (
             Blocked(journal, current=self._sessions.get, spawn=spawn, changed=self._changed) if journal else None
         )
@@ -141,7 +123,7 @@ class Manager:
         if found is None:
             if row is None or self.journal is None:
                 raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; session.list names them')
-            environment = split(self._terms.environment, self.models.catalog.key_variables(), None)
+            environment = split(self.terms.environment, self.models.catalog.key_variables(), None)
             found = self._open(row, self.journal, environment, ephemeral=False)
             self._watch(found)
         if found.is_cut:
@@ -164,7 +146,8 @@ class Manager:
 
     def info(self, session: Session) -> SessionInfo:
         """A session in memory, as lists and snapshots show it."""
-        return describe(session.ledger.row, session.state, session.ledger.followers, ephemeral=session.ephemeral)
+        row, followers, writing = session.ledger.row, session.ledger.followers, session.work.written
+        return describe(row, session.state, followers, ephemeral=session.ephemeral, writing=writing)
 
     async def find(self, text: str) -> list[SessionInfo]:
         """Sessions with this id or name, or with an id that begins so."""
@@ -179,12 +162,12 @@ class Manager:
         """A new session; when something about it is wrong, a CommandError comes out and nothing is made."""
         await asyncio.to_thread(_check_directory, params.cwd)
         environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
-        settings = self._settings(params, environment)
+        settings = self.terms.settings(params, environment, self.models)
         now = rfc3339()
         row = Row(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
         ephemeral = params.ephemeral or self.journal is None
         journal = None if ephemeral else self.journal
-        session = self._open(row, journal or Memory(keeps=self._terms.addressed), environment, ephemeral=ephemeral)
+        session = self._open(row, journal or Memory(keeps=self.terms.addressed), environment, ephemeral=ephemeral)
         record = records.Config(time=now, settings=settings, name=row.name)
         try:
             await session.ledger.write([Shown(record)], durable=True)
@@ -206,7 +189,7 @@ class Manager:
 
     def environment(self, env: Mapping[str, str] | None, api_key: str | None) -> Environment:
         """A client's environment, with its keys held apart; this process's own when it sent none."""
-        found = split(self._terms.environment if env is None else env, self.models.catalog.key_variables(), api_key)
+        found = split(self.terms.environment if env is None else env, self.models.catalog.key_variables(), api_key)
         # This process's own keys come last, after those of `auth.json`; `sessions.models` looks for them there.
         return replace(found, keys={}) if env is None else found
 
@@ -221,7 +204,7 @@ class Manager:
             self._forget(session)
             self._tell(_removed(session))
         else:
-            delay_s = max(self._terms.unload_s, MIN_STAY_S)
+            delay_s = max(self.terms.unload_s, MIN_STAY_S)
             later = asyncio.get_running_loop().call_later(delay_s, self._unload, session)
             self._unloads[session.id] = later
 
@@ -242,7 +225,7 @@ class Manager:
 
     async def stop(self) -> None:
         """Abort every run and wait for them to end, at most `STOP_S`; then end every extension, in at most 3.3 s."""
-        self._is_stopping = True
+        self.is_stopping = True
         for session in self.loaded:
             session.abort(for_good=True)
         try:
@@ -257,46 +240,18 @@ class Manager:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _settings(self, params: SessionCreate, environment: Environment) -> Settings:
-        provider, model = self.models.choose(params.provider, params.model, environment, keyless=params.keyless)
-        mode = params.mode or self._terms.mode
-        check_mode(mode)
-        check_steps(params.max_steps)
-        check_budget(params.budget_usd, params.budget_tokens)
-        settings = Settings(
-            provider=provider,
-            model=model,
-            reasoning=params.reasoning or self._terms.reasoning,
-            mode=mode,
-            base_url=params.base_url,
-            system_prompt=params.system_prompt,
-            append_system_prompt=params.append_system_prompt,
-            tools=params.tools,
-            no_tools=params.no_tools,
-            max_steps=params.max_steps if params.max_steps is not None else self._terms.max_steps,
-            extensions=params.extensions,
-            no_ext=params.no_ext,
-            own_key=environment.api_key is not None,
-            budget_usd=params.budget_usd,
-            budget_tokens=params.budget_tokens,
-        )
-        if not params.keyless:
-            self.models.check(settings, environment)
-        check_tools(settings)
-        return settings
-
     def _open(self, row: Row, journal: Journal, environment: Environment, *, ephemeral: bool) -> Session:
-        ledger = Ledger(row, journal, Transcript(), addressed=self._terms.addressed)
+        ledger = Ledger(row, journal, Transcript(), addressed=self.terms.addressed)
         session = Session(
             ledger,
             environment,
             self.planner,
             spawn=self._spawn,
             changed=self._changed,
-            stored_queue=self._terms.addressed,
+            stored_queue=self.terms.addressed,
             ephemeral=ephemeral,
         )
-        session.work.is_stopping = self._is_stopping
+        session.work.is_stopping = self.is_stopping
         self._sessions[row.id] = session
         return session
 
@@ -375,18 +330,6 @@ def _updated(session: Session) -> events.Event:
 
 def _removed(session: Session) -> events.Event:
     return events.SessionRemoved(session=session.id)
-
-
-def check_mode(mode: str) -> None:
-    """Raise CommandError for an approval mode that does not exist."""
-    if mode not in MODES:
-        raise CommandError(Code.BAD_REQUEST, f'there is no mode "{mode}"; there are {", ".join(MODES)}')
-
-
-def check_steps(max_steps: int | None) -> None:
-    """Raise CommandError for a step limit with which no run could begin."""
-    if max_steps is not None and max_steps < 1:
-        raise CommandError(Code.BAD_REQUEST, f"max_steps must be at least 1, {max_steps} is not")
 
 
 def _check_directory(path: str) -> None:

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from zotd.sessions.rulebook import Rulebook
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Oversight:
-    """How calls are overseen (`[approval]` and `[[rules]]` of the configuration)."""
+    """How calls are overseen (`[approval]` and `[[rules]]` of the configuration).
+
+    One for all sessions: it changes when the configuration is read again, and holds for runs that begin afterwards.
+    """
 
     rulebook: Rulebook = field(default_factory=Rulebook)
     unattended: str = "deny"

@@ -62,7 +62,8 @@ class Planner:
         self._models = models
         self._hosting = hosting
         self._spending = spending
-        self._desk = desk
+        self.desk = desk
+        """Replaced when the configuration is read again."""
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when a run could not start for want of a key, or of what a budget has left.
@@ -90,7 +91,7 @@ class Planner:
             context_files=surroundings.context_files,
             skills=skills if "skill" in tools.tools else (),
         )
-        hooks = extensions.hooks(streams=self._desk.stream_guarded) if extensions else None
+        hooks = extensions.hooks(streams=self.desk.stream_guarded) if extensions else None
         ground = await self._ground(session)
         notes = [*surroundings.notes, *([ground.note] if ground.note else [])]
         return Plan(
@@ -98,14 +99,14 @@ class Planner:
             settings=row.settings,
             toolbox=toolbox,
             system=prompts.compose(parts),
-            compact_at=self._desk.compact_at,
+            compact_at=self.desk.compact_at,
             tool_context=self._tool_context(session, places),
             notes=[*notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
             hooks=hooks,
             clearance=self._clearance(session, hooks, ground, unattended=first.unattended if first else None),
             spending=self._spending,
             opening=first.opening if first else None,
-            probe=self._desk.probe,
+            probe=self.desk.probe,
         )
 
     async def clearance(self, session: Session, hooks: Hooks) -> Clearance:
@@ -127,14 +128,14 @@ class Planner:
         return []
 
     async def _ground(self, session: Session) -> Ground:
-        return await self._desk.oversight.rulebook.survey(
+        return await self.desk.oversight.rulebook.survey(
             session.ledger.row.cwd,
             home=session.environment.variables.get("HOME"),
             is_trusted=await self._hosting.grants(session),
         )
 
     def _clearance(self, session: Session, hooks: Hooks | None, ground: Ground, *, unattended: str | None) -> Clearance:
-        oversight = self._desk.oversight
+        oversight = self.desk.oversight
 
         def policy() -> Policy:
             mode = session.ledger.row.settings.mode
@@ -155,8 +156,8 @@ class Planner:
 
     async def _places(self, session: Session) -> Places:
         return Places(
-            home=self._desk.home,
-            user=self._desk.user,
+            home=self.desk.home,
+            user=self.desk.user,
             builtin_skills=BUILTIN_SKILLS,
             cwd=Path(session.ledger.row.cwd),
             trusted=await self._hosting.grants(session),
@@ -165,7 +166,7 @@ class Planner:
 
     def _tool_context(self, session: Session, places: Places) -> Callable[[str, Callable[[str], None]], ToolContext]:
         row = session.ledger.row
-        out_dir, ledger = os.fspath(self._desk.home / "out" / row.id), os.fspath(self._desk.home / "run" / "children")
+        out_dir, ledger = os.fspath(self.desk.home / "out" / row.id), os.fspath(self.desk.home / "run" / "children")
         skill_dirs = tuple(places.skill_dirs())
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:

@@ -53,9 +53,14 @@ class Rulebook:
 
     def __init__(self, rules: Iterable[config.Rule] = (), *, path: Path | None = None) -> None:
         """`path`: the configuration's file, for rules that are added; None: none can be."""
-        self.rules: tuple[Rule, ...] = tuple(map(_rule, rules))
+        self.rules: tuple[Rule, ...] = ()
         """Replaced as a whole when one is added."""
+        self.replace(rules)
         self._path = path
+
+    def replace(self, rules: Iterable[config.Rule]) -> None:
+        """Other rules from now on; where those about paths lead is looked up again when a run begins."""
+        self.rules = tuple(map(_rule, rules))
 
     async def check(self, rule: Rule) -> None:
         """Raise CommandError when `add` could not save it; to be asked before somebody decides."""

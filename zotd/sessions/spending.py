@@ -30,16 +30,12 @@ class Spending:
 
     def __init__(self, limits: Budget | None = None, *, now: Callable[[], float] = time.time) -> None:
         """Without `limits` nothing is limited. `now` is the time in seconds since the epoch."""
-        limits = limits or Budget()
-        self.floor = Floor(limits.unknown_usd, limits.unknown_tokens)
-        """The least that a request of unknown cost counts with."""
-        self._daily = Limits(limits.day_usd, limits.day_tokens)
-        self._of_session = Limits(limits.session_usd, limits.session_tokens)
-        self._counts_days = self._daily != Limits()
-        """Else nobody asks what was spent today, and no step has to find out which day it is (10 us each time)."""
         self._now = now
         self._day = self._today()
         self._pot = Pot()
+        self._counts_days = False
+        """Else nobody asks what was spent today, and no step has to find out which day it is (10 us each time)."""
+        self._limit(limits or Budget())
 
     async def recall(self, since: Callable[[str], Awaitable[Tokens]]) -> None:
         """Begin with what is on record for today; `since` gives what was spent from a time (RFC 3339, UTC) on.
@@ -51,13 +47,25 @@ class Spending:
             midnight = datetime(self._day.year, self._day.month, self._day.day).astimezone()
             self._pot.spent += await since(rfc3339(midnight.timestamp()))
 
+    async def change(self, limits: Budget, since: Callable[[str], Awaitable[Tokens]]) -> None:
+        """Other budgets from now on; `since` as in `recall`, which is done when nobody has counted the day so far.
+
+        Raises:
+            StorageError: as there.
+        """
+        counted = self._counts_days
+        self._limit(limits)
+        if not counted:
+            self._day, self._pot.spent = self._today(), Tokens()
+            await self.recall(since)
+
     # --- before a request -----------------------------------------------------------------------------------------
 
     def refusal(self, settings: Settings, spent: Tokens) -> str | None:
         """Why a session that has spent so much may not ask its model; None: it may. One sentence, with the way out."""
         pot = self._today_s_pot()
         if (lack := budget.shortage(self._daily, pot.spent, pot.reserved)) is not None:
-            way = f"raise budget.day_{lack.unit} in config.toml and restart the daemon, or go on tomorrow"
+            way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or go on tomorrow"
             return f"{TODAY} is used up: {lack}; {way}"
         if (lack := budget.shortage(self._limits(settings), spent)) is not None:
             return f"{OF_SESSION} is used up: {lack}; raise it with --budget-{lack.unit}, or begin another session"
@@ -100,6 +108,13 @@ class Spending:
         ]
 
     # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _limit(self, limits: Budget) -> None:
+        self.floor = Floor(limits.unknown_usd, limits.unknown_tokens)
+        """The least that a request of unknown cost counts with."""
+        self._daily = Limits(limits.day_usd, limits.day_tokens)
+        self._of_session = Limits(limits.session_usd, limits.session_tokens)
+        self._counts_days = self._daily != Limits()
 
     def _limits(self, settings: Settings) -> Limits:
         """A session's own budget goes before the configured one, each of the two limits for itself."""

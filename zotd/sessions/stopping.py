@@ -18,6 +18,15 @@ def is_busy(manager: Manager) -> bool:
     return manager.nested.count > 0 or any(map(_would_be_cut, manager.loaded))
 
 
+def drain(manager: Manager) -> None:
+    """Have no session take or start anything, and runs stop where they can be gone on with: see `is_busy` for when."""
+    manager.is_stopping = True
+    for session in manager.loaded:
+        if session.ephemeral and session.approvals.pending():
+            session.abort()  # nobody can decide any more, and there is no next process that would ask again
+        session.work.drain()
+
+
 def is_awaited(session: Session) -> bool:
     """Something of it goes on, or will at a certain time, without anybody's command."""
     return session.work.is_active or session.approvals.is_due

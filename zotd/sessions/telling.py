@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from weakref import WeakSet
 
-from zotd.exthost.extension import About, Extension
+from zotd.exthost.extension import Extension
 from zotd.exthost.peer import Peer
+from zotd.exthost.surroundings import About
 from zotd.wire import events, ext
 from zotd.wire.base import ENCODER
 from zotd.wire.content import Image, Text

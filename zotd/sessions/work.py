@@ -70,12 +70,18 @@ class Work:
         """A run has failed, and what waits is being held: there is nothing to abort."""
         self.is_stopping = False
         """Nothing more is started, because the process ends."""
+        self._is_draining = False
         self._stopped = asyncio.Event()
         self._stopped.set()
 
     def run_info(self) -> RunInfo | None:
         """The run in progress."""
         return self._current.info() if self._current else None
+
+    @property
+    def written(self) -> int:
+        """Characters of the reply that a model is writing; 0: none is."""
+        return self._current.written if isinstance(self._current, Driver) else 0
 
     def is_parked(self, questions: int) -> bool:
         """Whether all that it does is wait for people, who are asked so many questions."""
@@ -108,6 +114,12 @@ class Work:
         elif self.is_active and not (self.is_holding and self._ledger.transcript.held):
             self.is_aborting = True
             self._hurry()
+
+    def drain(self) -> None:
+        """Start nothing more, because the process ends soon; a run stops where another one can go on with it."""
+        self.is_stopping = self._is_draining = True
+        if isinstance(self._current, Driver):
+            self._current.drain()
 
     async def stopped(self) -> None:
         """Wait until nothing runs."""
@@ -193,9 +205,13 @@ class Work:
             answer = Started(started=True, input=job.input.id if job.input else None, run=job.run)
             accepted = lambda: job.answer(answer)  # noqa: E731  (a name for it would say nothing more)
         start = Start(job.input, new=not job.stored, accepted=accepted)
-        driver = Driver(job.run, self._ledger, plan, queue=self.queue, start=start)
+        driver = Driver(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._rested)
         self._take(driver)
-        return await driver.run()
+        stop = await driver.run()
+        if stop == "cut":  # now, and not at the next start: whoever follows is told what became of it
+            cut = recovery.repairs(self._ledger.transcript, "")
+            await self._ledger.write(cut, durable=True, state="held")
+        return stop
 
     async def _run_compaction(self, job: Job, plan: Plan) -> str:
         compacting = Compacting(job.run, self._ledger, plan, instructions=job.instructions)
@@ -207,7 +223,13 @@ class Work:
         self._take(shell)
         return await shell.run(accepted=lambda: job.answer(Started(started=True, run=job.run)))
 
+    def _rested(self) -> None:
+        if self._is_draining:  # else nobody waits for that
+            self._changed()
+
     def _take(self, current: Driver | Compacting | Shell) -> None:
         self._current = current
         if self.is_aborting:
             current.abort()
+        elif self._is_draining and isinstance(current, Driver):
+            current.drain()

@@ -62,7 +62,9 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> Place:
     for path in (user, folder / "work"):
         path.mkdir(exist_ok=True)
     passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith(COVERAGE)}
-    env = {**passed, "HOME": str(user), "ZOT_HOME": str(folder / "zot"), "PYTHONPATH": str(ROOT), **(extra or {})}
+    ours = {"HOME": str(user), "ZOT_HOME": str(folder / "zot"), "PYTHONPATH": str(ROOT)}
+    # A signal stops it at once, unless a test is about draining: most of those that send one mean to cut a run.
+    env = {**passed, **ours, "ZOT_LIMITS_DRAIN_S": "0", **(extra or {})}
     return Place(folder, env)
 
 

@@ -98,7 +98,10 @@ class HelloResult(Frozen, frozen=True):
     pid: int | None = None
     role: str | None = None
     features: list[str] | None = None
+    """Tags of what was added within the protocol, each a promise about behaviour; unknown ones are ignored."""
     limits: Limits | None = None
+    protocols: tuple[int, int] | None = None
+    """The oldest and the newest protocol that the daemon speaks."""
 
 
 class Pong(Frozen, frozen=True):
@@ -334,6 +337,10 @@ class SessionInfo(Frozen, frozen=True):
     ephemeral: bool = False
     failed: bool = False
     """The last run ended with an error, and none has begun since."""
+    usage: Tokens = Tokens()
+    """What is known of its model calls, since the last `clear`."""
+    writing: int = 0
+    """Characters that have come of the reply under way; 0: none is."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -655,10 +662,16 @@ class TokenCreate(Frozen, frozen=True):
     """A token for the WebSocket door."""
 
     name: str
+    """Letters, digits, `.`, `_` and `-`; 64 characters at most."""
     role: str
+    """The most that it gives: `read`, `submit`, `approve` or `admin`."""
     session: str | None = None
+    """The id of the only session that it is for; absent: for all."""
     expires_s: float | None = None
+    """How long it holds; absent: until it is revoked."""
     request_id: str | None = None
+    sessions: list[str] = []
+    """Ids of further sessions that it is for."""
 
 
 class TokenName(Frozen, frozen=True):
@@ -666,6 +679,32 @@ class TokenName(Frozen, frozen=True):
 
     name: str
     request_id: str | None = None
+
+
+class TokenInfo(Frozen, frozen=True):
+    """A token, without what makes it one."""
+
+    name: str
+    role: str
+    created: str
+    sessions: list[str] = []
+    """The only ones that it is for; empty: all."""
+    expires: str | None = None
+    used: str | None = None
+    """When somebody came in with it last, by the minute; absent: nobody has."""
+
+
+class TokenMade(TokenInfo, frozen=True, kw_only=True):
+    """A new token."""
+
+    token: str
+    """To be kept by the client: it is in no other answer, and only its digest is stored."""
+
+
+class TokenList(Frozen, frozen=True):
+    """Oldest first."""
+
+    tokens: list[TokenInfo]
 
 
 class UsageReport(Frozen, frozen=True):
@@ -680,6 +719,16 @@ class Shutdown(Frozen, frozen=True):
 
     when_idle: bool = False
     request_id: str | None = None
+
+
+class ConfigReloaded(Frozen, frozen=True):
+    """What reading the configuration again has changed, as names of keys."""
+
+    applied: list[str]
+    """They hold from now on; about runs: from the next one on."""
+    restart: list[str]
+    """They have other values in the file, and hold when the daemon is restarted."""
+    warnings: list[str]
 
 
 class Status(Frozen, frozen=True, omit_defaults=False):
@@ -698,6 +747,12 @@ class Status(Frozen, frozen=True, omit_defaults=False):
     clients: int
     extensions: int
     warnings: list[str]
+    protocols: tuple[int, int] | None = None
+    """The oldest and the newest protocol that it speaks."""
+    websocket: str | None = None
+    """The URL of its WebSocket door; null: it has none."""
+    service: str | None = None
+    """Who runs it: `systemd`, `launchd`; null: it runs by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -813,10 +868,10 @@ COMMANDS: tuple[Command, ...] = (
         ("trust.list", extensions.TrustScope, extensions.TrustList, "trusted workspaces, or one and what it has"),
         ("trust.grant", extensions.TrustGrant, extensions.TrustedWorkspace, "trusts a workspace's code as it is now"),
         ("trust.revoke", extensions.TrustPath, None, "takes trust back"),
-        ("token.create", TokenCreate, None, "makes a token"),
-        ("token.list", Nothing, None, "tokens, without their secrets"),
+        ("token.create", TokenCreate, TokenMade, "makes a token"),
+        ("token.list", Nothing, TokenList, "tokens, without their secrets"),
         ("token.revoke", TokenName, None, "revokes a token"),
-        ("daemon.reload", Nothing, None, "reads the configuration again"),
+        ("daemon.reload", Nothing, ConfigReloaded, "reads the configuration again; a bad one changes nothing"),
         ("daemon.shutdown", Shutdown, None, "stops the daemon"),
     ),
 )

@@ -3,6 +3,7 @@
 import asyncio
 import os
 
+from zotd.client import place
 from zotd.client.whole_file import whole
 from zotd.wire import api, extensions, reports
 from zotd.wire.events import ClientInfo
@@ -82,7 +83,8 @@ async def export(desk: Desk, path: str) -> None:
         page = await desk.ask(api.Export(session=session, format=form, after=after), api.Exported)
         pages.append(page.text)
         after = page.next
-    written = await asyncio.to_thread(_write, os.path.join(desk.cwd, path or f"{session}.md"), pages)
+    folder = os.getcwd() if place.of(desk.env).is_remote else desk.cwd
+    written = await asyncio.to_thread(_write, os.path.join(folder, path or f"{session}.md"), pages)
     desk.say(f"written: {written}")
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import structs
 
-from zotd.client.environment import shared
+from zotd.client import place
 from zotd.client.errors import CallError
 from zotd.wire import api, events, reports
 from zotd.wire.api import SessionInfo
@@ -33,7 +33,7 @@ STATES = {
 
 async def created(desk: Desk, name: str | None = None) -> str:
     """The id of a new session of the desk's directory, with its environment. Raises `ClientError`."""
-    params = api.SessionCreate(cwd=desk.cwd, name=name, env=shared(desk.env))
+    params = api.SessionCreate(cwd=desk.cwd, name=name, env=place.of(desk.env).variables)
     return (await desk.ask(params, api.Created)).session.id
 
 

@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 import termios
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from zotd.client import choosing, colour, slash
 from zotd.client.blocking import Connection, Json
@@ -22,7 +22,7 @@ from zotd.client.plain import Plain, harmless
 from zotd.client.running import go_on
 from zotd.client.runs import Run
 from zottui.plain.deciding import Questions
-from zottui.plain.door import Again, Door
+from zottui.plain.door import Again, Door, Variables
 from zottui.plain.following import HELD, QUEUE, STEER, Following, Line, meanwhile
 from zottui.plain.leaving import Leave, leaving_on_signals
 from zottui.plain.output import Output
@@ -67,14 +67,14 @@ class Chat:
     """One conversation on one terminal."""
 
     def __init__(
-        self, connection: Connection, watch: Watch, session: Json, *, plain: Plain, env: Mapping[str, str], again: Again
+        self, connection: Connection, watch: Watch, session: Json, *, plain: Plain, env: Variables, again: Again
     ) -> None:
         """`session`: attached on `connection`, whose wait is `watch`. `env`: what new sessions run in."""
         self._watch = watch
         self._output = Output(watch)
         self._again = again
         self._plain = plain
-        self._env = dict(env)
+        self._env = env
         self._typed = b""
         self._session = session
         self._segments = Segments()

@@ -9,8 +9,8 @@ from zotd.api.methods.shared import ENVELOPE_BYTES, connection_of, loaded, sessi
 from zotd.core.permissions import Rule
 from zotd.core.ports import StorageError
 from zotd.sessions import unread
-from zotd.sessions.manager import check_mode
 from zotd.sessions.session import Session
+from zotd.sessions.terms import check_mode
 from zotd.wire import api, events
 from zotd.wire.base import encode
 from zotd.wire.errors import CommandError

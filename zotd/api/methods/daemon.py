@@ -3,40 +3,42 @@
 import logging
 import os
 
+import msgspec
+
 from zotd.api.connection import TOPICS
 from zotd.api.dispatch import Call
-from zotd.api.methods.shared import connection_of
+from zotd.api.methods.shared import connection_of, role_named
 from zotd.core.ports import NAME_CHARS
 from zotd.sessions.queue import MAX_WAITING
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import CLIENT_LIMIT, SERVER_LIMIT
-from zotd.wire.version import PROTOCOL, VERSION
+from zotd.wire.version import VERSION, agreed, protocols, refusal
 
 log = logging.getLogger(__name__)
 
 
 async def hello(call: Call, params: api.Hello) -> api.HelloResult:
     """Say who is there; agree on a version and a role."""
-    if params.protocol is not None and not params.protocol[0] <= PROTOCOL <= params.protocol[1]:
-        wanted = f"{params.protocol[0]} to {params.protocol[1]}"
-        sentence = f"this is zotd {VERSION} with protocol {PROTOCOL}, the client speaks {wanted}; update the older one"
-        raise CommandError(Code.UNSUPPORTED, sentence)
-    if call.door.stdio:
-        settings = call.manager.loaded[0].ledger.row.settings
-        return api.HelloResult(PROTOCOL, VERSION, provider=settings.provider, model=settings.model)
-    connection = connection_of(call)
     if max(map(len, (params.client.name, params.client.kind, params.client.version))) > NAME_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"name, kind and version have at most {NAME_CHARS} characters each")
-    role = connection.role if params.role is None else _role(params.role)
+    protocol = _protocol(params)
+    if call.door.stdio:
+        settings = call.manager.loaded[0].ledger.row.settings
+        return api.HelloResult(protocol, VERSION, provider=settings.provider, model=settings.model)
+    connection = connection_of(call)
+    role = connection.role if params.role is None else role_named(params.role)
     if connection.confinement is not None:
         connection.confinement.check(role, f"the role {params.role}")
+    if role > connection.ceiling:
+        log.warning("connection %s (%s) asked for the role %s", connection.id, connection.peer, params.role)
+        role = connection.ceiling
     connection.client, connection.role = params.client, role
     connection.can_decide = params.can_approve and role >= api.Role.APPROVE
     if params.role is not None and role is api.Role.ADMIN:
         log.info("connection %s (%s, %s) is admin", connection.id, connection.peer, connection.sender)
     return api.HelloResult(
-        PROTOCOL,
+        protocol,
         VERSION,
         epoch=connection.house.epoch,
         connection=connection.id,
@@ -44,6 +46,7 @@ async def hello(call: Call, params: api.Hello) -> api.HelloResult:
         role=connection.role.name.lower(),
         features=[],
         limits=api.Limits(CLIENT_LIMIT, SERVER_LIMIT, MAX_WAITING),
+        protocols=protocols(),
     )
 
 
@@ -56,7 +59,9 @@ async def ping(call: Call, params: api.Nothing) -> api.Pong:
 async def status(call: Call, params: api.Nothing) -> api.Status:
     """The daemon in figures."""
     del params
-    return connection_of(call).house.status()
+    connection = connection_of(call)
+    found = connection.house.status()
+    return found if connection.confinement is None else msgspec.structs.replace(found, warnings=[])
 
 
 async def metrics(call: Call, params: api.Nothing) -> reports.Metrics:
@@ -73,6 +78,16 @@ async def subscribe(call: Call, params: api.Subscribe) -> None:
     connection_of(call).subscribe(params.topics)
 
 
+async def reload(call: Call, params: api.Nothing) -> api.ConfigReloaded:
+    """Read the configuration again."""
+    del params
+    connection = connection_of(call)
+    if connection.house.reload is None:
+        raise CommandError(Code.UNSUPPORTED, "this daemon has no configuration file to read again")
+    log.info("connection %s (%s) asked the daemon to read its configuration", connection.id, connection.sender)
+    return await connection.house.reload()
+
+
 async def shutdown(call: Call, params: api.Shutdown) -> None:
     """Stop the daemon; the answer comes first."""
     connection = connection_of(call)
@@ -81,10 +96,15 @@ async def shutdown(call: Call, params: api.Shutdown) -> None:
     connection.house.stop(params.when_idle)
 
 
-def _role(name: str) -> api.Role:
-    try:
-        return api.Role[name.upper()]
-    except KeyError as error:
-        raise CommandError(
-            Code.BAD_REQUEST, f'unknown role "{name}"; there are read, submit, approve, admin'
-        ) from error
+def _protocol(params: api.Hello) -> int:
+    """The protocol of the connection: the newest that both speak, ours when the client does not say what it does."""
+    ours, client = protocols(), params.client
+    if params.protocol is None:
+        return ours[1]
+    if params.protocol[0] > params.protocol[1]:
+        raise CommandError(Code.BAD_REQUEST, "protocol names the oldest and then the newest that the client speaks")
+    protocol = agreed(params.protocol, ours)
+    if protocol is None:
+        name = " ".join(filter(None, (client.name or client.kind or "this client", client.version)))
+        raise CommandError(Code.UNSUPPORTED, refusal(name, params.protocol, ours, VERSION))
+    return protocol

@@ -19,9 +19,9 @@ from zotd.core import permissions
 from zotd.core.lineage import Span, events_left
 from zotd.core.records import Settings
 from zotd.sessions.environment import Environment
-from zotd.sessions.manager import check_mode, check_steps
 from zotd.sessions.session import Session
 from zotd.sessions.spending import check_budget
+from zotd.sessions.terms import check_mode, check_steps
 from zotd.sessions.toolbox import check as check_tools
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire import api, events
@@ -40,7 +40,7 @@ async def create(call: Call, params: api.SessionCreate) -> api.Created:
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
-        _check_may_set(call, params.mode, call.manager.default_mode)
+        _check_may_set(call, params.mode, call.manager.terms.mode)
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     session = await call.manager.create(params)
@@ -151,7 +151,8 @@ async def delete(call: Call, params: api.Mutation) -> None:
 
 def _check_may_set(call: Call, mode: str, before: str) -> None:
     """Raise CommandError when the mode allows more than `before`, for a client that may not decide about calls."""
-    is_decider = call.door.role >= api.Role.APPROVE or call.door.confinement is not None  # those have their own bounds
+    bounds = call.door.confinement
+    is_decider = call.door.role >= api.Role.APPROVE or (bounds is not None and bounds.checks_modes)
     if not is_decider and permissions.narrowest(mode, before) != mode:
         sentence = f"the mode {mode} allows more than {before}, which needs the role approve; ask for it in hello"
         raise CommandError(Code.FORBIDDEN, sentence)

@@ -8,6 +8,7 @@ from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.sessions.environment import Environment
 from zotd.sessions.session import Session
+from zotd.wire.api import Role
 from zotd.wire.errors import Code, CommandError
 
 ENVELOPE_BYTES = 1024
@@ -52,6 +53,16 @@ def connection_of(call: Call) -> Connection:
     """The connection of a command that only the daemon has."""
     assert isinstance(call.door, Connection)
     return call.door
+
+
+def role_named(name: str) -> Role:
+    """The role; raises CommandError for a word that is none."""
+    try:
+        return Role[name.upper()]
+    except KeyError as error:
+        raise CommandError(
+            Code.BAD_REQUEST, f'unknown role "{name}"; there are read, submit, approve, admin'
+        ) from error
 
 
 async def wait_for_room(call: Call) -> None:

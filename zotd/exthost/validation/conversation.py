@@ -12,11 +12,11 @@ from zotd.core import life
 from zotd.core.supervision import EXIT_S, HELLO_S, KILL_S, LEAVE_S, QUIET_S, READY_S
 from zotd.exthost.calls import Answer, CallError
 from zotd.exthost.contributions import Registrations
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import DataPlace, Manifest
 from zotd.exthost.peer import Peer, Tap
 from zotd.exthost.process import Listener, Process, why_not_started
+from zotd.exthost.surroundings import Surroundings
 from zotd.wire import ext
 from zotd.wire.base import encode
 

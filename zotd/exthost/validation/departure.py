@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import psutil
 
 from zotd.core.supervision import HELLO_S, LEAVE_S
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.manifest import Manifest
 from zotd.exthost.process import how_it_ended
+from zotd.exthost.surroundings import Surroundings
 from zotd.process import spawn
 
 LAST_GASP_S = 0.5

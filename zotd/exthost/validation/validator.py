@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 
 from zotd.core.supervision import LEAVE_S, QUIET_S, READY_S
 from zotd.exthost.calls import CallError
-from zotd.exthost.extension import Surroundings
 from zotd.exthost.host import Limits
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import Manifest, ManifestError
+from zotd.exthost.surroundings import Surroundings
 from zotd.exthost.validation import questions
 from zotd.exthost.validation.calling import Calling, Question, about_everything, about_guards, about_one
 from zotd.exthost.validation.conversation import Conversation

@@ -23,8 +23,10 @@ class Flow(Protocol):
         ...
 
 
-def read_input(received: Callable[[bytes], None], ended: Callable[[], None]) -> None:
-    """Feed standard input to the running loop until it ends.
+def read_input(
+    received: Callable[[bytes], None], ended: Callable[[], None], *, room: threading.Event | None = None
+) -> None:
+    """Feed standard input to the running loop until it ends; no more than one piece while `room` is cleared.
 
     A thread reads, because a file, a terminal and `/dev/null` cannot be watched like a pipe, and because switching
     standard input to non-blocking would do so for the shell that shares it. It is a daemon thread: a read that never
@@ -36,6 +38,8 @@ def read_input(received: Callable[[bytes], None], ended: Callable[[], None]) -> 
         try:
             while data := _read():
                 loop.call_soon_threadsafe(received, data)
+                if room is not None:
+                    room.wait()  # a daemon thread: it may wait when the program ends
             loop.call_soon_threadsafe(ended)
         except RuntimeError:
             return  # the loop is closed: nobody listens any more
@@ -79,8 +83,12 @@ class Output(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Called by the loop."""
-        del error  # the parent has closed its end; the process ends by its standard input
+        del error  # the parent has closed its end: whoever wants to know waits for `lost`
         self._lost.set()
+
+    async def lost(self) -> None:
+        """Wait until nobody reads it any more; a file or a terminal always has a reader."""
+        await self._lost.wait()
 
     async def close(self, within_s: float | None) -> None:
         """Write what is left; give up after `within_s` (None: never)."""

@@ -1,0 +1,204 @@
+"""The WebSocket door: the same daemon as behind the Unix socket, for whoever has a token."""
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from tests.api.web import CLOSE, PONG, TEXT, ClosedError, masked, visitor
+from zotd.api.connection import Connection
+from zotd.api.house import MAX_CONNECTIONS
+from zotd.api.websocket.carrier import QUIET_BEATS, Wire
+from zotd.api.websocket.server import RESERVED
+from zotd.testing.live_daemon import serving
+from zotd.testing.wire_client import WireClient
+
+SESSION = {"provider": "ollama", "model": "none"}
+
+
+async def new_session(client, door, **fields):
+    return (await client.ask("session.create", cwd=str(door.place.cwd), **SESSION, **fields))["session"]["id"]
+
+
+# --- the same frames ---
+
+
+async def test_a_client_of_another_make_talks_to_it(door, token):
+    async with aiohttp.ClientSession() as http, http.ws_connect(door.url) as web:
+        await web.send_json({"id": 1, "type": "hello", "token": token, "role": "admin", "client": {"name": "another"}})
+        hello = await web.receive_json()
+        assert (hello["data"]["role"], hello["data"]["epoch"]) == (
+            "admin",
+            (await door.admin.ask("daemon.status"))["epoch"],
+        )
+        await web.send_json({"id": 2, "type": "ping"})
+        assert (await web.receive_json())["data"] == {"pong": True}
+        await web.ping()
+        await web.close(code=4242)
+        assert web.close_code == 4242
+
+
+async def test_two_doors_lead_to_the_same_sessions_with_the_same_events(door, member):
+    session = await new_session(member, door)
+    for client in (member, door.admin):
+        await client.ask("attach", session=session)
+    await door.admin.ask("session.rename", session=session, name="Ärger \u2028 mit\u0085Zeilen")
+    ours = [event for event in await member.until("session_changed") if event.get("seq")]
+    theirs = [event for event in await door.admin.until("session_changed") if event.get("seq")]
+    assert ours == theirs
+    people = (await door.admin.ask("presence", session=session))["clients"]
+    assert len(people) == 2
+
+
+async def test_a_cursor_of_one_door_holds_at_the_other(door, member, token):
+    session = await new_session(member, door)
+    attached = await member.ask("attach", session=session)
+    after = {"epoch": attached["epoch"], "seq": attached["seq"]}
+    member.cut()
+    await door.admin.ask("session.rename", session=session, name="renamed")
+    again = await door.member(token)
+    assert (await again.ask("attach", session=session, after=after))["mode"] == "resumed"
+    assert (await again.until("session_changed"))[-1]["name"] == "renamed"
+
+
+async def test_a_request_that_is_repeated_through_the_other_door_is_answered_as_the_first_time(door, member):
+    fields = {"cwd": str(door.place.cwd), **SESSION, "request_id": "once"}
+    first = await member.ask("session.create", **fields)
+    assert await door.admin.ask("session.create", **fields) == first
+
+
+# --- those who are slow, silent or too many ---
+
+
+async def test_a_client_that_does_not_read_is_cut_and_others_go_on(door, member, token):
+    slow = await door.member(token)
+    for number in range(4000):
+        slow.text(f'{{"id":"{number:04000}","type":"ping"}}'.encode())  # each answer repeats the id
+    async with asyncio.timeout(30):
+        while (await member.ask("daemon.metrics"))["evictions"] == 0:
+            assert await member.ask("ping") == {"pong": True}
+    assert await slow.end() in {1001, None}  # it is told, if it reads within a moment
+
+
+class Network(asyncio.Transport):
+    """Takes everything."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent = []
+
+    def write(self, data):
+        self.sent.append(bytes(data))
+
+    def get_write_buffer_size(self):
+        return 0
+
+
+async def test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not():
+    said: list[str] = []
+
+    class Member(Connection):
+        def __init__(self):
+            pass
+
+        def heartbeat(self):
+            pass
+
+        def end(self, reason=None):
+            said.append(reason or "")
+
+        def received(self, data):
+            pass
+
+    wire = Wire(Network(), admit=lambda *_: Member())
+    wire.feed_data(masked(TEXT, b"hello"))
+    for _ in range(10):
+        wire.beat()
+        wire.feed_data(masked(PONG))
+    assert said == []
+    for _ in range(QUIET_BEATS):
+        wire.beat()
+    assert said == []
+    wire.beat()
+    assert said == ["nothing came of it, nor an answer to a ping"]
+
+
+async def test_both_doors_together_have_so_many_connections_and_some_are_kept_for_the_user(door, token):
+    for _ in range(MAX_CONNECTIONS - RESERVED - 1):
+        await door.member(token)
+    late = await door.stranger()
+    late.send("hello", token=token)
+    assert await late.end() == 1013
+    for _ in range(RESERVED):
+        client = await door.stack.enter_async_context(WireClient.connect(door.place.socket))
+        assert await client.ask("ping") == {"pong": True}
+    assert (await door.admin.ask("daemon.status"))["clients"] == MAX_CONNECTIONS
+
+
+async def test_the_end_of_the_daemon_is_told(tmp_path):
+    env = {"ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"}
+    async with serving(tmp_path, env) as where, WireClient.connect(where.socket) as admin:
+        await admin.ask("hello", role="admin")
+        url = (await admin.ask("daemon.status"))["websocket"]
+        token = (await admin.ask("token.create", name="t", role="read"))["token"]
+        async with visitor(url) as web, visitor(url) as silent:
+            assert await web.upgrade() == 101
+            await web.hello(token)
+            await admin.ask("daemon.shutdown")
+            assert await web.end() == 1001
+            assert await silent.reader.read(1) == b""
+
+
+# --- beside the protocol ---
+
+
+async def test_health_needs_no_token_and_says_nothing_else(door):
+    assert (await (await door.visitor()).request("/healthz"))[::2] == (200, "ok\n")
+
+
+async def test_figures_need_a_token_and_name_nothing(door, token):
+    await new_session(door.admin, door, name="a-name-that-nobody-may-read")
+    reader = await door.token("prometheus", "read")
+    code, headers, body = await (await door.visitor()).request("/metrics", Authorization=f"Bearer {reader}")
+    assert (code, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert "\nzotd_sessions 1.0\n" in body
+    assert "\nzotd_connections_total 1.0\n" in body
+    assert "a-name" not in body
+    for header in ({}, {"Authorization": "Bearer zot_x"}, {"Authorization": f"Basic {reader}"}):
+        assert (await (await door.visitor()).request("/metrics", **header))[0] == 401
+
+
+async def test_a_token_for_one_session_gets_no_figures_of_all(door):
+    guest = await door.token("guest", "read", session=await new_session(door.admin, door))
+    assert (await (await door.visitor()).request("/metrics", Authorization=f"Bearer {guest}"))[0] == 403
+
+
+async def test_the_page_is_served_as_it_is(door):
+    code, headers, body = await (await door.visitor()).request("/")
+    assert (code, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert body.startswith("<!doctype html>")
+
+
+async def test_one_who_leaves_in_the_middle_of_anything_leaves_nothing_behind(door, token):
+    before = (await door.admin.ask("daemon.metrics"))["descriptors"]
+    for _ in range(10):
+        member = await door.member(token)
+        member.write(b"\x81")
+        member.cut()
+        (await door.stranger()).cut()
+        half = await door.visitor()
+        half.write(b"GET /v1 HT")
+        half.cut()
+    async with asyncio.timeout(20):
+        while (await door.admin.ask("daemon.status"))["clients"] > 1:
+            await door.admin.ask("ping")
+        while (await door.admin.ask("daemon.metrics"))["descriptors"] > before:
+            await door.admin.ask("ping")
+
+
+async def test_a_client_that_closes_gets_its_code_back(door, token):
+    web = await door.member(token)
+    web.write(masked(CLOSE, (4001).to_bytes(2, "big") + b"bye"))
+    with pytest.raises(ClosedError) as closed:
+        await web.frame()
+    assert closed.value.code == 4001

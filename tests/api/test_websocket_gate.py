@@ -1,0 +1,246 @@
+"""Who may knock at the WebSocket door: by Host, Origin and URL, before anybody is asked for a token."""
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zotd.api.websocket.gate import Gate
+from zotd.api.websocket.throttle import BURST, MAX_SOURCES, PAUSE_S, Throttle, source_of
+from zotd.config import Websocket
+from zotd.testing.live_daemon import serving
+from zotd.testing.wire_client import WireClient
+
+GATE = Gate.of(
+    Websocket(listen="127.0.0.1:8765", hosts=("Zot.Example", "box:9"), origins=("https://ui.example",)), 8765
+)
+
+ADMITTED_HOSTS = [
+    *("localhost:8765", "LOCALHOST:8765", "127.0.0.1:8765", "[::1]:8765"),
+    *("zot.example", "ZOT.example:8765", "box:9"),
+]
+
+REFUSED_HOSTS = [
+    *("", " ", "localhost", "127.0.0.1", "[::1]", "localhost:8766", "localhost:08765", "localhost:8765 ", "::1:8765"),
+    *("evil.example", "evil.example:8765", "127.0.0.1.nip.io:8765", "localhost.:8765", "localhost.evil.com:8765"),
+    *("xlocalhost:8765", "localhost:8765.evil.com", "localhost:8765@evil.com", "localhost@evil.com:8765"),
+    *("user@localhost:8765", "user:localhost:8765", "[::ffff:127.0.0.1]:8765", "[::]:8765", "0.0.0.0:8765"),
+    *("127.1:8765", "2130706433:8765", "0x7f.1:8765", "127.0.0.1:8765,evil", "localhost:8765/", "box", "box:8765"),
+    *("zot.example.evil.com", "evil.zot.example", "zot.example.", "zot.example:9", "localhost\t:8765"),
+]
+
+REFUSED_ORIGINS = [
+    *("null", "", "*", "https://evil.example", "http://localhost:8765.evil.com", "https://localhost:8765", "file://"),
+    *("http://localhost", "http://localhost:8766", "http://127.0.0.1:8765", "http://localhost:8765/", "HTTP://x"),
+    *("http://user@localhost:8765", "http://localhost:8765@evil.example", "https://ui.example.evil.com"),
+    *("https://ui.example/", "https://ui.example:443", "http://ui.example", "https://UI.example"),
+]
+
+
+def status(hosts, origins=(), target="/v1", gate=GATE):
+    refusal = gate.refusal(target, hosts, origins)
+    return None if refusal is None else refusal.status
+
+
+@pytest.mark.parametrize("host", ADMITTED_HOSTS)
+def test_these_names_are_this_machine(host):
+    assert status([host]) is None
+
+
+@pytest.mark.parametrize("host", REFUSED_HOSTS)
+def test_no_other_name_is_however_much_it_looks_like_one(host):
+    assert status([host]) == 403
+
+
+@pytest.mark.parametrize("origin", REFUSED_ORIGINS)
+def test_no_page_of_anybody_else_may_connect_however_its_origin_looks(origin):
+    assert status(["localhost:8765"], [origin]) == 403
+
+
+@pytest.mark.parametrize("host", ADMITTED_HOSTS)
+def test_a_page_that_was_served_here_may_and_so_may_one_that_is_listed(host):
+    assert status([host], [f"http://{host.lower()}"]) is None
+    assert status([host], ["https://ui.example"]) is None
+
+
+@given(st.text(max_size=40).filter(lambda name: name.lower() not in {*map(str.lower, ADMITTED_HOSTS)}))
+def test_whatever_else_is_no_name_of_this_machine(name):
+    assert status([name]) == 403
+    assert status([name], [f"http://{name}"]) == 403
+
+
+@given(st.lists(st.sampled_from(ADMITTED_HOSTS), max_size=3).filter(lambda hosts: len(hosts) != 1))
+def test_a_request_has_one_host(hosts):
+    assert status(hosts) == 400
+
+
+def test_two_origins_are_one_too_many():
+    assert status(["localhost:8765"], ["http://localhost:8765"] * 2) == 403
+
+
+@pytest.mark.parametrize("target", ["http://localhost:8765/v1", "localhost:8765", "*", "//evil.example/v1?x", "/v1?"])
+def test_a_target_is_a_path_and_nothing_else(target):
+    assert status(["localhost:8765"], target=target) == 400
+
+
+def test_the_port_may_be_left_out_only_where_browsers_leave_it_out():
+    secure = Websocket(listen="127.0.0.1:443", tls_cert="/c", tls_key="/k")
+    assert status(["localhost"], ["https://localhost"], gate=Gate.of(secure, 443)) is None
+    assert status(["localhost"], gate=Gate.of(secure, 80)) == 403
+    assert status(["localhost"], gate=Gate.of(Websocket(), 80)) is None
+
+
+# --- the same over the network ---
+
+
+@pytest.mark.parametrize("path", ["/v1", "/", "/healthz", "/metrics", "/nothing", "/v1/zot_x"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        ["evil.example"],
+        ["127.0.0.1.nip.io"],
+        [],
+        ["localhost:1", "evil.example"],
+        ["[::ffff:127.0.0.1]:1"],
+        ["localhost"],
+    ],
+)
+async def test_a_request_by_another_name_gets_nothing_whatever_it_asks_for(door, token, path, host):
+    web = await door.visitor()
+    code, headers, body = await web.request(path, host=host)
+    assert code in {400, 403}
+    assert token not in body
+    assert "0.1.0" not in body + str(headers)
+    assert "aiohttp" not in body + str(headers)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1.evil.com"])
+async def test_a_page_of_somebody_else_is_refused_before_the_upgrade_and_may_read_nothing(door, token, origin):
+    assert await (await door.visitor()).upgrade(Origin=origin) == 403
+    code, headers, _ = await (await door.visitor()).request("/healthz", Origin=origin)
+    assert code == 403
+    assert not any(name.startswith("access-control") for name in headers)
+
+
+async def test_a_page_that_the_door_has_served_may_connect(door, token):
+    web = await door.visitor()
+    assert await web.upgrade(Origin=f"http://{web.host}") == 101
+    assert (await web.hello(token))["role"] == "approve"
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "POST", "PUT", "DELETE", "HEAD", "TRACE"])
+@pytest.mark.parametrize("path", ["/v1", "/", "/metrics"])
+async def test_what_is_no_get_has_no_effect_and_no_page_learns_anything(door, method, path):
+    web = await door.visitor()
+    body = b'{"type":"daemon.shutdown"}'
+    code, headers, _ = await web.request(
+        path, method=method, body=body, Content_Type="text/plain", Content_Length=str(len(body))
+    )
+    assert code == 405
+    assert not any(name.startswith("access-control") for name in headers)
+    assert await door.admin.ask("ping") == {"pong": True}
+
+
+async def test_a_preflight_of_any_page_gets_no_permission(door):
+    for origin in ("https://evil.example", f"http://{door.url.split('/')[2]}"):
+        web = await door.visitor()
+        code, headers, _ = await web.request(
+            "/v1", method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST"
+        )
+        assert code in {403, 405}
+        assert not any(name.startswith("access-control") for name in headers)
+
+
+@pytest.mark.parametrize("query", ["token=zot_{}", "access_token={}", "x", ""])
+async def test_a_token_in_a_url_is_refused_and_not_logged(door, token, caplog, query):
+    secret = "a-secret-that-nobody-may-read"
+    code, _, body = await (await door.visitor()).request(f"/v1?{query.format(secret)}")
+    assert code == 400
+    assert secret not in body + caplog.text
+    assert "the token belongs into the first frame" in body
+
+
+async def test_every_answer_says_what_browsers_may_do_with_it(door):
+    for path, expected in (("/healthz", 200), ("/", 200), ("/v1", 426), ("/metrics", 401), ("/x", 404)):
+        code, headers, _ = await (await door.visitor()).request(path)
+        assert code == expected
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["connection"].lower() in {"close", "upgrade"}
+
+
+async def test_what_is_no_http_is_answered_without_a_word_about_us(door, caplog):
+    web = await door.visitor()
+    web.write(b"\x16\x03\x01 zot_secret\r\n\r\n")
+    said = await web.reader.read(-1)
+    assert said.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
+    assert b"aiohttp" not in said
+    assert "zot_secret" not in caplog.text
+
+
+# --- without a door ---
+
+
+async def test_a_daemon_without_the_section_listens_nowhere(tmp_path):
+    async with serving(tmp_path) as place, WireClient.connect(place.socket) as client:
+        assert (await client.ask("daemon.status"))["websocket"] is None
+    listening = [one for one in psutil.Process().net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    assert listening == []
+
+
+# --- how often one may be wrong ---
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_an_address_has_ten_failures_at_once_then_one_a_second_and_ten_again_after_a_minute():
+    clock = Clock()
+    throttle = Throttle(clock)
+    for _ in range(BURST):
+        assert throttle.hears("a")
+        throttle.failed("a")
+    for _ in range(3):
+        assert not throttle.hears("a")
+        clock.now += PAUSE_S / 2
+        assert not throttle.hears("a")
+        clock.now += PAUSE_S / 2
+        assert throttle.hears("a")
+        throttle.failed("a")
+    assert throttle.hears("b")
+    clock.now += 60
+    for _ in range(BURST):
+        assert throttle.hears("a")
+        throttle.failed("a")
+    assert not throttle.hears("a")
+
+
+def test_of_a_thousand_guesses_in_a_second_ten_are_heard():
+    clock = Clock()
+    throttle = Throttle(clock)
+    heard = 0
+    for _ in range(1000):
+        if throttle.hears("a"):
+            heard += 1
+            throttle.failed("a")
+        clock.now += 0.001
+    assert heard == BURST
+
+
+def test_only_so_many_addresses_are_remembered():
+    throttle = Throttle(Clock())
+    for number in range(3 * MAX_SOURCES):
+        throttle.failed(str(number))
+    assert len(throttle._sources) == MAX_SOURCES
+
+
+def test_all_addresses_of_one_ipv6_customer_are_one():
+    assert source_of("2001:db8:1:2::1") == source_of("2001:db8:1:2:ffff::9") != source_of("2001:db8:1:3::1")
+    assert source_of("::ffff:10.0.0.1") == source_of("10.0.0.1") == "10.0.0.1"
+    assert source_of("fe80::1%eth0") == "fe80::/64"

@@ -1,0 +1,814 @@
+"""A hundred attacks, and the tests that show what comes of each: `python -m tests.attacks` runs them.
+
+`test_table.py` sees that every test that is named here exists, `scripts/reference.py` writes the table into
+`docs/security.md`. A test is `FILE::NAME` below `tests/`, with or without the parameters of one of its cases.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One line of the table."""
+
+    id: int
+    what: str
+    """What is tried, and what must come of it."""
+    tests: tuple[str, ...] = ()
+    """The fastest that prove it."""
+    faults: str = ""
+    """The check of `make faults` that does the same many times more often, or as long as it takes."""
+    but: str = ""
+    """Where we do something else than is usually asked for, or have no test: why."""
+
+
+ATTACKS = (
+    # --- the socket, and other users of this machine ------------------------------------------------------------------
+    Attack(
+        1,
+        "whoever watches the socket being made, under any umask, finds it wider than 0600: never",
+        (
+            "api/test_unix.py::test_the_socket_is_never_wider_than_its_user_nor_missing_once_it_is_there",
+            "api/test_unix.py::test_a_daemon_lets_nobody_else_into_its_directories_whatever_the_umask[0]",
+        ),
+    ),
+    Attack(
+        2,
+        "the socket's directory is a link to another one: refused, with the path",
+        ("api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[link_elsewhere]",),
+    ),
+    Attack(
+        3,
+        "the directory belongs to somebody else or lets others in: refused, and not changed",
+        (
+            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[open_to_others]",
+            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[somebody_elses]",
+        ),
+    ),
+    Attack(
+        4,
+        "another user has made our directory in /tmp first: the daemon refuses it, a client says no word to their socket",
+        (
+            "test_paths.py::test_another_users_directory_is_refused",
+            "client/test_blocking.py::test_another_users_daemon_gets_not_a_byte",
+        ),
+    ),
+    Attack(
+        5,
+        "a file, a pipe, a directory or a dangling link in the socket's place: refused, and left alone",
+        ("api/test_unix.py::test_what_is_no_socket_is_refused_and_left_as_it_is",),
+    ),
+    Attack(
+        6,
+        "a second daemon: ends with code 3 and the pid of the first, which keeps its socket and clients",
+        ("api/test_unix.py::test_a_second_daemon_names_the_first_and_leaves_it_its_socket_and_clients",),
+    ),
+    Attack(
+        7,
+        "a socket that a killed daemon has left: replaced, without anybody's help",
+        ("api/test_unix.py::test_the_socket_of_a_daemon_that_was_killed_is_replaced",),
+    ),
+    Attack(
+        8,
+        "a home whose socket path is too long for a socket, in bytes or in characters: works",
+        (
+            "api/test_unix.py::test_a_home_of_any_length_works_for_daemon_and_client[h-200]",
+            "api/test_unix.py::test_a_home_of_any_length_works_for_daemon_and_client[\\U0001d4bd-104]",
+            "test_paths.py::test_the_limit_counts_bytes_not_characters",
+        ),
+    ),
+    Attack(
+        9,
+        "XDG_RUNTIME_DIR is unset, missing or relative: daemon and client still meet",
+        ("api/test_unix.py::test_without_a_runtime_directory_daemon_and_client_meet_elsewhere",),
+    ),
+    Attack(
+        10,
+        "another user gets as far as the socket: dropped before a byte is read, and the log does not fill",
+        (
+            "api/test_unix.py::test_another_user_who_gets_to_the_socket_is_dropped_unheard",
+            "test_logs.py::test_no_place_fills_the_log",
+        ),
+    ),
+    # --- web pages, and the network -----------------------------------------------------------------------------------
+    Attack(
+        11,
+        "a WebSocket without the token, or with a wrong one: closed with 4401, no detail",
+        (
+            "api/test_websocket_tokens.py::test_without_a_token_that_counts_a_connection_is_closed_without_a_word",
+            "api/test_websocket_tokens.py::test_a_token_that_is_almost_right_is_wrong",
+            "api/test_tokens.py::test_what_is_no_token_admits_nobody",
+        ),
+    ),
+    Attack(
+        12,
+        "a page of another origin opens the WebSocket: 403 before the upgrade",
+        (
+            "api/test_websocket_gate.py::test_a_page_of_somebody_else_is_refused_before_the_upgrade_and_may_read_nothing",
+            "api/test_websocket_gate.py::test_a_page_that_the_door_has_served_may_connect",
+        ),
+    ),
+    Attack(
+        13,
+        "a name that was rebound to this machine, no Host, or two: 403 or 400",
+        (
+            "api/test_websocket_gate.py::test_a_request_by_another_name_gets_nothing_whatever_it_asks_for",
+            "api/test_websocket_gate.py::test_a_request_has_one_host",
+        ),
+    ),
+    Attack(
+        14,
+        "any other path with a wrong Host: 403, and nothing about us in the answer",
+        (
+            "api/test_websocket_gate.py::test_a_request_by_another_name_gets_nothing_whatever_it_asks_for",
+            "api/test_websocket_gate.py::test_what_is_no_http_is_answered_without_a_word_about_us",
+        ),
+    ),
+    Attack(
+        15,
+        "other spellings of hosts and origins: compared exactly, by a table",
+        (
+            "api/test_websocket_gate.py::test_no_other_name_is_however_much_it_looks_like_one",
+            "api/test_websocket_gate.py::test_no_page_of_anybody_else_may_connect_however_its_origin_looks",
+            "api/test_websocket_gate.py::test_whatever_else_is_no_name_of_this_machine",
+        ),
+    ),
+    Attack(
+        16,
+        "a preflight or a simple POST of a page: no CORS header, no effect",
+        (
+            "api/test_websocket_gate.py::test_a_preflight_of_any_page_gets_no_permission",
+            "api/test_websocket_gate.py::test_what_is_no_get_has_no_effect_and_no_page_learns_anything",
+        ),
+    ),
+    Attack(
+        17,
+        "a token file that is a link, open to others, empty, short or odd: as specified",
+        (
+            "client/test_place.py::test_a_file_that_is_no_token_or_not_only_ours_is_refused",
+            "client/test_place.py::test_a_token_file_must_be_a_file",
+            "client/test_place.py::test_a_token_file_of_another_user_is_refused",
+            "client/test_place.py::test_a_token_is_read_without_the_end_of_its_line",
+            "api/test_tokens.py::test_a_file_that_is_not_safe_or_not_whole_admits_nobody_and_is_left_as_it_is",
+        ),
+    ),
+    Attack(
+        18,
+        "the token in the URL: 400, and its value is in no log",
+        ("api/test_websocket_gate.py::test_a_token_in_a_url_is_refused_and_not_logged",),
+    ),
+    Attack(
+        19,
+        "listening on other than this machine without TLS and token, however it was asked for: refused",
+        (
+            "api/test_websocket_listening.py::test_an_address_that_others_can_reach_needs_tls",
+            "api/test_websocket_listening.py::test_a_name_is_as_good_as_the_address_that_it_stands_for",
+            "api/test_websocket_listening.py::test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_written",
+        ),
+    ),
+    Attack(
+        20,
+        "a page tries a daemon whose door was not opened: nothing listens",
+        (
+            "api/test_websocket_gate.py::test_a_daemon_without_the_section_listens_nowhere",
+            "api/test_websocket_listening.py::test_without_the_section_nothing_of_aiohttp_is_loaded",
+        ),
+    ),
+    Attack(
+        21,
+        "a thousand wrong tokens from this machine: slowed down, and the right one still gets in",
+        (
+            "api/test_websocket_tokens.py::test_a_thousand_bad_tokens_from_this_machine_are_slowed_down_and_a_good_one_comes_in",
+            "api/test_websocket_gate.py::test_of_a_thousand_guesses_in_a_second_ten_are_heard",
+        ),
+    ),
+    Attack(
+        22,
+        "a token that may read says that it is an administrator: forbidden",
+        ("api/test_websocket_tokens.py::test_a_client_gets_what_its_token_gives_whatever_it_says_of_itself",),
+    ),
+    Attack(
+        23,
+        "a flood of refusals: a bounded number of lines",
+        (
+            "api/test_websocket_tokens.py::test_a_thousand_bad_tokens_from_this_machine_are_slowed_down_and_a_good_one_comes_in",
+            "test_logs.py::test_no_place_fills_the_log",
+        ),
+    ),
+    Attack(
+        24,
+        "a client is talked into another host: does not send the token there",
+        (
+            "client/test_remote.py::test_a_token_is_not_sent_to_another_host",
+            "client/test_remote.py::test_a_redirect_is_not_followed",
+            "client/test_remote.py::test_localhost_that_is_another_machine_gets_nothing",
+            "client/test_place.py::test_a_token_belongs_to_the_first_host_that_it_was_sent_to",
+        ),
+    ),
+    # --- framing ------------------------------------------------------------------------------------------------------
+    Attack(
+        25,
+        "a line without end: memory is bounded, and the connection is cut",
+        (
+            "wire/test_framing.py::test_one_that_never_ends_is_reported_once",
+            "wire/test_framing.py::test_it_is_reported_before_it_ends_and_skipped_to_its_newline",
+            "api/test_dispatch.py::test_a_line_over_16_mib_is_skipped_to_its_newline_and_the_next_one_counts",
+            "api/test_clients.py::test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection",
+            "client/test_blocking.py::test_an_endless_line_ends_the_connection_instead_of_the_memory",
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
+            "api/test_websocket_frames.py::test_a_hello_longer_than_64_kib_is_not_read_to_its_end",
+        ),
+        but="on the Unix socket the line is skipped, at 16 MiB, and the next one read: its peer is the user",
+    ),
+    Attack(
+        26,
+        "hundreds of connections that say nothing, or a byte now and then: cut when somebody else comes",
+        (
+            "api/test_unix.py::test_whoever_opens_connections_and_says_nothing_keeps_nobody_out",
+            "api/test_clients.py::test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection",
+            "api/test_websocket_frames.py::test_three_hundred_who_say_nothing_keep_nobody_out",
+        ),
+    ),
+    Attack(
+        27,
+        "JSON that is nested 100,000 deep: a bad request, and the connection lives",
+        (
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[too deep]",
+            "wire/test_ext.py::test_a_deep_line_is_stray",
+            "api/test_websocket_frames.py::test_a_deep_line_a_huge_number_and_what_is_no_json_are_answered_and_the_connection_lives",
+        ),
+    ),
+    Attack(
+        28,
+        "NaN, Infinity and numbers that are none: refused",
+        (
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[NaN]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[Infinity]",
+            "wire/test_base.py::test_a_wrong_shape_is_named_with_its_field[1e999]",
+        ),
+    ),
+    Attack(
+        29,
+        "a name that stands twice in an object: means one thing",
+        (
+            "attacks/test_frames.py::test_of_a_name_that_comes_twice_the_last_one_counts_and_gives_no_more_than_it_alone",
+            "api/test_websocket_frames.py::test_of_a_key_that_comes_twice_no_reading_gives_more_than_the_token",
+        ),
+        but="not refused: one parser reads each frame, so nobody can have seen the other meaning",
+    ),
+    Attack(
+        30,
+        "a number of 5,000 digits, an id beyond 2^53: a bad request",
+        (
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[an id of 5,000 digits]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[an id beyond 2^53]",
+        ),
+    ),
+    Attack(
+        31,
+        "half a surrogate pair in a prompt: refused once, and never an error in the store or on the way to others",
+        (
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a lone surrogate]",
+            "wire/test_base.py::test_any_character_survives_the_way_there_and_back",
+            "wire/test_ext.py::test_text_that_is_not_unicode_is_mended",
+        ),
+    ),
+    Attack(
+        32,
+        "other encodings, byte order marks, NUL, CRLF, empty lines: each with its defined result",
+        (
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[UTF-16]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a byte order mark]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[NUL]",
+            "api/test_dispatch.py::test_empty_lines_are_ignored_and_a_carriage_return_is_allowed",
+        ),
+    ),
+    Attack(
+        33,
+        "what other programs take for a line end, inside a string: one frame",
+        (
+            "wire/test_framing.py::test_what_other_programs_call_a_line_end_is_data",
+            "api/test_dispatch.py::test_any_cutting_of_the_bytes_gives_the_same_lines",
+            "api/test_websocket_frames.py::test_line_breaks_and_separators_inside_a_message_do_not_cut_it",
+        ),
+    ),
+    Attack(
+        34,
+        "no object, or fields that are missing, new or of a wrong type, for every command: a bad request",
+        (
+            "api/test_dispatch.py::test_fields_of_another_type_are_a_bad_request_that_names_the_command",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a list]",
+            "api/test_dispatch.py::test_fields_that_nobody_knows_are_ignored",
+        ),
+        but="new fields are ignored: within a version of the protocol fields are only added",
+    ),
+    Attack(
+        35,
+        "WebSocket frames that are unmasked, binary, fragmented, bombs, or end badly: closed, and bounded",
+        (
+            "api/test_websocket_frames.py::test_a_broken_frame_ends_the_connection_with_its_code",
+            "api/test_websocket_frames.py::test_a_compressed_message_is_refused_before_anything_is_unpacked",
+            "api/test_websocket_frames.py::test_a_message_in_a_hundred_thousand_pieces_is_refused",
+            "api/test_websocket_frames.py::test_a_flood_of_pings_is_refused_and_a_few_are_answered",
+            "api/test_websocket_frames.py::test_no_bytes_break_the_framing_nor_are_kept",
+        ),
+    ),
+    Attack(
+        36,
+        "a million damaged frames: nothing unhandled, memory as before",
+        ("faults/test_load.py::test_every_mutated_frame_gets_an_answer_and_nothing_breaks[over_socket]",),
+        "mutated_frames",
+    ),
+    Attack(
+        37,
+        "unknown commands, answers that nobody asked for, an id twice: a defined answer, and nothing changes",
+        (
+            "api/test_dispatch.py::test_an_unknown_command_is_a_bad_request_that_says_so",
+            "attacks/test_frames.py::test_an_answer_that_nobody_asked_for_is_a_bad_request",
+            "attacks/test_frames.py::test_two_requests_under_one_id_get_two_answers_under_it",
+            "client/test_client.py::test_a_late_answer_is_dropped",
+        ),
+    ),
+    Attack(
+        38,
+        "one request sent a hundred times at once: one effect and the same answer; changed, it is refused",
+        (
+            "attacks/test_frames.py::test_one_request_that_comes_a_hundred_times_at_once_is_done_once",
+            "api/test_clients.py::test_what_was_answered_on_a_connection_that_is_gone_is_answered_again_on_the_next",
+        ),
+    ),
+    # --- cursors and slow clients -------------------------------------------------------------------------------------
+    Attack(
+        39,
+        "a cursor of another database, whose number would fit: a snapshot that says so, never a silent gap",
+        (
+            "e2e/test_attach.py::test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason[another-1-epoch]",
+            "client/test_follow.py::test_a_cursor_of_another_epoch_gives_a_snapshot",
+        ),
+    ),
+    Attack(
+        40,
+        "a cursor of the future, or one that is none: a snapshot with the reason, or a bad request",
+        (
+            "e2e/test_attach.py::test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason[None-9999-future]",
+            "e2e/test_attach.py::test_what_is_no_cursor_is_a_bad_request",
+        ),
+    ),
+    Attack(
+        41,
+        "a cursor older than anything that is kept",
+        but="there is none: no event is ever dropped while its session exists",
+    ),
+    Attack(
+        42,
+        "subscribing in the middle of a flood: nothing missing, nothing twice",
+        ("e2e/test_attach.py::test_clients_that_come_at_any_moment_miss_nothing_and_see_nothing_twice",),
+        "cursors",
+    ),
+    Attack(
+        43,
+        "a client that stops reading: cut within 5 s, told why, and nobody else loses anything",
+        (
+            "api/test_outbox.py::test_what_a_replay_holds_for_a_client_counts_as_waiting",
+            "api/test_websocket.py::test_a_client_that_does_not_read_is_cut_and_others_go_on",
+        ),
+        "slow_client",
+    ),
+    Attack(
+        44,
+        "a client that reads a trickle for ever: cut by age, whatever it reads",
+        ("attacks/test_frames.py::test_a_client_that_reads_a_trickle_is_cut_all_the_same",),
+    ),
+    Attack(
+        45,
+        "one very large event into an empty queue: arrives, and costs nobody the connection",
+        ("attacks/test_frames.py::test_one_large_event_arrives_and_cuts_nobody",),
+    ),
+    Attack(
+        46,
+        "a storm of clients that come, are cut in the middle of a frame and come again: nothing of it is left",
+        ("faults/test_load.py::test_clients_that_come_and_go_leave_no_descriptor_and_no_task_behind",),
+        "attach_detach",
+    ),
+    Attack(
+        47,
+        "a peer that is gone and has not said so: noticed by the client within two heartbeats",
+        (
+            "client/test_follow.py::test_a_silent_daemon_counts_as_dead_after_two_heartbeats",
+            "api/test_websocket.py::test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not",
+        ),
+        but="a client on this machine that was stopped is not gone: it is cut when it has not read for 3 s",
+    ),
+    Attack(
+        48,
+        "heartbeats and other live events move a client's cursor: they have no number",
+        ("wire/test_events.py::test_live_events_are_those_without_seq",),
+    ),
+    # --- approvals and steering ---------------------------------------------------------------------------------------
+    Attack(
+        49,
+        "two people decide the opposite at once: one wins, the other learns who, one decision is on record",
+        (
+            "e2e/test_approvals.py::test_the_first_of_two_people_decides_and_the_other_learns_who",
+            "core/test_approvals_in_any_order.py::test_one_wins_and_everybody_else_is_told_the_truth",
+        ),
+        "duels",
+    ),
+    Attack(
+        50,
+        "a decision that is too late, about another session or other arguments: refused, and the tool does not run",
+        (
+            "e2e/test_approvals.py::test_a_decision_about_other_arguments_is_stale",
+            "core/test_approvals.py::test_what_is_over_cannot_be_decided_and_says_why",
+            "core/test_approvals.py::test_nobody_knows_a_question_that_was_never_asked",
+            "e2e/test_approvals.py::test_an_abort_cancels_what_is_pending",
+        ),
+    ),
+    Attack(
+        51,
+        "the daemon is killed while somebody is asked: the same question afterwards, and the tool runs once",
+        ("e2e/test_approvals.py::test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_run",),
+    ),
+    Attack(
+        52,
+        "a question that nobody answers holds up other sessions: it does not",
+        ("attacks/test_sessions.py::test_a_question_in_one_session_holds_up_no_other",),
+    ),
+    Attack(
+        53,
+        "a client that leaves answers for everybody: it decides nothing",
+        ("e2e/test_approvals.py::test_a_client_that_leaves_decides_nothing",),
+    ),
+    Attack(
+        54,
+        "a reader decides, or does anything above its role: forbidden, for every command",
+        (
+            "api/test_dispatch.py::test_every_command_above_a_role_is_forbidden_to_it",
+            "e2e/test_approvals.py::test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode",
+        ),
+        but="roles include those below them: who may approve may also prompt",
+    ),
+    Attack(
+        55,
+        "nobody is there to be asked: wait or deny, as configured; no configuration means allow",
+        (
+            "core/test_permissions.py::test_nobody_there_never_makes_anything_allowed",
+            "test_config.py::test_there_is_no_other_way_to_be_unattended_and_no_other_mode",
+            "e2e/test_approvals.py::test_when_nobody_can_decide_it_waits_and_somebody_who_comes_later_decides",
+        ),
+    ),
+    Attack(
+        56,
+        "the last client leaves in the middle of a run: it goes on, somebody is told, and finds everything",
+        (
+            "e2e/test_attach.py::test_work_goes_on_when_every_client_has_left",
+            "e2e/test_approvals.py::test_the_user_is_notified_when_something_waits_and_nobody_is_there",
+        ),
+    ),
+    Attack(
+        57,
+        "an extension that guards calls dies while it is asked: what its manifest says, never more",
+        (
+            "exthost/test_guards.py::test_a_guard_that_fails_closed_refuses",
+            "exthost/test_guards.py::test_a_closed_guard_that_is_not_there_refuses_and_says_why",
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[guard that dies]",
+        ),
+    ),
+    Attack(
+        58,
+        "a full queue, withdrawing, moving, steering at the last moment: each input is used exactly once",
+        (
+            "sessions/test_queue_in_any_order.py::test_each_accepted_input_is_used_exactly_once_in_any_order_of_events",
+            "e2e/test_queue.py::test_the_queue_is_bounded",
+        ),
+    ),
+    Attack(
+        59,
+        "two clients interrupt at the very end of a run: it ends once",
+        (
+            "e2e/test_abort.py::test_two_clients_abort_at_the_very_end_of_a_run[0]",
+            "core/test_turn.py::test_a_second_abort_while_calls_are_being_cut_does_nothing",
+        ),
+    ),
+    # --- crashes, disks, time -----------------------------------------------------------------------------------------
+    Attack(
+        60,
+        "killed at every boundary of what is stored: nothing lost, nothing dangerous twice",
+        ("store/test_kill.py::test_what_was_acknowledged_is_there_after_every_kill_and_nothing_is_missing_between",),
+        "kills",
+    ),
+    Attack(
+        61,
+        "a log that is cut, or has a flipped byte, anywhere: what was whole is there, damage is named",
+        (
+            "store/test_torn.py::test_of_a_log_that_was_cut_anywhere_the_commits_before_the_cut_are_there_and_whole",
+            "store/test_torn.py::test_of_a_log_with_a_flipped_byte_the_commits_before_it_are_there",
+        ),
+    ),
+    Attack(
+        62,
+        "a full disk, or one that fails: nothing is acknowledged that is not stored, and it heals by itself",
+        (
+            "store/test_recovery.py::test_what_was_acknowledged_is_stored_and_nothing_else_whatever_fails",
+            "store/test_journal.py::test_on_a_full_disk_what_fits_is_committed_and_the_rest_reported",
+        ),
+    ),
+    Attack(
+        63,
+        "no descriptor is left: no busy loop, those inside are served, those who come wait",
+        (
+            "api/test_door.py::test_a_shortage_is_told_once_and_costs_one_try_a_second",
+            "api/test_door.py::test_whoever_waits_comes_in_as_soon_as_somebody_has_left",
+        ),
+    ),
+    Attack(
+        64,
+        "the clock jumps: no second budget, no flood, and questions end as denied at worst",
+        (
+            "sessions/test_spending.py::test_a_clock_that_is_put_back_gives_no_second_budget",
+            "test_logs.py::test_no_place_fills_the_log",
+            "sessions/test_approvals.py::test_a_question_with_a_deadline_ends_as_denied",
+        ),
+        but="deadlines stand in records as times of day: a clock put forward ends them early, and never as allowed",
+    ),
+    Attack(
+        65,
+        "a pid on record belongs to somebody else by now: is not signalled",
+        ("process/test_strays.py::test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed",),
+    ),
+    Attack(
+        66,
+        "a zombie that counts as alive: it does not",
+        ("process/test_census.py::test_who_has_ended_is_not_alive_although_its_pid_is_taken",),
+    ),
+    Attack(
+        67,
+        "the socket is deleted under a daemon: made again with the next heartbeat or by a signal, clients stay",
+        (
+            "api/test_door.py::test_a_socket_that_was_removed_is_made_again_under_the_daemons_lock",
+            "api/test_door.py::test_a_directory_that_is_gone_is_made_again_with_the_socket",
+            "api/test_door.py::test_a_door_that_moves_takes_in_who_comes_to_either_place",
+            "zotctl/test_status.py::test_one_whose_socket_is_gone_has_lost_it_until_a_signal_makes_it_look",
+        ),
+    ),
+    Attack(
+        68,
+        "SIGTERM while a run goes on, and then again, or Ctrl-C: the second one ends it at once, with a defined code",
+        ("e2e/test_draining.py::test_a_second_signal_ends_it_at_once",),
+    ),
+    Attack(
+        69,
+        "SIGHUP with a configuration that is broken: the old one stays, and status says why",
+        ("service/test_notify.py::test_sighup_reads_the_configuration_again_and_ends_well_either_way[path-bad]",),
+    ),
+    Attack(
+        70,
+        "the port is taken: the Unix socket serves all the same, and the reason is told",
+        ("api/test_websocket_listening.py::test_a_port_that_is_taken_leaves_the_unix_socket_and_names_who_has_it",),
+    ),
+    Attack(
+        71,
+        "clients and daemons of different versions: connect, or say in one line which is older",
+        (
+            "api/test_dispatch.py::test_two_versions_that_cannot_talk_say_which_is_older",
+            "e2e/test_skew.py::test_two_versions_agree_on_the_newest_protocol_of_both_or_on_none",
+            "e2e/test_skew.py::test_a_refusal_names_both_and_says_who_is_older",
+        ),
+    ),
+    # --- extensions and installing ------------------------------------------------------------------------------------
+    Attack(
+        72,
+        "a source that git would take for an option or a program: refused before git runs",
+        ("exthost/install/test_source.py::test_what_git_could_misunderstand_is_refused_before_it_runs",),
+    ),
+    Attack(
+        73,
+        "a repository with submodules, hooks, filters, LFS: nothing of it runs",
+        (
+            "exthost/install/test_repositories.py::test_nothing_that_the_user_has_configured_for_git_runs",
+            "exthost/install/test_repositories.py::test_submodules_are_left_out_and_told",
+            "exthost/install/test_repositories.py::test_an_lfs_pointer_stays_a_pointer",
+        ),
+    ),
+    Attack(
+        74,
+        "a repository with links to the outside and names that are none: refused, nothing outside is touched",
+        (
+            "exthost/install/test_repositories.py::test_a_hostile_repository_leaves_nothing_behind",
+            "exthost/install/test_directories.py::test_a_hostile_directory_leaves_nothing_behind",
+            "exthost/install/test_upkeep.py::test_a_name_that_differs_only_in_case_is_refused",
+        ),
+    ),
+    Attack(
+        75,
+        "an installation that is killed half way: there or not, never half",
+        ("exthost/install/test_staging.py::test_an_installation_that_is_killed_at_any_moment_is_there_or_not",),
+    ),
+    Attack(
+        76,
+        "a tag that was moved upstream: told",
+        (
+            "exthost/install/test_repositories.py::test_a_tag_that_has_moved_is_told",
+            "exthost/install/test_upkeep.py::test_what_was_edited_is_named",
+        ),
+    ),
+    Attack(
+        77,
+        "a repository brings extensions along: not run before somebody trusts them, and asked again when they change",
+        (
+            "e2e/test_extension_life.py::test_a_project_s_extensions_wait_for_trust",
+            "store/test_trust.py::test_any_change_of_a_file_is_asked_about",
+        ),
+    ),
+    Attack(
+        78,
+        "an extension calls its tool `bash`: ours wins, and that is told",
+        (
+            "core/test_registry.py::test_what_zot_brings_itself_wins",
+            "exthost/test_offers.py::test_conflicts_are_settled_by_the_load_order_and_told",
+            "core/test_permissions.py::test_a_bash_of_an_extension_is_a_tool_like_any_other",
+        ),
+    ),
+    Attack(
+        79,
+        "sequences that steer a terminal or turn text around, from models, tools and extensions: escaped everywhere",
+        (
+            "test_logs.py::test_nothing_that_is_logged_can_look_like_another_line",
+            "test_logs.py::test_a_record_has_a_length",
+            "zottui/test_render.py::test_no_block_can_steer_the_terminal",
+            "sessions/test_preview.py::test_nothing_in_a_preview_steers_a_terminal_or_hides",
+            "zotctl/test_ext_installed.py::test_what_an_extension_says_of_itself_cannot_steer_the_terminal",
+            "sessions/test_notifying.py::test_the_sentence_reaches_the_program_as_one_word_of_one_line",
+        ),
+    ),
+    Attack(
+        80,
+        "line breaks in what is logged: one record stays one line",
+        (
+            "test_logs.py::test_nothing_that_is_logged_can_look_like_another_line",
+            "test_logs.py::test_a_traceback_stays_on_the_line_of_its_record",
+            "exthost/test_log.py::test_our_lines_cannot_be_faked",
+        ),
+    ),
+    Attack(
+        81,
+        "an extension that fills its stderr: three files of 5 MiB, and everybody lives",
+        (
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[floods stderr]",
+            "exthost/test_log.py::test_it_keeps_three_private_files",
+        ),
+    ),
+    Attack(
+        82,
+        "an extension that never says hello, says it wrongly, or says something else: ended, with the reason",
+        (
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[registers first]",
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[nameless]",
+            "core/test_supervision.py::test_silence_instead_of_hello_ends_the_group_at_once",
+        ),
+    ),
+    Attack(
+        83,
+        "an extension that writes endless lines, binary, floods of frames: bounded, and the next frame counts",
+        (
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[floods frames]",
+            "wire/test_ext.py::test_no_line_breaks_the_reader",
+        ),
+    ),
+    Attack(
+        84,
+        "an extension that forks twice and ignores every signal: ended with all of it, at the next start at the latest",
+        (
+            "process/test_strays.py::test_what_has_left_the_group_ends_with_its_service",
+            "process/test_strays.py::test_all_that_a_killed_host_left_ends_when_the_next_one_starts",
+        ),
+        "strays",
+    ),
+    Attack(
+        85,
+        "a grandchild holds the pipes of an extension that has ended: the end is seen all the same",
+        (
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[leaves a child]",
+            "process/test_child.py::test_an_exit_is_seen_although_a_grandchild_holds_the_output",
+        ),
+    ),
+    Attack(
+        86,
+        "an extension that ends as soon as it starts: longer and longer waits, parked after five, freed by a reload",
+        (
+            "core/test_supervision.py::test_the_wait_doubles_and_is_spread",
+            "core/test_supervision.py::test_the_fifth_crash_parks_it",
+            "core/test_supervision.py::test_what_is_parked_can_be_started_and_reloaded",
+        ),
+    ),
+    Attack(
+        87,
+        "answers to what was never asked, to somebody else's call, or a second time: dropped and counted",
+        (
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers somebody else]",
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers twice]",
+            "core/test_correlation.py::test_a_late_or_repeated_or_invented_answer_is_dropped_and_counted",
+        ),
+    ),
+    Attack(
+        88,
+        "an extension that does not read: given up, its call fails, nobody else waits",
+        (
+            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[never reads]",
+            "process/test_service.py::test_no_progress_for_a_while_is_a_stall",
+        ),
+    ),
+    Attack(
+        89,
+        "reloads without pause under load: no call lost, no process left",
+        ("exthost/test_reload.py::test_calls_without_pause_are_not_lost_in_many_reloads",),
+    ),
+    Attack(
+        90,
+        "an extension looks at what it has inherited: no key, no token, no descriptor but its own three",
+        (
+            "e2e/test_extension_scope.py::test_an_extension_of_the_daemon_gets_its_environment_without_keys_and_tokens",
+            "attacks/test_secrets.py::test_an_extension_inherits_no_descriptor",
+        ),
+    ),
+    # --- secrets, logs, and the rest ----------------------------------------------------------------------------------
+    Attack(
+        91,
+        "twenty secrets in the environment, the configuration, prompts and output: in no log, status or figure",
+        ("attacks/test_secrets.py::test_of_twenty_secrets_none_is_where_people_look",),
+    ),
+    Attack(
+        92,
+        "the same while everything is logged: no environment, no frame",
+        ("attacks/test_secrets.py::test_of_twenty_secrets_none_is_where_people_look",),
+    ),
+    Attack(
+        93,
+        "a log that cannot be written, is a link, or is rotated by somebody else: work goes on, nothing is followed",
+        (
+            "test_logs.py::test_what_stands_in_its_place_is_not_followed_and_stops_nobody",
+            "test_logs.py::test_nor_when_that_happens_while_it_is_open",
+            "test_logs.py::test_a_log_that_is_rotated_by_somebody_else_goes_on_under_its_name",
+            "attacks/test_confined.py::test_a_daemon_whose_logs_cannot_be_written_works",
+            "exthost/test_log.py::test_a_file_that_cannot_be_written_stops_nobody",
+            "client/test_autostart.py::test_a_log_that_cannot_be_opened_keeps_no_daemon_from_starting",
+        ),
+    ),
+    Attack(
+        94,
+        "a daemon that hangs: status and doctor say so within three seconds, and how to go on",
+        (
+            "zotctl/test_zotctl.py::test_status_of_a_daemon_that_hangs_is_wedged_and_names_its_process",
+            "zotctl/test_zotctl.py::test_status_of_a_daemon_that_accepts_nothing_is_wedged",
+            "zotctl/test_status.py::test_nothing_that_it_waits_for_takes_it_beyond_three_seconds",
+            "zotctl/test_doctor.py::test_all_of_it_takes_less_than_three_seconds_whatever_hangs",
+        ),
+    ),
+    Attack(
+        95,
+        "the socket through ssh: the kernel names the ssh of this user, and no more is given than to that",
+        ("api/test_unix.py::test_the_kernel_tells_who_a_peer_is",),
+        but="no test with a real ssh: who may forward the socket may run programs as this user anyway",
+    ),
+    Attack(
+        96,
+        "the working directory goes away, or hangs: its session says so, nothing else waits",
+        (
+            "tools/test_bash.py::test_a_working_directory_that_is_gone_is_named",
+            "sessions/test_workspace.py::test_a_working_directory_that_is_gone_brings_nothing",
+            "api/test_looks.py::test_those_that_hang_take_no_more_threads_than_they_may",
+        ),
+    ),
+    Attack(
+        97,
+        "two sessions work in one directory: both do, and an edit of what has changed meanwhile is refused",
+        ("attacks/test_sessions.py::test_two_sessions_in_one_directory_do_not_overwrite_each_other_by_an_edit",),
+    ),
+    Attack(
+        98,
+        "two thousand sessions: a page at a time, by an index",
+        ("store/test_journal.py::test_sessions_are_listed_newest_first_a_page_at_a_time",),
+        but="how fast is measured by `make bench`, as a test of times fails on a busy machine",
+    ),
+    Attack(
+        99,
+        "ten thousand connections of one program: a bound, and those who say nothing go first",
+        (
+            "api/test_unix.py::test_connections_are_bounded_and_others_go_on",
+            "api/test_unix.py::test_whoever_opens_connections_and_says_nothing_keeps_nobody_out",
+            "api/test_websocket.py::test_both_doors_together_have_so_many_connections_and_some_are_kept_for_the_user",
+        ),
+        but="on the Unix socket none is kept for an administrator, as who can open it is one",
+    ),
+    Attack(
+        100,
+        "the model has a tool approve its own call: refused by its descent, and logged",
+        (
+            "api/test_descendants.py::test_it_cannot_approve_and_is_told_the_rule",
+            "e2e/test_descendants.py::test_it_cannot_approve_its_own_calls[setsid {}]",
+            "process/test_descent.py::test_a_session_of_its_own_changes_nothing",
+            "process/test_descent.py::test_an_orphan_is_ours_and_nobodys",
+        ),
+    ),
+)

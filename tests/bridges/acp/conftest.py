@@ -1,0 +1,129 @@
+"""`zot acp` in a process of its own, an editor at its other end, a real daemon and a scripted model behind it."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.bridges.acp.editor import Editor
+from zotd.testing import live_daemon
+from zotd.testing.live_daemon import ROOT, DaemonProcess, serving
+from zotd.testing.model_server import ModelServer
+
+VERSION = "2.4.0"
+"""Of the published TypeScript SDK, which brings the JSON Schema of the protocol along."""
+
+INSTALL_S = 60
+"""For 10 MB, 2 s here. Only the first run on a machine waits for it."""
+
+
+@pytest.fixture(scope="session")
+def sdk(request):
+    """The directory of the TypeScript SDK, installed once on this machine."""
+    home = request.config.cache.mkdir("acp-sdk") / VERSION
+    if not home.exists():
+        draft = Path(tempfile.mkdtemp(dir=home.parent))
+        subprocess.run(
+            ["npm", "install", "--no-audit", "--no-fund", "--prefix", draft, f"@agentclientprotocol/sdk@{VERSION}"],
+            check=True,
+            capture_output=True,
+            timeout=INSTALL_S,
+        )
+        try:
+            draft.rename(home)
+        except OSError:  # another run was faster
+            shutil.rmtree(draft)
+    return home / "node_modules" / "@agentclientprotocol" / "sdk"
+
+
+class Judge:
+    """Knows the schema of each method, and judges every frame by it."""
+
+    def __init__(self, schema):
+        self.schema = schema
+        self.kinds: dict[str, dict[str, str]] = defaultdict(dict)
+        for name, definition in schema["$defs"].items():
+            if "x-method" in definition:
+                side = "result" if name.endswith("Response") else "params"
+                self.kinds[definition["x-method"]][side] = name
+        self.whole = jsonschema.Draft202012Validator(schema)
+        self.parts = {}
+
+    def judge(self, frames):
+        """`frames`: of one connection, as `(sender, message)`. What is wrong with one of them, with the frame."""
+        asked = {}
+        for sender, message in frames:
+            self.whole.validate(message)
+            if "method" in message:
+                asked[sender, message.get("id")] = message["method"]
+                if sender == "agent" or message["method"] in self.kinds:  # else it is refused
+                    self.part(message["method"], "params", message["params"])
+            elif "result" in message:
+                other = "agent" if sender == "client" else "client"
+                self.part(asked[other, message["id"]], "result", message["result"])
+
+    def part(self, method, side, value):
+        name = self.kinds[method][side]
+        if name not in self.parts:
+            schema = {"$ref": f"#/$defs/{name}", "$defs": self.schema["$defs"]}
+            self.parts[name] = jsonschema.Draft202012Validator(schema)
+        self.parts[name].validate(value)
+
+
+@pytest.fixture(scope="session")
+def judge(sdk):
+    return Judge(json.loads((sdk / "schema" / "v1" / "schema.json").read_text())).judge
+
+
+class World:
+    """A daemon whose model says what a script tells it, and editors that start `zot acp`."""
+
+    command = (sys.executable, "-m", "zotd.cli", "acp")
+
+    def __init__(self, stack, place, server, judge, daemon=None):
+        self.place = place
+        self.server = server
+        self.daemon = daemon
+        """The process, when it has one of its own."""
+        self.cwd = place.cwd
+        self.env = {**place.env, "OPENAI_API_KEY": "sk-scripted", "PYTHONPATH": str(ROOT)}
+        self._stack = stack
+        self._judge = judge
+
+    async def editor(self, *, env=None, **options):
+        """An editor with the published Python SDK; each frame of it is judged at the end."""
+        editor = Editor(self.command, env or self.env, self.place.folder, **options)
+        self._stack.callback(self.judge, editor.frames)
+        await self._stack.enter_async_context(editor)
+        return editor
+
+    def judge(self, frames):
+        assert frames
+        self._judge(frames)
+
+
+@pytest.fixture
+async def world(tmp_path, judge):
+    """`await world(answer, ...)`: the daemon is in this loop; with `process=True` it can be killed."""
+    async with AsyncExitStack() as stack:
+
+        async def world(*answers, process=False, config=""):
+            script = answers[0] if len(answers) == 1 and callable(answers[0]) else answers
+            server = await stack.enter_async_context(ModelServer(script))
+            place = live_daemon.place(tmp_path)
+            place.home.mkdir(mode=0o700)
+            settings = f'provider = "openai"\n{config}\n[providers.openai]\nbase_url = "{server.openai_url}"\n'
+            (place.home / "config.toml").write_text(settings)
+            if process:
+                daemon = stack.enter_context(DaemonProcess(tmp_path))
+                return World(stack, daemon.place, server, judge, daemon)
+            return World(stack, await stack.enter_async_context(serving(tmp_path)), server, judge)
+
+        yield world

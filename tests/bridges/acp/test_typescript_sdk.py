@@ -1,0 +1,60 @@
+"""An editor that uses the published TypeScript SDK, in a program of its own; every frame is judged by the schema."""
+
+import asyncio
+import json
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from tests.bridges.acp.conftest import INSTALL_S
+from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+
+pytestmark = pytest.mark.timeout(INSTALL_S + 20)
+
+CLIENT = Path(__file__).parent / "client.mjs"
+
+WAIT_S = 40.0
+"""For the whole visit; 2 s here."""
+
+WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"}))
+
+
+async def test_a_visit(world, sdk):
+    endless = Reply([Text(["For", " ever"]), Hang()])
+    here = await world(text("Hello", " there."), WRITE, text("No. "), WRITE, text("Yes. "), endless)
+    program = await asyncio.create_subprocess_exec(
+        "node", CLIENT, sdk, here.cwd, *here.command, env=here.env, stdout=PIPE, limit=32 * 1024 * 1024
+    )
+    async with asyncio.timeout(WAIT_S):
+        said, _ = await program.communicate()
+    told = json.loads(said)
+    here.judge([tuple(frame) for frame in told["frames"]])
+    facts = told["facts"]
+    assert facts.pop("introduced")["agentCapabilities"] == {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "embeddedContext": True},
+        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+    }
+    assert facts.pop("options")[1] == "high"
+    assert facts == {
+        "modes": ["yolo", "ask", "read-only"],
+        "first": ["end_turn", "Hello there."],
+        "rejected": ["end_turn", "failed"],
+        "allowed": ["end_turn", "completed"],
+        "cancelled": "cancelled",
+        "command": ["end_turn", True],
+        "listed": ["hi"],
+        "loaded": [
+            *("user_message_chunk", "agent_message_chunk"),
+            *("user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"),
+            *("user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"),
+            *("user_message_chunk", "agent_message_chunk", "usage_update"),
+        ],
+        "usage": True,
+        "notice": "warning",
+        "closed": {},
+        "unknown": -32601,
+        "exit": 0,
+    }
+    assert (here.cwd / "a.txt").read_text() == "one\n"

@@ -1,0 +1,201 @@
+"""Where the daemon is: what a flag, a variable, a path and a token file mean."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from zotd.client import origin, pins, place, token_file
+from zotd.client.environment import without_flags
+from zotd.client.errors import ClientError
+
+TOKEN = "zot_" + "a" * 43
+HOST = "wss://box.example:7777"
+
+
+def refused(function, *arguments):
+    with pytest.raises(ClientError) as caught:
+        function(*arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("args", "rest", "variables"),
+    [
+        (["--host", HOST, "ping"], ["ping"], {"ZOT_HOST": HOST}),
+        (["sessions", f"--host={HOST}", "--json"], ["sessions", "--json"], {"ZOT_HOST": HOST}),
+        (["--token-file", "t", "-p", "hi"], ["-p", "hi"], {"ZOT_TOKEN_FILE": "t"}),
+        (["--ca-file=c"], [], {"ZOT_CA_FILE": "c"}),
+        (["--host="], [], {"ZOT_HOST": ""}),
+        (["-p", "--", "--host", HOST], ["-p", "--", "--host", HOST], {}),
+        (["ping", "--host"], ["ping", "--host"], {}),
+        (["--hosts", HOST], ["--hosts", HOST], {}),
+    ],
+)
+def test_a_flag_anywhere_before_the_double_dash_is_a_variable(args, rest, variables):
+    assert without_flags(args) == (rest, variables)
+
+
+def test_without_a_host_the_daemon_is_behind_its_socket(tmp_path):
+    env = {"ZOTD_SOCKET": str(tmp_path / "s"), "ZOT_HOST": "", "HOME": "/home/ann"}
+    where = place.of(env)
+    assert (where.name, where.is_remote, where.variables) == (str(tmp_path / "s"), False, env)
+    assert place.of({"ZOT_HOST": HOST}, path="/run/s").name == "/run/s"
+
+
+def test_another_machine_gets_no_environment_and_no_path_of_this_one():
+    where = place.of({"ZOT_HOST": HOST, "ANTHROPIC_API_KEY": "sk", "ZOT_TRUST": "1"})
+    assert (where.name, where.variables, where.was_killed()) == (HOST, None, False)
+    assert where.real_path("/srv/../srv/app") == "/srv/../srv/app"
+    assert refused(where.real_path, ".") == f'"." means nothing on {HOST}: give the absolute path that it has there'
+    assert (where.directory(None), where.directory("/nonexistent")) == (None, "/nonexistent")
+
+
+def test_a_directory_of_this_machine_has_to_exist(tmp_path):
+    where = place.of({"ZOTD_SOCKET": "/run/s"})
+    assert refused(where.directory, str(tmp_path / "none")) == f"there is no directory {tmp_path}/none"
+    assert where.directory(None) == str(Path.cwd())
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "full"),
+    [
+        ("wss://Box.Example.:7777", "box.example:7777", "wss://box.example:7777/v1"),
+        ("wss://box.example", "box.example:443", "wss://box.example:443/v1"),
+        ("WSS://box.example/v1", "box.example:443", "wss://box.example:443/v1"),
+        ("wss://[2001:DB8::1]:7/", "[2001:db8::1]:7", "wss://[2001:db8::1]:7/v1"),
+        ("wss://192.0.2.7", "192.0.2.7:443", "wss://192.0.2.7:443/v1"),
+        ("ws://localhost:7777", "localhost:7777", "ws://localhost:7777/v1"),
+        ("ws://127.3.2.1:7777", "127.3.2.1:7777", "ws://127.3.2.1:7777/v1"),
+        ("ws://[::1]", "[::1]:80", "ws://[::1]:80/v1"),
+    ],
+)
+def test_a_url_names_one_origin(url, name, full):
+    assert (origin.parsed(url).name, origin.parsed(url).url) == (name, full)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("box.example:7777", "must be a URL"),
+        ("https://box.example", "must be a URL"),
+        ("wss://", "must be a URL"),
+        ("wss://box.example\n.evil.example", "must be a URL"),
+        ("wss://box.example\\@evil.example", "must be a URL"),
+        ("wss://böx.example", "must be a URL"),
+        ("wss://box.example:99999", "Port out of range"),
+        ("wss://box.example:0", "names no host"),
+        ("wss://[::1", "Invalid IPv6"),
+        ("wss://[fe80::1%25eth0]:7", "names no host"),
+        ("wss://2130706433", "names no host"),
+        ("wss://" + "a" * 64, "names no host"),
+        ("wss://box.example@evil.example", "a name or a password"),
+        ("wss://:secret@box.example", "a name or a password"),
+        ("wss://box.example?token=x", "a query or a fragment"),
+        ("wss://box.example/v1#", "a query or a fragment"),
+        ("wss://box.example/v2", "must end with the port"),
+        ("ws://box.example", "in the clear"),
+        ("ws://192.0.2.7", "in the clear"),
+        ("ws://127.0.0.1.evil.example", "in the clear"),
+        ("ws://localhost.evil.example", "in the clear"),
+        ("ws://[::ffff:192.0.2.7]", "in the clear"),
+    ],
+)
+def test_a_url_that_holds_more_or_less_than_a_host_is_refused(url, why):
+    sentence = refused(origin.parsed, url)
+    assert why in sentence
+    assert "\n" not in sentence
+    assert "secret" not in sentence
+
+
+@pytest.fixture
+def file(tmp_path):
+    """`file(content, mode)`: a token file."""
+
+    def file(content=TOKEN, mode=0o600):
+        path = tmp_path / "token"
+        path.write_bytes(content.encode())
+        path.chmod(mode)
+        return str(path)
+
+    return file
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_token_is_read_without_the_end_of_its_line(file, end):
+    assert token_file.read(file(TOKEN + end, 0o400)) == TOKEN
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "why"),
+    [
+        ("", 0o600, "is empty"),
+        ("\n", 0o600, "is empty"),
+        ("abc", 0o600, "less than a token"),
+        (TOKEN[:-1], 0o600, "less than a token"),
+        (TOKEN[:9] + "\0" + TOKEN[9:], 0o600, "holds a NUL byte"),
+        (f"{TOKEN}\n{TOKEN}", 0o600, "more than a token"),
+        (f"{TOKEN}\n\n", 0o600, "more than a token"),
+        (TOKEN * 100, 0o600, "more than a token"),
+        (TOKEN, 0o640, "is open to other users"),
+        (TOKEN, 0o604, "is open to other users"),
+        (TOKEN, 0o620, "is open to other users"),
+    ],
+)
+def test_a_file_that_is_no_token_or_not_only_ours_is_refused(file, content, mode, why):
+    path = file(content, mode)
+    sentence = refused(token_file.read, path)
+    assert (why in sentence, path in sentence, TOKEN[:9] in sentence) == (True, True, False)
+
+
+def test_a_token_file_must_be_a_file(file, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(file())
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    assert "is a symbolic link" in refused(token_file.read, str(link))
+    assert "is not a file" in refused(token_file.read, str(tmp_path / "fifo"))
+    assert "is not a file" in refused(token_file.read, str(tmp_path))
+    assert refused(token_file.read, str(tmp_path / "none")).endswith("No such file or directory")
+    assert "--token-file" in refused(token_file.read, "")
+
+
+def test_a_token_file_of_another_user_is_refused(file):
+    path = "/etc/passwd"  # root's; who is root can give a file away
+    if os.geteuid() == 0:
+        path = file()
+        os.chown(path, 12345, -1)
+    assert refused(token_file.read, path).endswith("not to you")
+
+
+def test_a_token_belongs_to_the_first_host_that_it_was_sent_to(tmp_path):
+    home = str(tmp_path / "home")
+    pins.check(TOKEN, "one:1", home)  # records nothing
+    pins.record(TOKEN, "one:1", home)
+    pins.record(TOKEN[::-1], "two:2", home)
+    pins.record(TOKEN, "one:1", home)
+    sentence = "the token belongs to one:1 and was not sent to two:2"
+    for function in (pins.check, pins.record):
+        assert refused(function, TOKEN, "two:2", home).startswith(sentence)
+
+
+def test_the_file_of_hosts_tells_nobody_a_token_and_is_for_its_user_alone(tmp_path):
+    pins.record(TOKEN, "one:1", str(tmp_path))
+    path = tmp_path / "hosts.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert TOKEN not in path.read_text()
+    assert list(json.loads(path.read_text())["tokens"].values()) == ["one:1"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"tokens": 1}', "{" * 100_000])
+def test_a_damaged_file_of_hosts_sends_no_token_anywhere(tmp_path, content):
+    (tmp_path / "hosts.json").write_text(content)
+    assert "is damaged" in refused(pins.check, TOKEN, "one:1", str(tmp_path))
+    assert "is damaged" in refused(pins.record, TOKEN, "one:1", str(tmp_path))
+
+
+def test_a_file_of_hosts_that_others_may_write_is_not_believed(tmp_path):
+    path = tmp_path / "hosts.json"
+    path.write_text('{"tokens": {}}')
+    path.chmod(0o666)
+    assert "other users may write it" in refused(pins.check, TOKEN, "one:1", str(tmp_path))

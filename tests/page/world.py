@@ -1,0 +1,116 @@
+"""A daemon with an open WebSocket door, a scripted model, and Chromium in front of it."""
+
+import json
+import signal
+import socket
+from collections import deque
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.model_server import ModelServer
+from zotd.testing.script import Answer, Refusal
+from zotd.testing.wire_client import WireClient
+
+WAIT_MS = 20_000
+"""Longest wait for something to be seen; a loaded machine takes a second for what takes 20 ms."""
+
+QUIET = ("WebSocket connection to",)
+"""What Chromium itself writes to the console when a daemon is away, which is no fault of the page."""
+
+WATCH = "addEventListener('securitypolicyviolation', (e) => console.error('CSP', e.violatedDirective, e.blockedURI))"
+
+
+class World:
+    """What the tests of a module share; each makes its own sessions and pages."""
+
+    def __init__(self, daemon, model, browser, url):
+        self.answers: deque[Answer] = deque()
+        """What the model says next."""
+        self.daemon = daemon
+        self.model = model
+        self.url = url
+        self._browser = browser
+
+    async def session(self, name, **options):
+        """The id of a new session."""
+        options = {"provider": "openai", "base_url": self.model.openai_url, "secrets": {"api_key": "k"}} | options
+        async with WireClient.connect(self.daemon.place.socket) as client:
+            env = {"PATH": self.daemon.place.env["PATH"]}
+            made = await client.ask("session.create", cwd=str(self.daemon.place.cwd), name=name, env=env, **options)
+        session = made["session"]
+        assert isinstance(session, dict)
+        return session["id"]
+
+    async def ask(self, command, /, **fields):
+        """What another client asks the daemon."""
+        async with WireClient.connect(self.daemon.place.socket) as client:
+            await client.ask("hello", client={"name": "other"}, role="admin")
+            return await client.ask(command, **fields)
+
+    async def run(self, session, prompt):
+        """Another client has the session do something, to its end."""
+        async with WireClient.connect(self.daemon.place.socket) as client:
+            await client.ask("attach", session=session)
+            await client.ask("prompt", session=session, message=prompt)
+            await client.until("done")
+
+    async def token(self, name, role="approve"):
+        """A new token."""
+        return (await self.ask("token.create", name=name, role=role))["token"]
+
+    def restart(self):
+        """Kill the daemon and start it again."""
+        self.daemon.end(signal.SIGKILL)
+        self.daemon.start()
+
+    @asynccontextmanager
+    async def page(self, token=None, session="", **context):
+        """A page of its own, let in with the token; at its end it must have done nothing that it should not."""
+        faults: list[str] = []
+        async with await self._browser.new_context(**context) as seen:
+            seen.set_default_timeout(WAIT_MS)
+            page = await seen.new_page()
+            await page.add_init_script(WATCH)
+            page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.on("request", lambda request: faults.extend(self._foreign(request.url)))
+            await page.goto(f"{self.url}/#{session}")
+            if token is not None:
+                await page.get_by_label("Token").fill(token)
+                await page.get_by_role("button", name="Open").click()
+            try:
+                yield page
+            except AssertionError as error:
+                error.add_note(f"the page said: {faults}")
+                raise
+        assert [fault for fault in faults if not fault.startswith(QUIET)] == []
+
+    def _foreign(self, url):
+        return [] if urlsplit(url).netloc == urlsplit(self.url).netloc or url.startswith("data:") else [url]
+
+    def next_answer(self):
+        """What the model says now."""
+        return self.answers.popleft() if self.answers else Refusal(400, "nothing was expected")
+
+
+def free_port():
+    """A port for a door that has to be at the same place after a restart."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@asynccontextmanager
+async def opened(folder, browser):
+    """A world for the time of a module."""
+    port = free_port()
+    daemon = DaemonProcess(folder)
+    daemon.place.home.mkdir()
+    listen = json.dumps(f"127.0.0.1:{port}")
+    (daemon.place.home / "config.toml").write_text(f"[websocket]\nlisten = {listen}\n")
+    world: World
+    async with ModelServer(lambda _: world.next_answer()) as model:
+        with daemon:
+            world = World(daemon, model, browser, f"http://127.0.0.1:{port}")
+            yield world

@@ -1,0 +1,317 @@
+"""Processes that outlive their daemon: lives after each other in this loop, real processes, and the fake store."""
+
+import asyncio
+import json
+import os
+import signal
+from contextlib import asynccontextmanager, closing
+
+import pytest
+
+from tests.process.conftest import ENV, Told, entries, who
+from zotd.process import Strays, start_service
+from zotd.process.bequest import MIN_BYTES, READY, Label
+from zotd.process.census import census, is_alive
+from zotd.process.estate import Estate
+from zotd.tasks import contained
+from zotd.testing.fd_store import FakeStore
+
+LABEL = Label("workspace /project", "counter", "as it is")
+
+ECHO = 'echo $$; while read -r line; do echo "got $line"; done'
+"""A shell that says its pid, and what it hears; it ends with its stdin."""
+
+FOR_GOOD, RESTARTING = "echo '12 zotd.service stop running'", "echo '12 zotd.service restart running'"
+
+
+@pytest.fixture
+def store():
+    with closing(FakeStore()) as fake:
+        yield fake
+
+
+class Life:
+    """What one daemon has of processes."""
+
+    def __init__(self, strays, estate):
+        self.strays = strays
+        self.estate = estate
+
+    def begin(self, script=ECHO, label=LABEL):
+        """A service, new or adopted, with its listener and its bequest."""
+        told, bequest = Told(), self.estate.bequest(label)
+        claim = self.strays.claim("a test", (), bequest)
+        return start_service(["sh", "-c", script], cwd="/", env=ENV, listener=told, claim=claim), told, bequest
+
+
+@pytest.fixture
+def life(tmp_path, store, monkeypatch):
+    """`async with life() as one`: a daemon's; it ends as `jobs` says."""
+    systemctl = tmp_path / "bin" / "systemctl"
+    systemctl.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{systemctl.parent}:{ENV['PATH']}")
+
+    @asynccontextmanager
+    async def life(*, jobs=FOR_GOOD, within_s=60.0):
+        systemctl.write_text(f"#!/bin/sh\n{jobs}\n")
+        systemctl.chmod(0o755)
+        async with asyncio.TaskGroup() as tasks:
+            strays = Strays(tmp_path, lambda name, work: _void(contained(tasks, name, work)))
+            estate = Estate(store, strays, store.found(), unit="zotd.service", within_s=within_s)
+            strays.sweep()
+            await strays.swept.wait()
+            yield Life(strays, estate)
+            await estate.decide()
+            estate.close()
+            await strays.close()
+
+    return life
+
+
+def _void(_):
+    """Somebody else owns it."""
+
+
+@pytest.fixture
+def left(life):
+    """`await left(line, ...)`: the pid of a process that a daemon has left, with what it had recorded of it."""
+
+    async def left(*lines, script=ECHO, label=LABEL, ready=True):
+        async with life(jobs=RESTARTING) as one:
+            service, told, bequest = one.begin(script, label)
+            await told.pid()
+            for line in lines:
+                bequest.record(line)
+            if ready:
+                bequest.ready()
+            service.let_go()
+        return service.pid
+
+    return left
+
+
+async def test_what_was_left_is_gone_on_with_over_the_same_pipes(life, left, store, tmp_path):
+    pid = await left(b"one", b"two")
+    async with life() as one:
+        service, told, bequest = one.begin()
+        assert service.pid == pid
+        assert bequest.survivor.lines == [b"one", b"two"]
+        service.write(b"hello\n")
+        await told.until(lambda: b"got hello" in told.out)
+        service.end_input()
+        bequest.end()  # the store has stdin, too
+        await told.until(lambda: told.exits)
+    assert told.code is None
+    assert store.names == []
+    assert entries(tmp_path) == []
+
+
+async def test_it_can_be_left_again_with_what_it_has_told_since(life, left):
+    pid = await left(b"one")
+    async with life(jobs=RESTARTING) as one:
+        service, told, bequest = one.begin()
+        bequest.record(b"two")
+        service.let_go()
+    async with life() as one:
+        service, told, bequest = one.begin()
+        assert service.pid == pid
+        assert bequest.survivor.lines == [b"one", b"two"]
+        service.kill()
+        await told.until(lambda: told.exits)
+
+
+async def test_only_what_was_ready_can_be_gone_on_with(life, left, ended):
+    pid = await left(b"one", ready=False)
+    async with life() as one:
+        await ended(pid)
+        service, told, _ = one.begin()
+        assert service.pid != pid
+        service.kill()
+        await told.exit()
+
+
+async def test_what_is_not_the_same_any_more_is_ended(life, left, ended):
+    pid = await left()
+    async with life() as one:
+        service, told, _ = one.begin(label=Label(LABEL.place, LABEL.name, "changed"))
+        assert service.pid != pid
+        await ended(pid)
+        service.kill()
+        await told.exit()
+
+
+@pytest.mark.parametrize("other", [Label("workspace /other", "counter", "as it is"), Label("daemon", "x", "as it is")])
+async def test_what_belongs_to_another_place_waits_for_that(life, left, other):
+    pid = await left()
+    async with life() as one:
+        service, told, _ = one.begin(label=other)
+        assert service.pid != pid
+        service.kill()
+        await told.exit()
+        one.estate.settle(other.place)
+        assert is_alive(who(pid))
+        assert one.begin()[0].pid == pid
+        os.kill(pid, signal.SIGKILL)
+
+
+async def test_what_nobody_of_its_place_has_started_is_ended(life, left, ended, store):
+    pid = await left()
+    async with life() as one:
+        one.estate.settle(LABEL.place)
+        await ended(pid)
+        assert store.names == []
+
+
+async def test_what_nobody_comes_for_in_time_is_ended_with_all_that_it_has_started(life, left, ended, tmp_path):
+    pid = await left(script='(trap "" TERM; setsid sleep 1000 &) ; trap "" TERM; ' + ECHO + "; sleep 1000")
+    async with life(within_s=0):
+        await ended(pid)
+    assert entries(tmp_path) == []
+
+
+async def test_of_two_of_a_kind_the_newer_one_goes_on(life, ended):
+    async with life(jobs=RESTARTING) as one:
+        pids = []
+        for _ in range(2):
+            service, told, bequest = one.begin(f"sleep 0.05; {ECHO}")  # so that they start at different clock ticks
+            pids.append(await told.pid())
+            bequest.ready()
+            service.let_go()
+    async with life() as one:
+        service, told, _ = one.begin()
+        assert service.pid == pids[1]
+        await ended(pids[0])
+        service.kill()
+        await told.until(lambda: told.exits)
+
+
+async def test_a_word_that_was_torn_by_the_death_of_its_writer_is_not_taken_for_one(life, store):
+    async with life(jobs=RESTARTING) as one:
+        service, told, bequest = one.begin()
+        await told.pid()
+        bequest.record(b"one")
+        bequest.ready()
+        os.write(_file(store), b'{"type":"regis')
+        service.let_go()
+    async with life(jobs=RESTARTING) as one:
+        service, _, bequest = one.begin()
+        assert bequest.survivor.lines == [b"one"]
+        bequest.record(b"two")
+        service.let_go()
+    async with life() as one:
+        service, told, bequest = one.begin()
+        assert bequest.survivor.lines == [b"one", b"two"]
+        service.kill()
+        await told.until(lambda: told.exits)
+
+
+async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_count(life, store):
+    async with life(jobs=RESTARTING) as one:
+        service, told, bequest = one.begin()
+        pid = await told.pid()
+        bequest.condensed = lambda: [b"all that counts"]
+        bequest.ready()
+        for _ in range(3):
+            bequest.record(b"x" * (MIN_BYTES // 2))
+        assert [name for name in store.names if name.endswith(("-1", "-2", "-3"))] == [f"ext-{_head(store)['mark']}-2"]
+        service.let_go()
+    async with life() as one:
+        service, told, bequest = one.begin()
+        assert service.pid == pid
+        assert bequest.survivor.lines == [b"all that counts", b"x" * (MIN_BYTES // 2)]
+        service.kill()
+        await told.until(lambda: told.exits)
+
+
+async def test_a_line_to_it_that_may_be_cut_is_ended_before_the_next(life, left):
+    await left()
+    async with life(jobs=RESTARTING) as one:
+        service, _, bequest = one.begin("exec sleep 1000")
+        service.write(b"half")
+        bequest.torn(True)
+        service.let_go()
+    async with life() as one:
+        service, told, _ = one.begin()
+        service.write(b"whole\n")
+        await told.until(lambda: b"got whole" in told.out)
+        assert told.out == b"got half\ngot whole\n"
+        service.kill()
+        await told.until(lambda: told.exits)
+
+
+async def test_nothing_comes_before_the_next_line_when_the_last_was_whole(life, left):
+    await left()
+    async with life() as one:
+        service, told, _ = one.begin()
+        service.write(b"x" * 200_000 + b"\n")
+        await told.until(lambda: told.out.endswith(b"x\n"))
+        service.write(b"whole\n")
+        await told.until(lambda: b"got whole" in told.out)
+        assert told.out.count(b"got") == 2
+        service.kill()
+        await told.until(lambda: told.exits)
+
+
+async def test_its_group_is_killed_with_it_although_it_is_no_child_of_ours(life, left, ended, lives):
+    pid = await left(script="env -u ZOT_CHILD_TOKEN sleep 1000 & echo $!; wait")
+    async with life() as one:
+        service, told, _ = one.begin()
+        assert service.pid == pid
+        [below] = [one.identity.pid for one in census() if one.group == pid != one.identity.pid]
+        os.kill(pid, signal.SIGKILL)
+        await told.until(lambda: told.exits)
+        await ended(below)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"world": "another boot"},
+        {"mark": "0" * 16},
+        {"started": 1},
+        {"pid": 1},
+        {"pipes": [1, 2, 3]},
+        {"label": 7},
+    ],
+)
+async def test_a_file_that_does_not_fit_is_let_go_and_the_process_ended(life, left, store, ended, change):
+    pid = await left()
+    head = {**_head(store), **change}
+    file = _file(store)
+    os.ftruncate(file, 0)
+    os.pwrite(file, b" " + json.dumps(head).encode() + b"\n" + READY + b"\n", 0)
+    async with life():
+        await ended(pid)
+        assert store.names == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"\xff\n", b" {}\nready\n", b'!{"version":1}\nready\n'])
+async def test_a_file_that_is_none_is_let_go(life, store, content):
+    file = os.memfd_create("forged")
+    os.write(file, content)
+    for name in ("ext-0123456789abcdef-1", "ext-0123456789abcdef", "ext-", "ext-nothing", "ext-0123456789abcdef-x"):
+        store.put(name, [file])
+    store.put("zotd.socket", [file])
+    os.close(file)
+    async with life():
+        assert store.names == ["zotd.socket"]
+
+
+async def test_a_name_with_something_else_than_a_file_is_let_go(life, store):
+    ends = os.pipe()
+    store.put("ext-0123456789abcdef-1", ends)
+    for fd in ends:
+        os.close(fd)
+    async with life():
+        assert store.names == []
+
+
+def _file(store):
+    """Descriptor of the file in memory."""
+    [file] = [fd for name, fd in store._held if name.count("-") == 2]
+    return file
+
+
+def _head(store):
+    return json.loads(os.pread(_file(store), 4096, 0).split(b"\n")[0])

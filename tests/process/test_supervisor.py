@@ -1,0 +1,71 @@
+"""What is told to a service manager, when there is one, or one that does not listen."""
+
+import asyncio
+import os
+import socket
+
+import pytest
+
+from zotd.process.supervisor import VARIABLES, Supervisor, unsupervised
+
+
+@pytest.fixture
+def wire(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as made:
+        made.bind(str(tmp_path / "notify"))
+        made.setblocking(False)
+        yield made
+
+
+async def fed(wire, **env):
+    """Whether the watchdog is fed at once."""
+    supervisor = Supervisor.found({"NOTIFY_SOCKET": wire.getsockname(), **env})
+    async with asyncio.TaskGroup() as tasks:
+        feeding = tasks.create_task(supervisor.feed())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        is_done = feeding.done()
+        feeding.cancel()
+    return not is_done and wire.recv(100) == b"WATCHDOG=1"
+
+
+@pytest.mark.parametrize(
+    ("pid", "every_us", "is_fed"),
+    [
+        ("", "30000000", True),
+        (str(os.getpid()), "30000000", True),
+        ("1", "30000000", False),
+        ("", "", False),
+        ("", "0", False),
+    ],
+    ids=["anybody", "us", "another process", "not at all", "never"],
+)
+async def test_the_watchdog_is_fed_by_the_process_that_it_means(wire, pid, every_us, is_fed):
+    assert await fed(wire, WATCHDOG_USEC=every_us, WATCHDOG_PID=pid) == is_fed
+
+
+def test_a_status_that_has_not_changed_is_not_sent_again(wire):
+    supervisor = Supervisor.found({"NOTIFY_SOCKET": wire.getsockname()})
+    for text in ("one", "one", "two"):
+        supervisor.status(text)
+    assert [wire.recv(100), wire.recv(100)] == [b"STATUS=one", b"STATUS=two"]
+    with pytest.raises(BlockingIOError):
+        wire.recv(100)
+
+
+def test_a_stop_says_how_long_it_may_take(wire):
+    Supervisor.found({"NOTIFY_SOCKET": wire.getsockname()}).stopping(75.0)
+    assert wire.recv(100) == b"STOPPING=1\nEXTEND_TIMEOUT_USEC=75000000"
+
+
+@pytest.mark.parametrize("env", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "/nowhere/notify"}])
+def test_without_a_manager_that_listens_nothing_happens(env):
+    supervisor = Supervisor.found(env)
+    supervisor.ready()
+    supervisor.status("serves")
+    supervisor.reloading()
+
+
+def test_programs_get_an_environment_without_the_words_of_the_manager():
+    env = dict.fromkeys([*VARIABLES, "PATH", "SYSTEMD_EXEC_PID"], "1")
+    assert set(unsupervised(env)) == {"PATH", "SYSTEMD_EXEC_PID"}

@@ -1,0 +1,102 @@
+"""What the tab key offers: in the shells themselves, and from the parsers."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.zottui.tmux import Tmux
+
+BIN = Path(sys.executable).parent
+
+
+def offered(shell, *words):
+    """The words that are offered at the end of a command line."""
+    code, out, err = shell.zotctl("candidates", *words)
+    assert (code, err) == (0, "")
+    return [line.split("\t")[0] for line in out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["zotctl", "sea"], ["search"]),
+        (["zotctl", "ext", "re"], ["remove", "reload"]),
+        (["zot", "ext", "re"], ["remove", "reload"]),
+        (["zotctl", "sessions", "--st"], ["--state"]),
+        (["zotctl", "export", "--format", ""], ["jsonl", "markdown"]),
+        (["zotctl", "export", "--format=m"], ["--format=markdown"]),
+        (["zotctl", "export", "--format", "jsonl", "--form"], ["--format"]),
+        (["zotctl", "sessions", "--cwd", "/et"], [":dirs"]),
+        (["zotctl", "backup", ""], [":files"]),
+        (["zotctl", "completion", ""], ["bash", "zsh", "fish"]),
+        (["zotctl", "no-such-command", ""], []),
+        (["zotctl", "--no-color", "ping", "--"], ["--help", "--autostart"]),
+        (["zot", "--mod"], ["--model", "--mode"]),
+        (["zot", "--mode", "r"], ["read-only"]),
+        (["zot", "r"], ["rpc"]),
+        (["zot", "fix", "r"], []),
+        (["zot", "--session", "tests", "r"], []),
+    ],
+)
+def test_what_the_parsers_know_is_offered(shell, line, words):
+    assert offered(shell, *line) == words
+
+
+def test_sessions_are_offered_with_their_names(live):
+    session = live.session()
+    code, out, _ = live.zotctl("candidates", "zotctl", "attach", "--session", "")
+    assert (code, out) == (0, f"{session}\tidle  tests  {live.cwd}\n")
+
+
+def test_without_a_daemon_no_session_is_offered_and_none_is_started(shell):
+    assert offered(shell, "zotctl", "attach", "--session", "") == []
+    assert shell.zotctl("ping")[0] == 1
+
+
+@pytest.fixture
+def env(tmp_path):
+    """Of a shell that finds our programs, and nothing of the user's."""
+    return {"HOME": str(tmp_path), "ZOT_HOME": str(tmp_path / "zot"), "PATH": f"{BIN}:{os.environ['PATH']}"}
+
+
+def test_bash_completes_commands_and_files(env, tmp_path):
+    (tmp_path / "notes.txt").touch()
+    lines = """
+        source <(zotctl completion bash)
+        COMP_WORDS=(zotctl sea); COMP_CWORD=1; _zot zotctl; echo "${COMPREPLY[@]}"
+        COMP_WORDS=(zot --mode r); COMP_CWORD=2; _zot /usr/bin/zot; echo "${COMPREPLY[@]}"
+        complete -p zot zotctl
+    """
+    done = subprocess.run(["bash", "-c", lines], env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["search", "read-only", "complete -F _zot zot", "complete -F _zot zotctl"]
+    with Tmux(["bash", "--norc", "-i"], folder=tmp_path, env=env) as terminal:
+        terminal.type("source <(zotctl completion bash); echo rea''dy\n")
+        terminal.wait("^ready")
+        terminal.type("zotctl backup no\t")
+        terminal.wait("zotctl backup notes.txt")
+
+
+def test_zsh_completes_commands_with_what_they_mean(env, tmp_path):
+    with Tmux(["zsh", "-f", "-i"], folder=tmp_path, env={**env, "SHELL": "zsh"}) as terminal:
+        terminal.type("autoload -Uz compinit && compinit -u; source <(zotctl completion zsh); echo rea''dy\n")
+        terminal.wait("^ready")
+        terminal.type("zotctl ext re\t")
+        terminal.wait("reload +-- restart extensions")
+        terminal.key("C-u")
+        terminal.type("zot --mode r\t")
+        terminal.wait("zot --mode read-only")
+
+
+def test_fish_completes_commands_with_what_they_mean(env, tmp_path):
+    (tmp_path / "notes.txt").touch()
+    line = "zotctl completion fish | source; complete -C 'zotctl sea'; complete -C 'zot --mode r'; complete -C 'zotctl backup no'"
+    fish = shutil.which("fish")
+    assert fish is not None
+    done = subprocess.run(
+        [fish, "--no-config", "-c", line], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["search\tfind words in all sessions", "read-only", "notes.txt"]

@@ -1,0 +1,273 @@
+"""`zotctl doctor`: each state of its table, made for real, is found with the command that helps, and nothing else is."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from zotctl.doctor import asked, examination
+from zotctl.doctor.table import STATES
+from zotd.client.blocking import connect
+from zotd.testing.live_daemon import ROOT, DaemonProcess, place
+
+KEY = "sk-doctor-0123456789abcdef"
+
+OTHER_VERSION = [sys.executable, "-m", "zotd.testing.skewed", "0.0.1", "1", "1"]
+
+
+class Patient:
+    """A home that is well, for a test to break."""
+
+    def __init__(self, folder, stack):
+        self.place = place(folder, {"OPENAI_API_KEY": KEY})
+        self.home = self.place.home
+        self.home.mkdir(mode=0o700)
+        self.folder = folder
+        self.env = dict(self.place.env)
+        self.prefix = []
+        """What stands before the command."""
+        self._stack = stack
+
+    def daemon(self, *wrapper):
+        return self._stack.enter_context(DaemonProcess(self.folder, {"OPENAI_API_KEY": KEY}, wrapper=wrapper))
+
+    def database(self):
+        """The file of one that has been used."""
+        self.daemon().end()
+        return self.home / "zot.db"
+
+    def program(self, name, text):
+        folder = self.folder / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+        self.env["PATH"] = f"{folder}:{self.env['PATH']}"
+
+    def service(self):
+        folder = self.folder / "user" / ".config" / "systemd" / "user"
+        folder.mkdir(parents=True)
+        (folder / "zotd.service").write_text(f"[Service]\nEnvironment=ZOT_HOME={self.home}\n")
+
+    def examine(self, *flags):
+        """The exit code, and what it has printed."""
+        command = [*self.prefix, sys.executable, "-m", "zotctl", "doctor", *flags]
+        done = subprocess.run(
+            command, env=self.env, cwd=self.place.cwd, capture_output=True, text=True, check=False, timeout=50
+        )
+        assert done.stderr == ""
+        return done.returncode, done.stdout
+
+
+@pytest.fixture
+def patient(tmp_path):
+    with ExitStack() as stack:
+        yield Patient(tmp_path, stack)
+
+
+# --- how each state comes about: returns what `next` has to be, as a pattern ------------------------------------------
+
+
+def stale_socket(patient):
+    patient.daemon().end(signal.SIGKILL)
+    return "zotctl start"
+
+
+def listener_lost(patient):
+    daemon = patient.daemon()
+    Path(daemon.place.socket).unlink()
+    return f"kill -USR1 {daemon.pid}"
+
+
+def wedged(patient):
+    daemon = patient.daemon()
+    os.kill(daemon.pid, signal.SIGSTOP)
+    return f"kill -CONT {daemon.pid}"
+
+
+def version_mismatch(patient):
+    patient.daemon(*OTHER_VERSION)
+    return "zotctl restart --when-idle"
+
+
+def unmanaged(patient):
+    patient.daemon()
+    patient.service()
+    patient.program("loginctl", "echo yes")
+    return "zotctl restart --when-idle"
+
+
+def unreachable(patient):
+    run = patient.home / "run"
+    run.mkdir(mode=0o700)
+    (run / "zotd.sock").write_text("")
+    return f"ls -l {run / 'zotd.sock'}"
+
+
+def gave_up(patient):
+    for _ in range(4):
+        failing = {**patient.env, "ZOT_LOG_LEVEL": "nonsense"}
+        command = [sys.executable, "-m", "zotctl", "ping", "--autostart"]
+        assert subprocess.run(command, env=failing, capture_output=True, check=False).returncode == 1
+    return "zotctl start"
+
+
+def socket_directory(patient):
+    (patient.home / "run").mkdir(mode=0o755)
+    (patient.home / "run").chmod(0o755)
+    return f"chmod 700 {patient.home / 'run'}"
+
+
+def home_not_writable(patient):
+    patient.env |= {"ZOT_HOME": "/sys/kernel", "ZOTD_SOCKET": str(patient.folder / "s" / "zotd.sock")}
+    return "ls -ld /sys/kernel"
+
+
+def disk_full(patient):
+    patient.prefix = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh"]
+    return f"df -h {patient.home}"
+
+
+def log_not_writable(patient):
+    (patient.home / "logs").write_text("")
+    return f"ls -ld {patient.home / 'logs'}"
+
+
+def config_invalid(patient):
+    (patient.home / "config.toml").write_text('log_level = "nonsense"\n')
+    return "zotctl config check"
+
+
+def auth_file(patient):
+    file = patient.home / "auth.json"
+    file.write_text(json.dumps({"openai": {"api_key": KEY}}))
+    file.chmod(0o644)
+    return f"chmod 600 {file}"
+
+
+def no_key(patient):
+    del patient.env["OPENAI_API_KEY"]
+    return "zotctl login anthropic"
+
+
+def database_damaged(patient):
+    file = patient.database()
+    with file.open("r+b") as database:
+        database.seek(2 * 4096)
+        database.write(b"\x55" * 8 * 4096)
+    return "zotctl verify"
+
+
+def database_newer(patient):
+    with sqlite3.connect(patient.database()) as database:
+        database.execute("PRAGMA user_version = 9999")
+    database.close()
+    return "which -a zotd"
+
+
+def linger_off(patient):
+    patient.service()
+    patient.program("loginctl", "echo no")
+    return "loginctl enable-linger"
+
+
+def extension_failing(patient):
+    directory = patient.home / "extensions" / "broken"
+    directory.mkdir(parents=True)
+    (directory / "extension.json").write_text(json.dumps({"name": "broken", "exec": "nothing-of-that-name"}))
+    daemon, cwd = patient.daemon(), str(patient.place.cwd)
+    with connect(daemon.place.socket) as connection:
+        connection.call("subscribe", topics=["extensions"])
+        connection.call("session.create", cwd=cwd, provider="openai", env={}, secrets={"api_key": KEY})
+        events = connection.events(20)
+        while not connection.call("ext.doctor", cwd=cwd)["findings"]:
+            next(events)
+    return "zotctl ext logs broken"
+
+
+def port_taken(patient):
+    listener = patient._stack.enter_context(socket.socket())
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    (patient.home / "config.toml").write_text(f'[websocket]\nlisten = "127.0.0.1:{listener.getsockname()[1]}"\n')
+    patient.daemon()
+    return "zotctl restart --when-idle"
+
+
+def slow_check(patient):
+    os.mkfifo(patient.home / "config.toml")  # a file system that does not answer looks like this
+    return f"df {patient.home}"
+
+
+MADE = {
+    made.__name__.replace("_", "-"): made
+    for made in (
+        *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up),
+        *(socket_directory, home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, no_key),
+        *(database_damaged, database_newer, linger_off, extension_failing, port_taken, slow_check),
+    )
+}
+
+
+@pytest.mark.parametrize("state", [state.id for state in STATES])
+def test_a_broken_state_is_found_with_the_next_command_and_nothing_else_is(patient, state):
+    expected = MADE[state](patient)
+    code, out = patient.examine("--json")
+    said = json.loads(out)
+    assert (code, said["v"]) == (1, 1)
+    assert {one["id"] for one in said["findings"]} == {state}, said
+    for one in said["findings"]:
+        assert one["next"] == expected
+        assert one["text"]
+    assert KEY not in out
+
+
+def test_the_table_has_every_state_that_is_made_and_at_least_twelve():
+    assert list(MADE) == [state.id for state in STATES]
+    assert len(STATES) >= 12
+
+
+def test_the_page_says_what_the_table_says():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \|.* \| `(.+)` \|$", page.partition("`zotctl doctor` finds")[2], re.MULTILINE)
+    assert rows == [(state.id, state.next) for state in STATES]
+
+
+def test_nothing_is_wrong_with_a_daemon_and_without_one(patient):
+    assert patient.examine() == (0, "the daemon is stopped\nnothing is wrong\n")
+    daemon = patient.daemon()
+    assert patient.examine() == (0, "the daemon is running\nnothing is wrong\n")
+    del patient.env["OPENAI_API_KEY"]  # the daemon's environment has it
+    assert patient.examine()[0] == 0
+    assert sorted(path.name for path in patient.home.glob("tmp*")) == []
+    assert daemon.log.count("error") == 0
+
+
+def test_people_get_a_sentence_and_below_it_the_command(patient):
+    config_invalid(patient)
+    code, out = patient.examine()
+    assert code == 1
+    assert out.splitlines()[1].startswith(f"config-invalid: {patient.home / 'config.toml'}: log_level must be ")
+    assert out.splitlines()[2] == "    zotctl config check"
+
+
+def test_what_looks_like_a_key_is_masked_wherever_it_stands(patient):
+    folder = patient.folder / KEY
+    folder.mkdir(mode=0o755)
+    patient.env["ZOTD_SOCKET"] = str(folder / "zotd.sock")
+    code, out = patient.examine("--json")
+    assert code == 1
+    assert KEY not in out
+    assert "[hidden]" in out
+
+
+def test_all_of_it_takes_less_than_three_seconds_whatever_hangs():
+    assert asked.CONNECT_S + asked.ANSWER_S < examination.CHECK_S
+    assert 2 * examination.CHECK_S + 0.3 <= 3  # and this program's own start

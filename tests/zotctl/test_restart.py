@@ -1,0 +1,92 @@
+"""`zotctl restart`: through the service manager where there is one, and never by force."""
+
+import json
+import os
+import signal
+import sys
+
+import pytest
+
+from zotd.client.blocking import connect
+from zotd.client.fields import number
+
+SYSTEMCTL = f"""#!{sys.executable}
+import os, subprocess, sys
+with open(os.environ["SAID"], "a") as said:
+    said.write(" ".join(sys.argv[1:]) + "\\n")
+if os.environ.get("FAILS"):
+    sys.exit("Unit zotd.service is masked.")
+read, write = os.pipe()
+daemon = ["sh", "-c", 'SYSTEMD_EXEC_PID=$$ exec "$@"', "sh", {sys.executable!r}, "-m", "zotd", "--ready-fd", str(write)]
+nowhere = subprocess.DEVNULL  # whoever runs this waits for the end of its output
+subprocess.Popen(daemon, pass_fds=[write], stdout=nowhere, stderr=nowhere, start_new_session=True)
+os.close(write)
+assert os.read(read, 99).startswith(b"ready")
+"""
+"""As systemd does it, without one: starts the daemon, and returns when that serves."""
+
+
+def status(shell):
+    return json.loads(shell.zotctl("status", "--json")[1])
+
+
+@pytest.fixture
+def service(live, shell):
+    """A service is installed for the home, and there is a manager for it."""
+    folder = shell.home / "bin"
+    folder.mkdir()
+    (folder / "systemctl").write_text(SYSTEMCTL)
+    (folder / "systemctl").chmod(0o755)
+    units = shell.home / "user" / ".config" / "systemd" / "user"
+    units.mkdir(parents=True)
+    (units / "zotd.service").write_text(f"[Service]\nEnvironment=ZOT_HOME={live.home}\n")
+    said = shell.home / "said"
+    shell.env |= {"PATH": f"{folder}:{shell.env['PATH']}", "SAID": str(said)}
+    yield said
+    shell.zotctl("stop")
+
+
+def test_without_a_service_the_daemon_of_this_installation_is_started(live, shell):
+    code, out, err = shell.zotctl("restart", "--json")
+    said = json.loads(out)
+    assert (code, err, said["state"]) == (0, "", "running")
+    assert said["before"]["pid"] == live.daemon.pid
+    assert live.daemon.wait() == 0
+    assert status(shell)["pid"] == said["pid"]
+    assert shell.zotctl("stop")[0] == 0
+    code, out, _ = shell.zotctl("restart")  # where none runs
+    assert (code, out) == (0, f"zotd 0.1.0 is running, pid {status(shell)['pid']}\n")
+    assert shell.zotctl("stop")[0] == 0
+
+
+def test_one_beside_a_service_becomes_the_services(service, live, shell):
+    assert status(shell)["state"] == "unmanaged"
+    assert shell.zotctl("restart")[0] == 0
+    assert live.daemon.wait() == 0
+    assert service.read_text() == "--user start zotd.service\n"
+    said = status(shell)
+    assert (said["state"], said["service"]) == ("running", "systemd")
+    assert shell.zotctl("restart", "--when-idle")[0] == 0
+    assert service.read_text() == "--user start zotd.service\n" * 2
+    assert status(shell)["pid"] != said["pid"]
+
+
+def test_a_service_that_does_not_start_is_one_sentence(service, live, shell):
+    shell.env["FAILS"] = "1"
+    code, out, err = shell.zotctl("restart")
+    assert (code, out) == (1, "")
+    assert err == (
+        "zotctl: cannot start the service with `systemctl --user start zotd.service`: Unit zotd.service is masked.\n"
+    )
+
+
+def test_one_that_does_not_answer_is_left_to_the_person(live, shell):
+    os.kill(live.daemon.pid, signal.SIGSTOP)
+    try:
+        code, out, err = shell.zotctl("restart")
+    finally:
+        os.kill(live.daemon.pid, signal.SIGCONT)
+    assert (code, out) == (1, "")
+    assert "see `zotctl status`" in err
+    with connect(live.daemon.place.socket) as connection:
+        assert number(connection.call("daemon.status"), "pid") == live.daemon.pid

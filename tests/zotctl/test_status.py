@@ -1,0 +1,186 @@
+"""What `zotctl status` says of a daemon in every state, each made for real: a word, a sentence, the next command."""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from zotctl import standing, status
+from zotd import paths
+from zotd.client.blocking import connect
+from zotd.client.fields import strings
+from zotd.testing.live_daemon import DaemonProcess
+
+OTHER_VERSION = [sys.executable, "-m", "zotd.testing.skewed", "0.2.0", "1", "2"]
+
+BY_SYSTEMD = ["sh", "-c", 'SYSTEMD_EXEC_PID=$$ exec "$@"', "sh"]
+"""systemd tells the process that it starts its own pid."""
+
+
+def asked(env):
+    """The exit code, and the status."""
+    done = subprocess.run(
+        [sys.executable, "-m", "zotctl", "status", "--json"], env=env, capture_output=True, text=True, check=False
+    )
+    said = json.loads(done.stdout)
+    assert (said["v"], done.returncode) == (1, 1 if "error" in said else 0)
+    return said
+
+
+@contextmanager
+def stopped(pid):
+    """Its process does nothing in the meantime."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def unit(place, text=None):
+    """A service is installed for the home."""
+    folder = place.folder / "user" / ".config" / "systemd" / "user"
+    folder.mkdir(parents=True)
+    (folder / "zotd.service").write_text(text or f'[Service]\nEnvironment="ZOT_HOME={place.home}"\n')
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with DaemonProcess(tmp_path) as process:
+        yield process
+
+
+@pytest.fixture
+def env(daemon):
+    return daemon.place.env
+
+
+def test_one_that_runs_and_later_is_stopped(daemon, env):
+    said = asked(env)
+    assert (said["state"], said["pid"], said["next"], said["service"]) == ("running", daemon.pid, None, None)
+    assert said["protocols"] == [1, 1]
+    daemon.end()
+    said = asked(env)
+    assert (said["state"], said["pid"], said["next"]) == ("stopped", None, "zotctl start")
+    assert "nobody listens" in said["error"]
+
+
+def test_one_that_was_killed_is_stale_also_while_its_zombie_is_there(daemon, env, tmp_path):
+    os.kill(daemon.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has taken note of it
+    said = asked(env)
+    assert (said["state"], said["next"]) == ("stale", "zotctl start")
+    assert "was killed" in said["error"]
+    daemon.wait()
+    assert asked(env)["state"] == "stale"
+    (daemon.place.home / "zotd.lock").write_text(f"{os.getpid()}\n")  # its pid belongs to somebody else now
+    assert asked(env)["state"] == "stale"
+
+
+def test_one_whose_socket_is_gone_has_lost_it_until_a_signal_makes_it_look(daemon, env):
+    with connect(daemon.place.socket) as attached:
+        Path(daemon.place.socket).unlink()
+        said = asked(env)
+        assert (said["state"], said["pid"], said["next"]) == ("listener_lost", daemon.pid, f"kill -USR1 {daemon.pid}")
+        os.kill(daemon.pid, signal.SIGUSR1)
+        for _ in range(2):  # the signal may be found together with the first, and is dealt with before the second
+            attached.call("ping")
+        assert asked(env)["state"] == "running"
+
+
+def test_one_whose_place_somebody_else_has_taken_says_so_to_those_who_are_there(daemon, env, tmp_path):
+    path = daemon.place.socket
+    with connect(path) as attached, socket.socket(socket.AF_UNIX) as listener:
+        Path(path).unlink()
+        listener.bind(path)
+        listener.listen()
+        said = asked(env)
+        assert (said["state"], said["pid"], said["next"]) == ("listener_lost", daemon.pid, f"kill {os.getpid()}")
+        os.kill(daemon.pid, signal.SIGUSR1)
+        attached.call("ping")
+        (warning,) = strings(attached.call("daemon.status"), "warnings")
+        assert "something answers" in warning
+        assert attached.call("daemon.status")["pid"] == daemon.pid  # it goes on with those it has
+
+
+def test_another_daemon_at_its_place_is_told_from_it(daemon, env, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    with DaemonProcess(other) as stranger:
+        Path(daemon.place.socket).unlink()
+        Path(daemon.place.socket).symlink_to(stranger.place.socket)
+        said = asked(env)
+    assert (said["state"], said["pid"], said["next"]) == ("listener_lost", daemon.pid, f"kill {stranger.pid}")
+
+
+def test_one_that_does_not_answer_is_wedged_and_says_why_when_that_is_known(daemon, env):
+    with stopped(daemon.pid):
+        said = asked(env)
+    assert (said["state"], said["pid"], said["next"]) == ("wedged", daemon.pid, f"kill -CONT {daemon.pid}")
+    assert "stopped by a signal" in said["error"]
+    assert asked(env)["state"] == "running"
+
+
+def test_nothing_that_it_waits_for_takes_it_beyond_three_seconds():
+    assert standing.CONNECT_S + standing.ANSWER_S <= 2.5
+
+
+def test_one_that_is_about_to_be_there_is_starting(daemon, env):
+    lock = paths.start_lock(daemon.place.socket)
+    Path(daemon.place.socket).unlink()
+    with Path(lock).open("w", encoding="ascii") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # somebody is starting it
+        assert asked(env)["state"] == "starting"
+
+
+def test_one_of_another_version_is_mismatched(tmp_path):
+    with DaemonProcess(tmp_path, wrapper=OTHER_VERSION) as daemon:
+        said = asked(daemon.place.env)
+    assert (said["state"], said["version"], said["protocols"]) == ("mismatched", "0.2.0", [1, 2])
+    assert "error" not in said  # protocol 1 is common
+
+
+def test_one_beside_a_service_that_is_installed_is_unmanaged(daemon, env):
+    assert asked(env)["state"] == "running"
+    unit(daemon.place)
+    said = asked(env)
+    assert (said["state"], said["next"]) == ("unmanaged", "zotctl restart --when-idle")
+    assert "zotd.service is installed" in said["warnings"][-1]
+    file = daemon.place.folder / "user" / ".config" / "systemd" / "user" / "zotd.service"
+    file.write_text("[Service]\nEnvironment=ZOT_HOME=/elsewhere\n")  # it is not about this home
+    assert asked(env)["state"] == "running"
+    file.write_text("[Service]\n")  # nor about one that has to be named
+    assert asked(env)["state"] == "running"
+
+
+def test_one_of_a_service_is_managed_as_long_as_that_is_installed(tmp_path):
+    with DaemonProcess(tmp_path, wrapper=BY_SYSTEMD) as daemon:
+        said = asked(daemon.place.env)
+        assert (said["state"], said["service"], said["next"]) == ("unmanaged", "systemd", "zotctl service install")
+        unit(daemon.place)
+        assert asked(daemon.place.env)["state"] == "running"
+
+
+def test_what_is_no_socket_is_unreachable(tmp_path, shell):
+    (tmp_path / "zotd.sock").write_text("")
+    said = asked(shell.env)
+    assert (said["state"], said["next"]) == ("unreachable", f"mv {shell.path} {shell.path}.old")
+
+
+def test_the_help_has_every_state():
+    words = {line.split()[0] for line in status.USAGE.splitlines() if line.startswith("  ")}
+    said = {word for word in standing.__doc__.split("`")[1::2] if not word.startswith("zotctl")}
+    assert words == said
+
+
+def test_people_are_told_the_next_command(shell):
+    code, out, err = shell.zotctl("status")
+    assert (code, err) == (1, f"zotctl: zotd is not running: nobody listens at {shell.path}\n")
+    assert out.splitlines()[-1] == "next        zotctl start"

@@ -1,0 +1,158 @@
+"""`zotctl top`: what it computes from its looks, and what a person sees of it in a terminal."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from tests.zottui.tmux import Tmux
+from zotctl.top import picture
+from zotctl.top.sample import Load, Sample
+
+STATUS = {"version": "1.2", "pid": 7, "uptime_s": 3700.0, "clients": 2}
+
+
+def plain(words, colour):
+    return words
+
+
+def session(name, state="idle", **fields):
+    return {
+        "id": f"s_{name}",
+        "name": name,
+        "state": state,
+        "model": "gpt",
+        "cwd": f"/work/{name}",
+        "updated": "2026-11-21T20:11:18.919Z",
+        "clients": 0,
+        **fields,
+    }
+
+
+def look(at, *sessions, extensions=(), loads=None):
+    return Sample(at, STATUS, list(sessions), list(extensions), 1.25, loads or {})
+
+
+# --- what is computed -----------------------------------------------------------------------------------------------
+
+
+def test_the_speed_is_what_was_written_between_the_oldest_look_and_the_newest():
+    looks = [look(at, session("a", usage={"output": 100 * at})) for at in (0, 1, 2)]
+    assert picture.rates(looks) == {"s_a": 100}
+
+
+def test_a_reply_that_is_being_written_counts_before_its_tokens_are_known_and_not_again_when_they_are():
+    looks = [
+        look(0, session("a", usage={"output": 10})),
+        look(2, session("a", usage={"output": 10}, writing=800)),
+        look(4, session("a", usage={"output": 210}, writing=0)),
+    ]
+    assert picture.rates(looks[:2]) == {"s_a": 100}
+    assert picture.rates(looks) == {"s_a": 50}
+
+
+def test_a_session_that_was_cleared_has_no_speed_below_zero():
+    assert picture.rates([look(0, session("a", usage={"output": 9})), look(1, session("a"))]) == {"s_a": 0}
+
+
+def test_one_look_or_a_session_that_is_new_has_no_speed():
+    assert picture.rates([look(0, session("a"))]) == {}
+    assert picture.rates([look(0), look(1, session("a"))]) == {}
+
+
+def test_those_that_do_something_stand_above_the_others():
+    states = ["idle", "running", "waiting", "idle", "blocked"]
+    looks = [look(0, *(session(f"n{number}", state) for number, state in enumerate(states)))]
+    shown = picture.draw(looks, plain, width=200, height=None)
+    assert [line.split()[0] for line in shown[4:]] == ["n2", "n1", "n4", "n0", "n3"]
+    assert "5 sessions   1 waiting   1 running   1 blocked   2 clients   0 tokens/s   $1.25 today" in shown
+
+
+def test_what_does_not_fit_is_counted():
+    looks = [look(0, *(session(f"n{number}") for number in range(50)), extensions=[{"name": "e", "state": "ready"}])]
+    shown = picture.draw(looks, plain, width=60, height=20)
+    assert len(shown) <= 20
+    assert max(map(len, shown)) <= 60
+    listed = sum(line.startswith("n") for line in shown)
+    assert f"… {50 - listed} more" in shown
+    assert any(line.startswith("e ") for line in shown)
+
+
+def test_an_extension_has_its_processor_and_memory():
+    extensions = [{"name": "weather", "state": "ready", "pid": 9}, {"name": "gone", "state": "parked", "pid": None}]
+    looks = [look(0, extensions=extensions, loads={9: Load(12.4, 30 * 2**20)})]
+    shown = picture.draw(looks, plain, width=200, height=None)
+    assert ["weather", "ready", "9", "12%", "30", "MiB"] in [line.split() for line in shown]
+    assert ["gone", "parked"] in [line.split() for line in shown]
+
+
+def test_names_cannot_steer_the_terminal():
+    shown = picture.draw([look(0, session("a\x1b]0;x\x07b\x9b31m\u202e"))], plain, width=200, height=None)
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set("".join(shown))
+
+
+def test_a_line_that_is_cut_ends_its_colour():
+    shown = picture.draw(
+        [look(0, session("a", "running"))], lambda words, _: f"\x1b[1m{words}\x1b[0m", width=12, height=9
+    )
+    assert all(line.count("\x1b[1m") <= line.count("\x1b[0m") for line in shown)
+
+
+# --- what is seen ---------------------------------------------------------------------------------------------------
+
+
+def test_one_picture_shows_the_session_its_cost_and_the_daemons_memory(live):
+    live.write("shouter")
+    session = live.session(live.model("a fine answer"), model="gpt-4o")
+    live.command(session, "shout", "x")
+    assert live.zotctl("send", "--session", "tests", "hi", "--wait")[0] == 0
+    code, out, err = live.zotctl("top", "--once", "--delay", "0.2")
+    assert (code, err) == (0, "")
+    assert "MiB" in out.splitlines()[0]
+    assert f"pid {live.daemon.pid}" in out
+    assert any(line.split()[:3] == ["tests", "idle", "gpt-4o"] for line in out.splitlines())
+    (extension,) = [line for line in out.splitlines() if line.startswith("shouter")]
+    assert "ready" in extension
+    assert "MiB" in extension
+
+
+def test_the_same_as_json(live):
+    session = live.session(live.model("a fine answer"))
+    assert live.zotctl("send", "--session", "tests", "hi", "--wait")[0] == 0
+    code, out, _ = live.zotctl("top", "--once", "--json", "--delay", "0.2")
+    found = json.loads(out)
+    assert (code, found["v"], found["extensions"]) == (0, 1, [])
+    assert found["daemon"]["rss_bytes"] > 10 * 2**20
+    assert [(one["id"], one["tokens_per_s"]) for one in found["sessions"]] == [(session, 0)]
+    assert found["sessions"][0]["usage"]["output"] > 0
+
+
+def test_it_does_not_start_the_daemon(shell):
+    code, out, err = shell.zotctl("top")
+    assert (code, out) == (1, "")
+    assert "not running" in err
+
+
+@pytest.mark.parametrize("delay", ["0", "nan", "inf", "x"])
+def test_a_delay_that_is_none_is_bad_usage(shell, delay):
+    assert shell.zotctl("top", "--delay", delay)[0] == 2
+
+
+def test_it_is_drawn_again_and_leaves_the_terminal_as_it_was(live, tmp_path):
+    live.session()
+    command = ["sh", "-c", f"echo before; {sys.executable} -m zotctl top --delay 0.2; echo left $?; stty -a; cat"]
+    env = {**live.shell.env, "PATH": os.environ["PATH"]}
+    with Tmux(command, folder=tmp_path, env=env) as terminal:
+        terminal.wait("tests")
+        with live.connect() as connection:
+            connection.call("session.create", cwd=str(live.cwd), name="another", provider="openai", keyless=True)
+        terminal.wait("another")
+        live.daemon.end()
+        terminal.wait("zotd is gone")
+        live.daemon.start()
+        terminal.wait("another")
+        terminal.type("q")
+        terminal.wait("left 0")
+        terminal.wait("(^| )icanon")
+        terminal.wait("^before")

@@ -1,0 +1,173 @@
+"""What could stand where the cursor is on a command line of `zot` or `zotctl`.
+
+It is read from their parsers, so it cannot lag behind them. Values that only the daemon knows are asked for there, if
+one runs.
+"""
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+
+from zotd import paths
+from zotd.client.blocking import Connection, connect
+from zotd.client.choosing import sessions
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, text
+
+Found = Iterator[tuple[str, str]]
+"""Words, each with what it means."""
+
+FILES = ":files"
+DIRECTORIES = ":dirs"
+"""Stand for what the shell completes by itself."""
+
+CONNECT_S = 0.2
+ASK_S = 1.0
+"""Nobody waits longer for a list below the prompt."""
+
+SESSIONS = 50
+"""That are offered: the newest."""
+
+
+def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[tuple[str, str]]:
+    """What could replace the last one of `words`, which may be empty, with a few words about each.
+
+    `words` are those behind the program's name. `FILES` and `DIRECTORIES` may be among the answers.
+    """
+    before, last = words[:-1], words[-1] if words else ""
+    place = _Place(parser)
+    for word in before:
+        place.pass_by(word)
+    flag, equals, value = last.partition("=")
+    if equals and (action := place.flags().get(flag)) is not None:
+        return [(f"{flag}={one}", about) for one, about in _values(action) if one.startswith(value)]
+    found = _flags(place) if last.startswith("-") and place.wanting is None else place.values()
+    return [(one, about) for one, about in found if one.startswith((last, ":"))]
+
+
+class _Place:
+    """Where on a command line the cursor stands."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._parser = parser
+        self._positionals = self._listed()
+        self.wanting: argparse.Action | None = None
+        """The flag whose value is next."""
+
+    def pass_by(self, word: str) -> None:
+        """A word before the cursor."""
+        if self.wanting is not None:
+            self.wanting = None
+        elif word.startswith("-") and word != "-":
+            action = self.flags().get(word)
+            self.wanting = action if action is not None and _takes_value(action) else None
+        elif self._positionals:
+            self._enter(self._positionals[0], word)
+
+    def values(self) -> Found:
+        """What the next word could be, if it is no flag."""
+        if self.wanting is not None:
+            yield from _values(self.wanting)
+        elif self._positionals:
+            yield from _values(self._positionals[0])
+
+    def flags(self) -> dict[str, argparse.Action]:
+        """Flags that could come, by each of their names."""
+        return {name: action for action in _actions(self._parser) for name in action.option_strings}
+
+    def _enter(self, positional: argparse.Action, word: str) -> None:
+        chosen = _commands(positional).get(word)
+        if chosen is not None:
+            self._parser = chosen
+            self._positionals = self._listed()
+        elif positional.nargs not in {"*", "+", argparse.REMAINDER}:
+            self._positionals = self._positionals[1:]
+
+    def _listed(self) -> list[argparse.Action]:
+        return [action for action in _actions(self._parser) if not action.option_strings]
+
+
+def _flags(place: _Place) -> Found:
+    for name, action in place.flags().items():
+        if name.startswith("--") or len(action.option_strings) == 1:
+            yield name, _about(action)
+
+
+def _values(action: argparse.Action) -> Found:
+    if commands := _commands(action):
+        helps = {one.dest: one.help or "" for one in _pseudo_actions(action)}
+        yield from ((name, helps[name]) for name in commands if name in helps)
+    elif action.choices is not None:
+        yield from ((str(choice), "") for choice in action.choices)
+    else:
+        yield from _KINDS.get(action.metavar if isinstance(action.metavar, str) else action.dest, _nothing)()
+
+
+def _takes_value(action: argparse.Action) -> bool:
+    return action.nargs != 0
+
+
+def _about(action: argparse.Action) -> str:
+    return (action.help or "").replace("%%", "%") if action.help != argparse.SUPPRESS else ""
+
+
+# argparse does not tell what it was told in any public way; every completion of its parsers reads these.
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return parser._actions  # noqa: SLF001
+
+
+def _commands(action: argparse.Action) -> Mapping[str, argparse.ArgumentParser]:
+    return action.choices if isinstance(action, argparse._SubParsersAction) else {}  # noqa: SLF001
+
+
+def _pseudo_actions(action: argparse.Action) -> Sequence[argparse.Action]:
+    return action._choices_actions if isinstance(action, argparse._SubParsersAction) else ()  # noqa: SLF001
+
+
+# --- values -----------------------------------------------------------------------------------------------------
+
+
+def _nothing() -> Found:
+    yield from ()
+
+
+def _files() -> Found:
+    yield FILES, ""
+
+
+def _directories() -> Found:
+    yield DIRECTORIES, ""
+
+
+def _sessions() -> Found:
+    with suppress(ClientError, OSError), _connected() as connection:
+        for one in islice(sessions(connection), SESSIONS):
+            about = f"{text(one, 'state')}  {text(one, 'name')}  {text(one, 'cwd')}"
+            yield text(one, "id"), about
+
+
+def _models() -> Found:
+    with suppress(ClientError, OSError), _connected() as connection:
+        for one in children(connection.call("get_models", timeout_s=ASK_S), "models"):
+            yield text(one, "id"), text(one, "provider")
+
+
+def _connected() -> Connection:
+    return connect(paths.socket_path(os.environ), CONNECT_S)
+
+
+_KINDS = {
+    "DIR": _directories,
+    "FILE": _files,
+    "FILE|DIR": _files,
+    "PATH": _files,
+    "PATH|URL[@REF]": _files,
+    "ID": _sessions,
+    "ID|NAME": _sessions,
+    "model": _models,
+}
+"""What a value is, by its name in the help."""

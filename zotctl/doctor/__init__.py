@@ -1,0 +1,26 @@
+"""`zotctl doctor`: the command line. The work is in `zotctl.doctor.examination`, which is slow to load."""
+
+import argparse
+import os
+from importlib import import_module
+
+from zotctl.commands import Commands
+
+EPILOG = """\
+Exit code 1 when something is broken. It takes 3 s at most, changes nothing, and starts no daemon.
+docs/troubleshooting.md lists what it finds.
+
+example: zotctl doctor --json | jq -r '.findings[].next'
+"""
+
+
+def add(commands: Commands) -> None:
+    """`doctor`."""
+    parser = commands.add_parser("doctor", help="what is wrong here; exit code 1 when something is", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    return int(import_module("zotctl.doctor.examination").run(os.environ, as_json=args.json))

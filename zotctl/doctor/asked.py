@@ -1,0 +1,77 @@
+"""What the daemon is asked for; one that does not answer in time has been found to be broken already."""
+
+import os
+from collections.abc import Iterator
+
+from zotctl import standing
+from zotctl.doctor.checks import Scene
+from zotctl.doctor.table import Finding, found
+from zotd import config, paths
+from zotd.client.blocking import Connection, Json, open_socket
+from zotd.client.fields import children, strings, text
+from zotd.client.starts import Starts
+
+CONNECT_S = 0.3
+ANSWER_S = 1.0
+"""Together with a program's start and everything else, under 3 s."""
+
+STATES = {
+    "stale": "stale-socket",
+    "listener_lost": "listener-lost",
+    "wedged": "wedged",
+    "mismatched": "version-mismatch",
+    "unmanaged": "unmanaged",
+    "unreachable": "unreachable",
+}
+"""What of `zotctl status` is a state of ours; the others are none to mend."""
+
+
+def status_of(scene: Scene) -> Json:
+    """As `zotctl status` says it."""
+    return standing.look(scene.socket, scene.env, lambda: _connection(scene), ANSWER_S)
+
+
+def daemon(scene: Scene, status: Json) -> Iterator[Finding]:
+    """The daemon can be used, or would be started."""
+    state = str(status["state"])
+    if state in STATES:
+        said = [*strings(status, "warnings"), text(status, "error")]
+        command = f"ls -l {scene.socket}" if state == "unreachable" else text(status, "next")
+        yield found(STATES[state], next(line for line in reversed(said) if line), command)
+    if state in {"stopped", "stale"}:
+        complaint = Starts(scene.socket, paths.start_log(scene.env)).complaint()
+        if complaint is not None:
+            yield found("gave-up", complaint)
+
+
+def door(scene: Scene, status: Json) -> Iterator[Finding]:
+    """The WebSocket door is open when it is configured."""
+    try:
+        listen = config.load(scene.home / "config.toml", scene.env).config.websocket.listen
+    except config.ConfigError:
+        return
+    if listen is not None and status["websocket"] is None:
+        said = [line for line in strings(status, "warnings") if "websocket" in line.lower()]
+        yield found("port-taken", (said or [f"websocket.listen is {listen}, and the daemon does not listen there"])[0])
+
+
+def extensions(scene: Scene) -> Iterator[Finding]:
+    """Extensions of this directory work, says `zotctl ext doctor`."""
+    with _connection(scene) as connection:
+        answer = connection.call("ext.doctor", cwd=os.path.realpath("."), timeout_s=ANSWER_S)
+    for finding in children(answer, "findings"):
+        name, words = text(finding, "extension"), text(finding, "text")
+        command = None if name else "zotctl ext doctor"
+        yield found("extension-failing", f"{name}: {words}" if name else words, command, name=name)
+
+
+def keys(scene: Scene) -> Iterator[Finding]:
+    """The daemon knows of a key, which may be in its own environment."""
+    with _connection(scene) as connection:
+        listed = children(connection.call("auth.list", timeout_s=ANSWER_S), "providers")
+    if not any(one.get("variables") and one.get("source") for one in listed):
+        yield found("no-key", "there is no key for any model vendor, neither here nor with the daemon")
+
+
+def _connection(scene: Scene) -> Connection:
+    return Connection(open_socket(scene.socket, CONNECT_S))

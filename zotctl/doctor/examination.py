@@ -1,0 +1,120 @@
+"""All checks, at once and within their time, and what they have found, for people and for programs.
+
+Each check runs in a thread that ends with the program, so one that hangs costs its second and no more.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+from zotctl import output
+from zotctl.doctor import asked, checks, stored
+from zotctl.doctor.checks import Scene
+from zotctl.doctor.table import STATES, Finding, found
+from zotd.client import colour
+from zotd.client.blocking import Json
+from zotd.client.errors import ClientError
+from zotd.logs.masking import masked
+
+CHECK_S = 1.35
+"""How long a round of checks may take; the slowest answer is that of a daemon that hangs, 1.3 s."""
+
+Check = Callable[[], Iterator[Finding]]
+
+WITHOUT_DAEMON: Mapping[str, Callable[[Scene], Iterator[Finding]]] = {
+    "the directory of the socket": checks.socket_directory,
+    "the home": checks.home,
+    "the log": checks.log,
+    "the configuration": checks.configuration,
+    "the keys": stored.auth_file,
+    "the vendors": stored.keys,
+    "the database": stored.database,
+    "lingering": checks.linger,
+}
+"""The checks that need none, by what they look at."""
+
+
+def run(env: Mapping[str, str], *, as_json: bool) -> int:
+    """Examine, print, and return the exit code."""
+    state, findings = examine(Scene(env))
+    if as_json:
+        rows = [{"id": one.state.id, "text": masked(one.text), "next": masked(one.next)} for one in findings]
+        output.print_json({"v": 1, "state": state, "findings": rows})
+    else:
+        _print(state, findings)
+    return 1 if findings else 0
+
+
+def examine(scene: Scene) -> tuple[str, list[Finding]]:
+    """The daemon's state, as `zotctl status` names it, and all that is wrong, in the order of the table.
+
+    Takes two rounds of `CHECK_S` at most: the second is for a daemon that answers.
+    """
+    looked: list[Json] = []
+    wanted: dict[str, Check] = {name: partial(check, scene) for name, check in WITHOUT_DAEMON.items()}
+    wanted["the daemon"] = lambda: _daemon(scene, looked)
+    findings = _all_of(wanted, scene)
+    status: Json = looked[0] if looked else {"state": "wedged", "error": ""}
+    if "error" not in status:
+        provisional = [one for one in findings if one.state.id == "no-key"]
+        findings = [one for one in findings if one not in provisional]
+        findings += _all_of(_of_daemon(scene, status, asks_for_keys=bool(provisional)), scene)
+    order = [state.id for state in STATES]
+    return str(status["state"]), sorted(findings, key=lambda one: order.index(one.state.id))
+
+
+def _daemon(scene: Scene, looked: list[Json]) -> Iterator[Finding]:
+    status = asked.status_of(scene)
+    looked.append(status)
+    yield from asked.daemon(scene, status)
+
+
+def _of_daemon(scene: Scene, status: Json, *, asks_for_keys: bool) -> dict[str, Check]:
+    """`asks_for_keys`: there is none here; the daemon's environment may have one."""
+    wanted: dict[str, Check] = {
+        "the WebSocket door": lambda: asked.door(scene, status),
+        "the extensions": lambda: asked.extensions(scene),
+    }
+    if asks_for_keys:
+        wanted["the daemon's keys"] = lambda: asked.keys(scene)
+    return wanted
+
+
+def _all_of(wanted: Mapping[str, Check], scene: Scene) -> list[Finding]:
+    """What the checks find, all at once; one that is not over in time is itself a finding."""
+    results: SimpleQueue[tuple[str, list[Finding]]] = SimpleQueue()
+    for name, check in wanted.items():
+        Thread(target=_carry_out, args=(name, check, results), name=name, daemon=True).start()
+    findings: list[Finding] = []
+    missing = set(wanted)
+    deadline = time.monotonic() + CHECK_S
+    while missing:
+        try:
+            name, ended = results.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            slow = "the look at {} does not end: a disk or a program does not answer"
+            return [*findings, *(found("slow-check", slow.format(name), home=scene.home) for name in sorted(missing))]
+        missing.remove(name)
+        findings += ended
+    return findings
+
+
+def _carry_out(name: str, check: Check, results: "SimpleQueue[tuple[str, list[Finding]]]") -> None:
+    findings: list[Finding] = []
+    try:
+        findings += check()
+    except ClientError:
+        pass  # the daemon has gone meanwhile, or hangs: the next look at it will say so
+    finally:
+        results.put((name, findings))
+
+
+def _print(state: str, findings: list[Finding]) -> None:
+    print(f"the daemon is {state}")
+    if not findings:
+        print(output.painted("nothing is wrong", colour.GREEN))
+    for one in findings:
+        print(output.one_line(f"{one.state.id}: {masked(one.text)}"))
+        print(output.one_line(f"    {masked(one.next)}"))

@@ -1,0 +1,31 @@
+"""`zotctl reload`: has the daemon read its configuration again."""
+
+import argparse
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.fields import strings
+
+
+def add(commands: Commands) -> None:
+    """`reload`."""
+    parser = commands.add_parser(
+        "reload", help="have the daemon read config.toml again", epilog="example: zotctl reload --json"
+    )
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_reload)
+
+
+def _reload(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", start=False, role="admin") as connection:
+        found = connection.call("daemon.reload")
+    if args.json:
+        output.print_json({"v": 1, **found})
+        return 0
+    applied, restart = strings(found, "applied"), strings(found, "restart")
+    print(output.one_line(f"changed: {', '.join(applied)}" if applied else "nothing has changed"))
+    if restart:
+        print(output.one_line(f"after a restart of the daemon: {', '.join(restart)}"))
+    for warning in strings(found, "warnings"):
+        print(output.one_line(f"warning: {warning}"))
+    return 0

@@ -1,0 +1,126 @@
+"""`zotctl restart`: the daemon ends, and the one of this installation, or the service's, takes its place.
+
+    ask it to end -> it closes our connection -> hold the start lock -> it is gone -> start -> hello
+
+From when it closes connections until the next one listens, nobody else starts one: they wait for ours. Attached clients
+come back by themselves. Nothing is killed here: a daemon that does not answer is left to the person.
+"""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+
+from zotctl import output, standing, unit
+from zotctl.commands import Commands
+from zotctl.daemon import STOP_S, wait_for_exit
+from zotd import paths
+from zotd.client import autostart
+from zotd.client.blocking import CONNECT_S, Connection, Json, open_socket
+from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError, StartError
+from zotd.client.fields import number, text
+from zotd.client.options import hello
+from zotd.client.plain import harmless
+
+SERVICE_S = 60.0
+"""How long a service manager may take to start it: systemd gives a service 90 s, but by then a person has given up."""
+
+EPILOG = """\
+examples:
+  zotctl restart --when-idle          after an update: nothing is cut
+  zotctl restart                      runs are cut; they say so, and `zotctl continue` goes on
+
+Ctrl-C while it waits leaves it asked for: the daemon then ends as soon as nothing runs, and the next command that needs
+one starts it. A service that is installed is started through its manager.
+"""
+
+
+def add(commands: Commands) -> None:
+    """`restart`."""
+    parser = commands.add_parser("restart", help="end the daemon and start it again", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--when-idle", action="store_true", help="as soon as nothing runs; waits for that")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_restart)
+
+
+def _restart(args: argparse.Namespace) -> int:
+    path = paths.socket_path(os.environ)
+    before: Json | None = None
+    with suppress(NotRunningError):  # then it is only started
+        before = _ended(path, when_idle=args.when_idle)
+    with autostart.held_up(path), output.progress("starting zotd"):
+        if before is not None:
+            wait_for_exit(number(before, "pid"))
+        connection = Connection(_started(path, before))
+    with connection:
+        now = hello(connection, "zotctl", any_protocol=True)
+    _tell(args, before, now)
+    return 0
+
+
+def _ended(path: str, *, when_idle: bool) -> Json:
+    """The status of the daemon that has closed our connection and is about to be gone."""
+    with Connection(open_socket(path)) as connection:
+        try:
+            status = connection.call("daemon.status", timeout_s=standing.ANSWER_S)
+        except NoAnswerError as error:
+            raise NoAnswerError(f"{error}, so it cannot be asked to end: see `zotctl status`") from error
+        hello(connection, "zotctl", role="admin", any_protocol=True)
+        connection.call("subscribe", topics=["sessions"])
+        connection.call("daemon.shutdown", when_idle=when_idle)
+        if when_idle:
+            _wait_for_idle(connection)
+        else:
+            with output.progress("stopping zotd"):
+                connection.wait_for_end(STOP_S)
+    return status
+
+
+def _wait_for_idle(connection: Connection) -> None:
+    """Until the daemon ends the connection; says what is waited for whenever that changes."""
+    try:
+        _show_what_runs(connection)
+    except ConnectionLostError:
+        return
+    except KeyboardInterrupt:
+        sys.stderr.write("zotctl: zotd still ends as soon as nothing runs; the next command starts it again\n")
+        raise
+
+
+def _show_what_runs(connection: Connection) -> None:
+    shown = 0
+    while True:  # the end of the connection raises
+        running = number(connection.call("daemon.status"), "running")
+        if running != shown:
+            noun = "session" if running == 1 else "sessions"
+            sys.stderr.write(f"waiting for {running} {noun} to come to rest (Ctrl-C leaves)\n")
+            shown = running
+        next(connection.events())
+
+
+def _started(path: str, before: Json | None) -> socket.socket:
+    """A connection to the next daemon, for the caller to close."""
+    file = unit.installed(os.environ)
+    if file is None and (before is None or before.get("service") is None):
+        return autostart.start(path, os.environ)
+    command = unit.start_command(file, os.getuid())
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SERVICE_S)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StartError(f"cannot start the service with `{' '.join(command)}`: {error}") from error
+    if done.returncode:
+        reason = harmless(done.stderr).strip().replace("\n", "; ") or f"exit code {done.returncode}"
+        raise StartError(f"cannot start the service with `{' '.join(command)}`: {reason}")
+    return open_socket(path, CONNECT_S)
+
+
+def _tell(args: argparse.Namespace, before: Json | None, now: Json) -> None:
+    if args.json:
+        old = None if before is None else {name: before.get(name) for name in ("pid", "version")}
+        output.print_json({"v": 1, "state": "running", "pid": now["pid"], "version": now["version"], "before": old})
+        return
+    changed = "" if before is None or before.get("version") == now["version"] else f", before {text(before, 'version')}"
+    print(f"zotd {text(now, 'version')} is running, pid {number(now, 'pid')}{changed}")

@@ -1,0 +1,95 @@
+"""`zotctl service`: the daemon as a service of this user, with systemd or launchd (`docs/service.md`)."""
+
+import argparse
+import os
+import shutil
+
+from zotctl import output
+from zotctl.commands import Commands
+from zotctl.service import launchd, systemd
+from zotctl.service.state import State
+from zotd import paths
+from zotd.client.errors import ClientError
+from zotd.client.holder import holder
+
+EPILOG = """\
+examples:
+  zotctl service install      writes the units, and starts what has to run
+  zotctl service status
+  zotctl service uninstall    sessions, configuration and keys stay
+
+A service starts when you log in (or, with linger, when the machine does), is restarted when it fails, and does not end
+by itself. A home of your own (ZOT_HOME, ZOTD_SOCKET, XDG_STATE_HOME) goes into the unit.
+"""
+
+ENVIRONMENT = ("ZOT_HOME", "ZOTD_SOCKET", "XDG_STATE_HOME")
+"""Variables that say where the daemon lives: the service has to find the same places as its clients."""
+
+NOBODY = "neither systemd nor launchd is here; have your own service manager run `zotd`, which stays in the foreground"
+
+
+def add(commands: Commands) -> None:
+    """`service` and its actions."""
+    parser = commands.add_parser("service", help="have the system start and watch the daemon", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    for name, summary, run in (
+        ("install", "write the units, enable and start them", _install),
+        ("uninstall", "stop the service, and remove its units", _uninstall),
+        ("status", "what the service manager says", _status),
+    ):
+        action = actions.add_parser(name, help=summary, epilog=f"example: zotctl service {name} --json")
+        action.add_argument("--json", action="store_true")
+        action.set_defaults(run=run)
+
+
+def _install(args: argparse.Namespace) -> int:
+    manager, running = _manager(), _unmanaged()
+    manager.check()
+    manager.install(_environment(), paths.socket_path(os.environ), start=running is None)
+    return _show(args, manager.state(running))
+
+
+def _uninstall(args: argparse.Namespace) -> int:
+    manager = _manager()
+    manager.check()
+    manager.uninstall()
+    return _show(args, manager.state(_unmanaged()))
+
+
+def _status(args: argparse.Namespace) -> int:
+    manager = _manager()
+    manager.check()
+    state = manager.state(_unmanaged())
+    _show(args, state)
+    return 0 if state.is_sound else 1
+
+
+def _manager() -> systemd.Systemd | launchd.Launchd:
+    """The service manager of this machine; raises ClientError when there is none that we know."""
+    if shutil.which("launchctl"):
+        return launchd.Launchd()
+    if shutil.which("systemctl"):
+        return systemd.Systemd()
+    raise ClientError(NOBODY)
+
+
+def _environment() -> dict[str, str]:
+    return {name: os.path.abspath(os.environ[name]) for name in ENVIRONMENT if os.environ.get(name)}
+
+
+def _unmanaged() -> int | None:
+    """The pid of a daemon that runs here and that no service manager has started; None: none does."""
+    pid = holder(f"{paths.socket_path(os.environ)}.lock")
+    return None if pid is None or _manager().pid() == pid else pid
+
+
+def _show(args: argparse.Namespace, state: State) -> int:
+    if args.json:
+        output.print_json(state.fields())
+        return 0
+    for name, words in state.lines():
+        print(output.one_line(f"{name:12}{words}"))
+    for hint in state.hints:
+        print(output.one_line(f"{'to do':12}{hint}"))
+    return 0

@@ -1,0 +1,84 @@
+"""The service with launchd: an agent in the user's own directory.
+
+launchd passes a socket only to a program that asks its library for it, so the daemon makes its own. Who connects during a
+restart is refused, as with a daemon that no service manager looks after.
+"""
+
+import os
+import plistlib
+import re
+import sys
+from collections.abc import Mapping
+
+from zotctl.service.program import ask, order
+from zotctl.service.state import State
+from zotctl.service.templates import template
+from zotd.client.errors import ClientError
+from zotd.client.whole_file import whole
+
+LABEL = "dev.zot.zotd"
+
+FILE = f"{LABEL}.plist"
+
+_PID = re.compile(r"^\s*pid = (\d+)$", re.MULTILINE)
+
+
+class Launchd:
+    """The launchd of the user's login session."""
+
+    name = "launchd"
+
+    def check(self) -> None:
+        """Raise ClientError when there is no session for agents."""
+        code, said = ask("launchctl", "print", _domain())
+        if code != 0:
+            raise ClientError(f"launchd has no session for agents of this user ({said}): log in at the screen first")
+
+    def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
+        """Write the agent; `start`: and have it run as it is written now. The daemon makes its socket itself."""
+        del socket
+        path = _path()
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with whole(path) as file:
+            file.write(agent(environment).decode())
+        if start:
+            ask("launchctl", "bootout", f"{_domain()}/{LABEL}")  # it may not run
+            order("launchctl", "bootstrap", _domain(), path)
+
+    def uninstall(self) -> None:
+        """Stop and remove the agent; harmless when there is none."""
+        if os.path.exists(_path()):
+            ask("launchctl", "bootout", f"{_domain()}/{LABEL}")
+            os.unlink(_path())
+
+    def pid(self) -> int | None:
+        """The daemon's that launchd has started; None: it has none."""
+        code, said = ask("launchctl", "print", f"{_domain()}/{LABEL}")
+        found = _PID.search(said) if code == 0 else None
+        return int(found[1]) if found else None
+
+    def state(self, unmanaged: int | None) -> State:
+        """How it stands; `unmanaged`: as in `State`."""
+        files = [_path()] if os.path.exists(_path()) else []
+        pid = self.pid()
+        running = "active" if pid is not None else "inactive"
+        hints = []
+        if files and unmanaged is not None:
+            hints.append(f"zotctl stop && zotctl service install   (pid {unmanaged} gives its sessions to the service)")
+        return State(self.name, {LABEL: running if files else "missing"}, files, pid, unmanaged, None, hints)
+
+
+def agent(environment: Mapping[str, str], python: str = sys.executable) -> bytes:
+    """The agent as a property list, with this interpreter and these variables."""
+    found: dict[str, object] = plistlib.loads(template(FILE).encode())
+    found["ProgramArguments"] = [python, "-P", "-m", "zotd"]
+    found["EnvironmentVariables"] = dict(environment)
+    return plistlib.dumps(found)
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}"
+
+
+def _path() -> str:
+    return os.path.join(os.path.expanduser("~"), "Library", "LaunchAgents", FILE)

@@ -1,0 +1,33 @@
+"""Runs the service manager's own program."""
+
+import subprocess
+
+from zotd.client.errors import ClientError
+
+ANSWER_S = 100.0
+"""Longest wait: a restart waits for the daemon's drain, which systemd ends after 90 s."""
+
+
+def ask(*command: str) -> tuple[int, str]:
+    """Its exit code, and what it printed, of which standard error counts only when there is nothing else.
+
+    Raises:
+        ClientError: it does not run, or does not answer.
+    """
+    try:
+        # The whole environment: XDG_RUNTIME_DIR and the bus address say which manager is meant.
+        done = subprocess.run(  # noqa: S603  (the program of the service manager, with words of ours)
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=ANSWER_S, text=True
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClientError(f"`{' '.join(command)}` has not answered for {ANSWER_S:g} s") from error
+    except OSError as error:
+        raise ClientError(f"`{command[0]}` cannot be run: {error.strerror}") from error
+    return done.returncode, (done.stdout.strip() or done.stderr.strip())
+
+
+def order(*command: str) -> None:
+    """Have it do something; raises ClientError with its own words when it has not."""
+    code, said = ask(*command)
+    if code != 0:
+        raise ClientError(f"`{' '.join(command)}` has failed: {said or f'exit code {code}'}")

@@ -1,0 +1,137 @@
+"""The service with `systemd --user`: two units in the user's own directory."""
+
+import os
+import pwd
+import sys
+from collections.abc import Mapping
+
+from zotctl.service.program import ask, order
+from zotctl.service.state import State
+from zotctl.service.templates import template
+from zotd.client.errors import ClientError
+from zotd.client.whole_file import whole
+
+SERVICE, SOCKET = "zotd.service", "zotd.socket"
+
+SYSTEMCTL = ("systemctl", "--user")
+
+LINGER = "/var/lib/systemd/linger"
+"""logind has a file here for each user whose services outlive the last logout; it is there without logind running."""
+
+MANAGES = frozenset({"initializing", "starting", "running", "degraded", "maintenance"})
+"""What a manager that can be used says about itself; `degraded`: some unit of somebody's has failed."""
+
+
+class Systemd:
+    """The user manager."""
+
+    name = "systemd"
+
+    def check(self) -> None:
+        """Raise ClientError when there is no manager to talk to."""
+        _, said = ask(*SYSTEMCTL, "is-system-running")
+        if said not in MANAGES:
+            reason = said.splitlines()[0] if said else "it says nothing"
+            raise ClientError(
+                f"there is no systemd user manager here ({reason}): log in as this user rather than with su or sudo,"
+                " or have your own service manager run `zotd`"
+            )
+
+    def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
+        """Write the units, have them read, enable them; `start`: and start them, or what has changed of them."""
+        folder = _folder()
+        os.makedirs(folder, exist_ok=True)
+        written = [
+            _write(os.path.join(folder, SERVICE), service(environment)),
+            _write(os.path.join(folder, SOCKET), listener(socket)),
+        ]
+        order(*SYSTEMCTL, "daemon-reload")
+        order(*SYSTEMCTL, "enable", "--quiet", SERVICE, SOCKET)
+        if start:
+            # A failed start counts against the limit of starts, also when it was mended.
+            ask(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
+            was_running = self.pid() is not None
+            if was_running and any(written):
+                order(*SYSTEMCTL, "stop", SERVICE, SOCKET)
+            order(*SYSTEMCTL, "start", SOCKET, SERVICE)
+
+    def uninstall(self) -> None:
+        """Stop and disable the units, and remove them; harmless when there are none."""
+        if self._files():
+            order(*SYSTEMCTL, "disable", "--now", "--quiet", SERVICE, SOCKET)
+            for path in self._files():
+                os.unlink(path)
+            order(*SYSTEMCTL, "daemon-reload")
+            ask(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
+
+    def pid(self) -> int | None:
+        """The daemon's that the manager has started; None: it has none."""
+        _, said = ask(*SYSTEMCTL, "show", "--property=MainPID", "--value", SERVICE)
+        return int(said) if said.isdecimal() and int(said) > 0 else None
+
+    def state(self, unmanaged: int | None) -> State:
+        """How it stands; `unmanaged`: as in `State`."""
+        files = self._files()
+        units = {name: _active(name) if _path(name) in files else "missing" for name in (SOCKET, SERVICE)}
+        lingers = os.path.exists(os.path.join(LINGER, pwd.getpwuid(os.getuid()).pw_name))
+        hints = []
+        if files and unmanaged is not None:
+            hints.append(f"zotctl stop && zotctl service install   (pid {unmanaged} gives its sessions to the service)")
+        if files and not lingers:
+            hints.append("loginctl enable-linger   (so that it runs without a login, and after your last logout)")
+        if "failed" in units.values():
+            hints.append(f"journalctl --user -u {SERVICE} -n 50   (why it has failed)")
+        return State(self.name, units, files, self.pid(), unmanaged, lingers, hints)
+
+    def _files(self) -> list[str]:
+        return [_path(name) for name in (SOCKET, SERVICE) if os.path.exists(_path(name))]
+
+
+def service(environment: Mapping[str, str], python: str = sys.executable) -> str:
+    """The unit of the daemon, with this interpreter and these variables."""
+    run = f"ExecStart={_quoted(python)} -P -m zotd"
+    places = [f"Environment={_quoted(f'{name}={value}')}" for name, value in environment.items()]
+    return template(SERVICE).replace("ExecStart=%h/.local/bin/zotd", "\n".join([run, *places]))
+
+
+def listener(socket: str, env: Mapping[str, str] = os.environ) -> str:
+    """The unit of the socket, with its path."""
+    usual = os.path.join(env.get("XDG_RUNTIME_DIR", ""), "zot", "zotd.sock")
+    path = "%t/zot/zotd.sock" if socket == usual else socket.replace("%", "%%")
+    return template(SOCKET).replace("ListenStream=%t/zot/zotd.sock", f"ListenStream={path}")
+
+
+def _quoted(word: str) -> str:
+    """One word of a unit's line, whatever is in it (`systemd.syntax(7)`, `systemd.service(5)`)."""
+    if "\n" in word:
+        raise ClientError("a unit cannot hold a path with a line break")
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
+
+def _folder() -> str:
+    config = os.environ.get("XDG_CONFIG_HOME", "")
+    base = config if os.path.isabs(config) else os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "systemd", "user")
+
+
+def _path(name: str) -> str:
+    return os.path.join(_folder(), name)
+
+
+def _write(path: str, text: str) -> bool:
+    """Write the file, if it is not that already; whether it was not."""
+    if os.path.islink(path):  # `systemctl link` has been here: what it leads to is not ours to change
+        os.unlink(path)
+    elif os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return False
+    with whole(path) as file:
+        file.write(text)
+    return True
+
+
+def _active(name: str) -> str:
+    _, said = ask(*SYSTEMCTL, "is-active", name)
+    return said or "unknown"

@@ -1,0 +1,167 @@
+"""How the daemon stands: one word, what is known of it, and the command to type next. Bounded, whatever it does.
+
+`running` · `mismatched` (of another version) · `unmanaged` (a service is installed and does not run it, or the other way
+round) · `stopping` · `starting` · `stopped` · `stale` (killed: its socket is left) · `listener_lost` (it lives, and its
+socket is gone or somebody else's) · `wedged` (it does not answer) · `unreachable` (somebody else's, or no access).
+
+Asks the socket, and where that says nothing, the locks: they are read, never taken. Loads what `zotctl ping` does.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+
+from zotctl import unit
+from zotd import paths
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
+from zotd.client.holder import holder, state_letter
+from zotd.client.skew import advice
+from zotd.wire.version import VERSION, agreed, is_newer, protocols, refusal
+
+CONNECT_S = 0.5
+ANSWER_S = 2.0
+"""Both together, and a program's own start, are less than 3 s."""
+
+FIELDS = (
+    *("pid", "version", "protocol", "protocols", "service", "epoch", "uptime_s"),
+    *("sessions", "running", "clients", "extensions", "websocket"),
+)
+"""What a daemon that answers says; null in the JSON of one that does not."""
+
+HOME_LOCK = "zotd.lock"
+"""In `$ZOT_HOME`; whoever holds it is the daemon of that home."""
+
+RESTART = "zotctl restart --when-idle"
+
+Open = Callable[[], Connection]
+"""Makes a connection, or raises `ClientError`."""
+
+
+def look(path: str, env: Mapping[str, str], connect: Open, answer_s: float = ANSWER_S) -> Json:
+    """The status, as `zotctl status --json` prints it: `error` is there when it cannot be used, `next` may be null.
+
+    `path`: of the socket, or a URL: of another machine's processes and files nothing is known, and nothing advised.
+    `connect` has a limit of its own.
+    """
+    status: Json = {"v": 1, "state": "stopped", "socket": path, **dict.fromkeys(FIELDS), "warnings": [], "next": None}
+    listener: int | None = None
+    try:
+        with connect() as connection:
+            listener = connection.server_pid
+            status.update(connection.call("daemon.status", timeout_s=answer_s), socket=path)
+    except ClientError as error:
+        return status | _failed(error, listener, path, env)
+    return status | _answering(status, path, env)
+
+
+def _answering(status: Json, path: str, env: Mapping[str, str]) -> Json:
+    owner = None if env.get("ZOTD_SOCKET") else _owner(path, env)  # that one may well be another home's
+    if owner not in {None, status["pid"]}:
+        sentence = f"another zotd (pid {status['pid']}) answers at {path}, and not the one of {paths.zot_home(env)}"
+        return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill {status['pid']}"}
+    if status["state"] != "running":
+        return {"next": None if _is_remote(path) else "zotctl start"}
+    if status["version"] != VERSION or status["protocol"] != protocols()[1]:
+        return _of_another_version(status) | ({"next": None} if _is_remote(path) else {})
+    trouble, command = ("", "") if _is_remote(path) else unit.disagreement(status["service"], env)
+    return {"state": "unmanaged", "warnings": _with(status, trouble), "next": command} if trouble else {}
+
+
+def _failed(error: ClientError, listener: int | None, path: str, env: Mapping[str, str]) -> Json:
+    """There was no answer. `listener`: who listens, if the system tells; systemd, when the socket is its."""
+    is_nobody = isinstance(error, NotRunningError | ConnectionLostError)
+    if not is_nobody and not isinstance(error, NoAnswerError):
+        return {"state": "unreachable", "error": str(error), "next": None if _is_remote(path) else "zotctl doctor"}
+    if _is_remote(path):
+        return {"state": "stopped" if is_nobody else "wedged", "error": str(error)}
+    return _nobody(path, env, error) if is_nobody else _silent(listener, path, env, error)
+
+
+def _of_another_version(status: Json) -> Json:
+    version, theirs = str(status["version"]), _range(status)
+    line = advice(status) or f"zotd speaks protocol {status['protocol']}, this program {protocols()[1]}: {RESTART}"
+    found: Json = {"state": "mismatched", "warnings": _with(status, line)}
+    found["next"] = "which -a zotctl" if is_newer(version, VERSION) else RESTART
+    if agreed(protocols(), theirs) is None:
+        found["error"] = refusal(f"this program ({VERSION})", protocols(), theirs, version)
+    return found
+
+
+def _range(status: Json) -> tuple[int, int]:
+    """The protocols of a daemon; one that is older than this question speaks one."""
+    spoken = status["protocols"]
+    match spoken:
+        case [int() as oldest, int() as newest]:
+            return oldest, newest
+        case _:
+            only = status["protocol"]
+            return (only, only) if isinstance(only, int) else (0, 0)
+
+
+def _with(status: Json, line: str) -> list[object]:
+    warnings = status["warnings"]
+    return [*(warnings if isinstance(warnings, list) else []), line]
+
+
+def _nobody(path: str, env: Mapping[str, str], error: ClientError) -> Json:
+    """Nobody listens."""
+    owner = _owner(path, env)
+    if owner is not None:
+        if _is_being_started(path):
+            return {
+                "state": "starting",
+                "pid": owner,
+                "error": f"{error}, yet: it is starting",
+                "next": "zotctl status",
+            }
+        sentence = f"zotd (pid {owner}) lives, and its socket {path} is gone"
+        return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill -USR1 {owner}"}
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return {"state": "stopped", "error": str(error), "next": "zotctl start"}
+    if not stat.S_ISSOCK(found.st_mode):
+        return {"state": "unreachable", "error": f"{path} is no socket: move it away", "next": f"mv {path} {path}.old"}
+    sentence = f"zotd was killed: nobody listens at {path}, which it has left"
+    return {"state": "stale", "error": sentence, "next": "zotctl start"}
+
+
+def _silent(listener: int | None, path: str, env: Mapping[str, str], error: ClientError) -> Json:
+    """Somebody listens, who does not answer."""
+    owner = _owner(path, env)
+    pid = owner or listener
+    if owner and listener and listener != owner and not env.get("ZOTD_SOCKET") and _is_program(listener):
+        sentence = f"pid {listener} listens at {path}, and not the zotd of {paths.zot_home(env)} (pid {owner})"
+        return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill {listener}"}
+    wedged: Json = {"state": "wedged", "pid": pid, "error": str(error), "next": "zotctl doctor"}
+    if pid is not None:
+        stopped = state_letter(pid) in {"T", "t"}
+        if stopped:
+            wedged["error"] = f"{error}: its process {pid} was stopped by a signal"
+        wedged["next"] = f"kill -CONT {pid}" if stopped else f"kill -KILL {pid} && zotctl start"
+    return wedged
+
+
+def _owner(path: str, env: Mapping[str, str]) -> int | None:
+    """The daemon of this home, whatever it listens to; None: none lives, or another machine's is asked for."""
+    return None if _is_remote(path) else holder(os.path.join(paths.zot_home(env), HOME_LOCK))
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def _is_program(pid: int) -> bool:
+    """Whether it lives and is not the service manager, which listens for the daemon."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip() != "systemd"
+    except OSError:
+        return False
+
+
+def _is_being_started(path: str) -> bool:
+    from zotd.client.autostart import is_being_started  # noqa: PLC0415  (3 ms that hardly anybody has to pay)
+
+    return is_being_started(path)

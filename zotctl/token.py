@@ -1,0 +1,129 @@
+"""`zotctl token`: who may come in through the WebSocket door (`docs/protocol.md`)."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.choosing import find
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, strings, text
+
+EPILOG = """\
+examples:
+  zotctl token create phone --role approve --expires 30d
+  zotctl token create board --out ~/board.token
+  zotctl token create review --role submit --session tests
+  zotctl token list
+  zotctl token revoke phone
+
+A token is shown once: the daemon keeps only its digest. Revoking it ends the connections that were made with it.
+"""
+
+ROLES = ("read", "submit", "approve", "admin")
+
+SECONDS = {"m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
+"""What `--expires 30d` counts in."""
+
+
+def add(commands: Commands) -> None:
+    """`token` and its actions."""
+    parser = commands.add_parser("token", help="who may come in over the network", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="make one", epilog="example: zotctl token create phone --role approve")
+    create.add_argument("name", metavar="NAME", help="what to call it")
+    create.add_argument("--role", choices=ROLES, default="read", help="the most that it gives (read)")
+    create.add_argument(
+        "-s", "--session", action="append", default=[], metavar="ID|NAME", help="only for this one; may be repeated"
+    )
+    create.add_argument("--expires", type=_lifetime, metavar="TIME", help="30m, 12h, 30d, 2w (never)")
+    create.add_argument("--out", metavar="FILE", help="write it there, readable by you only, for --token-file")
+    create.set_defaults(run=_create)
+    listing = actions.add_parser("list", help="what there is", epilog="example: zotctl token list --json")
+    listing.set_defaults(run=_list)
+    revoke = actions.add_parser("revoke", help="take one back", epilog="example: zotctl token revoke phone")
+    revoke.add_argument("name", metavar="NAME", help="which")
+    revoke.set_defaults(run=_revoke)
+    for action in (create, listing, revoke):
+        action.add_argument("--json", action="store_true")
+
+
+def _create(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection, _place(args.out) as file:
+        sessions = [text(find(connection, name), "id") for name in args.session]
+        made = connection.call(
+            "token.create", name=args.name, role=args.role, sessions=sessions, expires_s=args.expires
+        )
+        if file is not None:
+            file.write(f"{made.pop('token')}\n".encode())
+    if args.json:
+        output.print_json({"v": 1, **made})
+    elif file is not None:
+        print(output.one_line(f'the token "{args.name}" is in {args.out}'))
+    else:
+        print(text(made, "token"))  # alone, for a pipe
+        sys.stderr.write("it is not shown again\n")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        found = children(connection.call("token.list"), "tokens")
+    if args.json:
+        output.print_json({"v": 1, "tokens": found})
+        return 0
+    rows = [
+        [
+            text(one, "name"),
+            text(one, "role"),
+            text(one, "expires") or "never",
+            text(one, "used") or "never",
+            ", ".join(strings(one, "sessions")) or "all",
+        ]
+        for one in found
+    ]
+    output.print_table(["NAME", "ROLE", "EXPIRES", "USED", "SESSIONS"], rows)
+    return 0
+
+
+def _revoke(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        connection.call("token.revoke", name=args.name)
+    if args.json:
+        output.print_json({"v": 1, "name": args.name})
+    else:
+        print(output.one_line(f'the token "{args.name}" is revoked; who was connected with it has been cut'))
+    return 0
+
+
+@contextmanager
+def _place(path: str | None) -> Iterator[BinaryIO | None]:
+    """A new file that nobody else can read, made before the token is; gone again when that fails."""
+    if path is None:
+        yield None
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise ClientError(f"{path} cannot be made: {error.strerror}; no token was made") from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+def _lifetime(word: str) -> float:
+    """How many seconds `30d` are."""
+    count, unit = word[:-1], SECONDS.get(word[-1:])
+    if unit is None or not (count.isascii() and count.isdecimal()):
+        raise argparse.ArgumentTypeError(f'"{word}" is no time: 30m, 12h, 30d, 2w')
+    return float(int(count) * unit)

@@ -1,0 +1,170 @@
+"""What a look at the daemon looks like: lines of text, computed from the looks of the last seconds."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from zotctl.output import one_line
+from zotctl.top.sample import Load, Sample
+from zotd.client import colour
+from zotd.client.blocking import Json
+from zotd.client.fields import child, number, text
+
+STATES = {
+    "running": colour.GREEN,
+    "waiting": colour.YELLOW,
+    "held": colour.YELLOW,
+    "blocked": colour.RED,
+    "parked": colour.RED,
+    "restarting": colour.RED,
+}
+"""The colours of states; others have none."""
+
+BUSY = ("waiting", "running", "held", "blocked")
+"""States of sessions that stand above those that are idle, in this order."""
+
+NAME_CHARS = 28
+MODEL_CHARS = 26
+
+Paint = Callable[[str, str], str]
+"""Words in a colour, or without where there are none."""
+
+
+def rates(looks: Sequence[Sample]) -> dict[str, float]:
+    """Tokens that each session's models write in a second, over these looks, oldest first."""
+    if len(looks) < 2 or looks[-1].at <= looks[0].at:
+        return {}
+    before, now = looks[0].written(), looks[-1].written()
+    seconds = looks[-1].at - looks[0].at
+    return {one: max(0.0, (count - before[one]) / seconds) for one, count in now.items() if one in before}
+
+
+def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | None) -> list[str]:
+    """The newest of `looks` as lines that are no wider than `width`; at most `height` of them, if it is given."""
+    look, speed = looks[-1], rates(looks)
+    head = _head(look, sum(speed.values()))
+    extensions = _extensions(look, paint)
+    room = None if height is None else max(1, height - len(head) - len(extensions) - 4)
+    ranked = sorted(look.sessions, key=_rank)
+    table = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "AGE", "DIRECTORY"]]
+    table += [_session(one, speed, look) for one in ranked[:room]]
+    lines = [*head, "", *_columns(table, paint, 1)]
+    if room is not None and len(ranked) > room:
+        lines.append(f"… {len(ranked) - room} more")
+    if extensions:
+        lines += ["", *extensions]
+    return [_cut(line, width) for line in lines][:height]
+
+
+def as_json(looks: Sequence[Sample]) -> Json:
+    """The same for programs."""
+    look, speed = looks[-1], rates(looks)
+    return {
+        "v": 1,
+        "daemon": {**look.status, **_load(look.loads.get(number(look.status, "pid")))},
+        "cost_today_usd": round(look.cost_today, 6),
+        "tokens_per_s": round(sum(speed.values()), 1),
+        "sessions": [{**one, "tokens_per_s": round(speed.get(text(one, "id"), 0.0), 1)} for one in look.sessions],
+        "extensions": [{**one, **_load(look.loads.get(number(one, "pid")))} for one in look.extensions],
+    }
+
+
+def _load(load: Load | None) -> Json:
+    return {"cpu_percent": load and round(load.cpu, 1), "rss_bytes": load and load.rss_bytes}
+
+
+def _head(look: Sample, speed: float) -> list[str]:
+    status, load = look.status, look.loads.get(number(look.status, "pid"))
+    own = f"   cpu {load.cpu:.0f}%   memory {_size(load.rss_bytes)}" if load else ""
+    uptime = status.get("uptime_s")
+    since = _age(uptime) if isinstance(uptime, int | float) else "?"
+    states = [text(one, "state") for one in look.sessions]
+    counts = "".join(f"   {states.count(state)} {state}" for state in BUSY if state in states)
+    spent = f"{speed:.0f} tokens/s   ${look.cost_today:.2f} today"
+    return [
+        f"zotd {text(status, 'version')}   up {since}   pid {number(status, 'pid')}{own}",
+        f"{len(states)} sessions{counts}   {number(status, 'clients')} clients   {spent}",
+    ]
+
+
+def _rank(session: Json) -> int:
+    """Those that do something first; otherwise as they were, newest first."""
+    state = text(session, "state")
+    return BUSY.index(state) if state in BUSY else len(BUSY)
+
+
+def _session(one: Json, speed: dict[str, float], look: Sample) -> list[str]:
+    del look
+    cost = child(one, "usage").get("cost_usd")
+    rate = speed.get(text(one, "id"), 0.0)
+    return [
+        _short(text(one, "name") or text(one, "id"), NAME_CHARS),
+        text(one, "state"),
+        _short(text(one, "model"), MODEL_CHARS),
+        f"{rate:.0f}" if rate >= 0.5 else "",
+        f"{cost:.2f}" if isinstance(cost, int | float) and cost else "",
+        str(number(one, "clients") or ""),
+        _since(text(one, "updated")),
+        text(one, "cwd"),
+    ]
+
+
+def _extensions(look: Sample, paint: Paint) -> list[str]:
+    if not look.extensions:
+        return []
+    table = [["EXTENSION", "STATE", "PID", "CPU", "MEMORY", "DIRECTORY", "REASON"]]
+    for one in look.extensions:
+        load = look.loads.get(number(one, "pid"))
+        figures = [f"{load.cpu:.0f}%", _size(load.rss_bytes)] if load else ["", ""]
+        about = [_short(text(one, "name"), NAME_CHARS), text(one, "state"), str(number(one, "pid") or "")]
+        table.append([*about, *figures, text(one, "cwd"), text(one, "reason")])
+    return _columns(table, paint, 1)
+
+
+def _columns(table: Sequence[Sequence[str]], paint: Paint, state: int) -> list[str]:
+    """Columns as wide as they have to be; the head bold, column `state` in its colour."""
+    rows = [[one_line(cell) for cell in row] for row in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        if row[state] in STATES:
+            cells[state] = paint(row[state], STATES[row[state]]) + " " * (widths[state] - len(row[state]))
+        lines.append("  ".join(cells).rstrip())
+    return [paint(lines[0], colour.BOLD), *lines[1:]]
+
+
+def _cut(line: str, width: int) -> str:
+    """As much of it as fits; colours take no room, and end with it."""
+    room, kept, at = width, [], 0
+    while at < len(line) and (room > 0 or line[at] == "\x1b"):
+        if line[at] == "\x1b":
+            end = line.index("m", at) + 1
+            kept.append(line[at:end])
+            at = end
+        else:
+            kept.append(line[at])
+            room -= 1
+            at += 1
+    return "".join(kept) + ("\x1b[0m" if "\x1b" in line[:at] and at < len(line) else "")
+
+
+def _short(words: str, chars: int) -> str:
+    return words if len(words) <= chars else words[: chars - 1] + "…"
+
+
+def _since(moment: str) -> str:
+    try:
+        return _age((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
+    except ValueError:
+        return ""
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f}{unit}"
+    return f"{max(0.0, seconds):.0f}s"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,60 @@
+"""The bounds of a connection that may not see everything.
+
+There are those of a program that the daemon has started (`zotd.api.descendants`), and those of a token for some sessions
+(`zotd.api.scope`). Bounds are asked before a command runs, and again by the few that would show more than one session. They come on top of
+the connection's role.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+
+from zotd.api.house import House
+from zotd.sessions.session import Session
+from zotd.wire.api import Command, Role
+from zotd.wire.base import Frozen
+from zotd.wire.events import Event
+
+ABOUT_NONE = frozenset({"hello", "ping", "subscribe", "session.list", "get_models", "daemon.status", "daemon.metrics"})
+"""Commands about no session that show nothing of others, or leave those out. What is not here is refused, so that a new
+command has to be thought about."""
+
+
+class Confinement(ABC):
+    """The bounds of one connection."""
+
+    checks_modes: bool
+    """`admit` sees to it that no approval mode permits too much; else that takes the role `approve`, as for everybody."""
+
+    def __init__(self, own: Collection[str], house: House) -> None:
+        """`own`: ids of the sessions that it may see, at any moment."""
+        self._own = own
+        self._house = house
+
+    def sees(self, session: str) -> bool:
+        """Whether it may know of this session."""
+        return session in self._own
+
+    def concerns(self, event: Event) -> bool:
+        """Whether it may see an event of a topic: one about a session, or else about a working directory."""
+        cwd: str | None = getattr(event, "cwd", None)
+        return self.sees(event.session) if event.session is not None else self._works_in(cwd)
+
+    def opened(self, session: str) -> None:
+        """It has opened this session, which `admit` has let it."""
+        raise NotImplementedError(session)
+
+    @abstractmethod
+    def check(self, role: Role, what: str) -> None:
+        """Raise CommandError when this role, for `what`, is beyond it."""
+
+    @abstractmethod
+    def admit(self, command: Command, params: Frozen) -> Frozen:
+        """The parameters as they may be carried out; raises CommandError when none may."""
+
+    # --- for the kinds of bounds ----------------------------------------------------------------------------------
+
+    def _own_sessions(self) -> list[Session]:
+        return [session for session in self._house.manager.loaded if session.id in self._own]
+
+    def _works_in(self, cwd: str | None) -> bool:
+        return cwd is not None and any(session.ledger.row.cwd == cwd for session in self._own_sessions())

@@ -1,0 +1,76 @@
+"""Commands about the tokens of the WebSocket door. A token is in the answer that makes it, and in no other."""
+
+import asyncio
+
+from zotd.api.dispatch import Call
+from zotd.api.methods.shared import connection_of, role_named
+from zotd.clock import rfc3339
+from zotd.store.tokens import TakenError, Token, Tokens, is_name
+from zotd.wire import api
+from zotd.wire.errors import Code, CommandError
+
+MAX_SESSIONS = 64
+"""Of one token; more is a token for all."""
+
+MAX_LIFETIME_S = 10 * 365 * 24 * 3600
+"""More is a slip of the pen."""
+
+
+async def create(call: Call, params: api.TokenCreate) -> api.TokenMade:
+    """Make a token."""
+    if not is_name(params.name):
+        raise CommandError(
+            Code.BAD_REQUEST, "the name of a token has 1 to 64 letters, digits, dots, dashes or underscores"
+        )
+    if params.expires_s is not None and not 1 <= params.expires_s <= MAX_LIFETIME_S:
+        raise CommandError(Code.BAD_REQUEST, "a token holds for a second at least and ten years at most")
+    sessions = await _sessions(call, params)
+    try:
+        secret, token = await asyncio.to_thread(
+            _tokens(call).create, params.name, role_named(params.role), sessions=sessions, lifetime_s=params.expires_s
+        )
+    except TakenError as error:
+        raise CommandError(Code.CONFLICT, str(error)) from error
+    info = _info(params.name, token)
+    return api.TokenMade(info.name, info.role, info.created, info.sessions, info.expires, token=secret)
+
+
+async def listing(call: Call, params: api.Nothing) -> api.TokenList:
+    """All tokens, also those that have expired."""
+    del params
+    found = await asyncio.to_thread(_tokens(call).list)
+    return api.TokenList([_info(name, token) for name, token in found.items()])
+
+
+async def revoke(call: Call, params: api.TokenName) -> None:
+    """Forget a token; the answer comes first, for whoever is connected with it is cut."""
+    if not await asyncio.to_thread(_tokens(call).revoke, params.name):
+        raise CommandError(Code.NOT_FOUND, f'there is no token "{params.name}"; token.list names them')
+    call.respond()
+    connection_of(call).house.tokens_changed()
+
+
+def _tokens(call: Call) -> Tokens:
+    tokens = connection_of(call).house.tokens
+    if tokens is None:
+        raise CommandError(Code.UNSUPPORTED, "this daemon has no place for tokens")
+    return tokens
+
+
+async def _sessions(call: Call, params: api.TokenCreate) -> list[str]:
+    """Those that the token is for, which have to exist: a slip of the pen must not become a token for nothing."""
+    named = list(dict.fromkeys([*filter(None, [params.session]), *params.sessions]))
+    if len(named) > MAX_SESSIONS:
+        raise CommandError(Code.BAD_REQUEST, f"a token is for {MAX_SESSIONS} sessions at most, or for all")
+    return [(await call.manager.get(session)).id for session in named]
+
+
+def _info(name: str, token: Token) -> api.TokenInfo:
+    return api.TokenInfo(
+        name,
+        token.role,
+        rfc3339(token.created),
+        list(token.sessions),
+        None if token.expires is None else rfc3339(token.expires),
+        None if token.used is None else rfc3339(token.used),
+    )

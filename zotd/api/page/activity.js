@@ -1,0 +1,18 @@
+// What a session is doing, in a few words. Pure.
+
+/** One line; empty when nothing happens and nothing waits. `mayDecide`: this client can answer questions. */
+export function activity({ approvals, run, entries, held, queue, session }) {
+  if (approvals.length > 0) return `Needs you: ${approvals[0].tool}`;
+  if (run !== null) return run.retry || busy(entries);
+  if (held) return queue.length > 0 ? "Held: what waits goes on when you say so." : "Held: the run was cut.";
+  if (session?.state === "blocked") return "Blocked";
+  return "";
+}
+
+function busy(entries) {
+  const open = entries.findLast((entry) => entry.open || entry.state === "writing" || entry.state === "running");
+  if (open?.kind === "thought") return "Thinking…";
+  if (open?.kind === "reply") return "Answering…";
+  if (open?.kind !== "tool") return "Working…";
+  return open.state === "writing" ? `Calling ${open.name}…` : `Running ${open.name}…`;
+}

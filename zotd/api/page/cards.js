@@ -1,0 +1,146 @@
+// Entries of a conversation as elements.
+
+import { changesOf, diffRows } from "./diff.js";
+import { element, fill } from "./elements.js";
+import { cut } from "./harmless.js";
+import { showProse } from "./prose.js";
+
+// Lines of a result that are shown at once; the others when somebody opens them.
+const CARD_LINES = 8;
+
+// The argument that says what a call is about, by tool.
+const SUBJECTS = {
+  ...{ bash: "command", "!": "command", "!!": "command" },
+  ...{ read: "path", write: "path", edit: "path" },
+  ...{ grep: "pattern", glob: "pattern" },
+};
+
+// More does not fit on a line.
+const SUBJECT_CHARS = 300;
+
+const OUTCOMES = { writing: "is being written", running: "runs", done: "done", cut: "has no result" };
+
+/** Show an entry in the item of the list that is its own; it may show an earlier one of the same key. */
+export function showEntry(item, entry) {
+  item.className = `entry ${entry.kind}`;
+  SHOWS[entry.kind](item, entry);
+}
+
+/** Text as it is, or, when it is one, as a diff. */
+export function verbatim(text, label) {
+  const rows = diffRows(text);
+  return output(label, ...(rows === null ? [text] : rows.map(rowElement)));
+}
+
+/** What a call is about, on one line. */
+export function subject(name, args) {
+  const said = args[SUBJECTS[name]];
+  const values = Object.values(args).filter((value) => ["string", "number", "boolean"].includes(typeof value));
+  const text = typeof said === "string" ? said : values.map((value) => String(value).slice(0, SUBJECT_CHARS)).join(" ");
+  return text.slice(0, SUBJECT_CHARS).replace(/\s+/g, " ").trim();
+}
+
+const SHOWS = {
+  user: (item, { text, images, sender }) => {
+    const from = element("span", { class: "from" }, sender || "You");
+    fill(item, from, element("p", { dir: "auto" }, text), images ? imagesNote(images) : null);
+  },
+  reply: (item, { text, open }) => {
+    item.setAttribute("aria-busy", String(open)); // it is read aloud when it is whole
+    showProse(item, cut(text));
+  },
+  thought: (item, { text, open }) => {
+    if (!item.firstElementChild) fill(item, element("details", {}, element("summary"), element("p", { dir: "auto" })));
+    const [summary, words] = item.firstElementChild.children;
+    item.setAttribute("aria-live", "off");
+    fill(summary, open ? "Thinking…" : "Thought");
+    fill(words, cut(text));
+  },
+  note: (item, { level, text, source }) => {
+    item.classList.add(level);
+    const from = source ? element("span", { class: "from" }, source) : null;
+    fill(item, from, element("p", { dir: "auto" }, text));
+  },
+  tool: showTool,
+};
+
+function showTool(item, entry) {
+  const { name, args, state, result } = entry;
+  const failed = result?.isError ?? false;
+  item.dataset.state = failed ? "failed" : state;
+  item.setAttribute("aria-busy", String(state !== "done" && state !== "cut"));
+  fill(
+    item,
+    element(
+      "p",
+      { class: "call" },
+      element("span", { class: "mark", role: "img", "aria-label": failed ? "failed" : OUTCOMES[state] }),
+      element("strong", {}, name || "tool"),
+      element("span", { class: "subject", dir: "auto" }, subject(name, args)),
+      element("span", { class: "fact" }, factOf(entry, failed)),
+    ),
+    ...body(entry),
+  );
+}
+
+function factOf({ state, written, result }, failed) {
+  if (state === "writing") return `${written.toLocaleString("en")} characters`;
+  if (state === "cut") return "no result";
+  if (failed) return "failed";
+  return result?.extension ? `(${result.extension})` : "";
+}
+
+function body({ name, args, progress, result }) {
+  if (result === null) return [written(name, args), progress ? output("Output so far", lastLines(progress)) : null];
+  const rows = diffRows(result.text);
+  const changes = rows && folded(changesOf(rows).map(rowElement), "Changes");
+  const asked = result.isError ? null : written(name, args);
+  const shown = changes ?? asked ?? foldedText(result.text, `Result of ${name}`);
+  return [shown, result.images ? imagesNote(result.images) : null];
+}
+
+/** What a call writes into a file, where its arguments say it. */
+function written(name, args) {
+  return name === "write" && typeof args.content === "string" ? foldedText(args.content, "What is written") : null;
+}
+
+function foldedText(text, label) {
+  const trimmed = cut(text).replace(/^\n+/, "").trimEnd();
+  const lines = trimmed ? trimmed.split("\n") : [];
+  return folded(lines.map((line) => `${line}\n`), label);
+}
+
+/** The first lines, and the others when somebody opens them; null when there are none. */
+function folded(lines, label) {
+  if (lines.length === 0) return null;
+  const box = output(label, ...lines.slice(0, CARD_LINES));
+  const more = lines.length - CARD_LINES;
+  if (more <= 0) return box;
+  const open = () => {
+    fill(box, ...(typeof lines[0] === "string" ? [lines.join("")] : lines));
+    button.remove();
+    box.focus();
+  };
+  const words = `${more.toLocaleString("en")} more lines`;
+  const button = element("button", { type: "button", class: "more", onclick: open }, words);
+  return element("div", {}, box, button);
+}
+
+function output(label, ...lines) {
+  return element("pre", { class: "output", tabindex: "0", role: "group", "aria-label": label }, ...lines);
+}
+
+/** As a terminal would show them: what a carriage return goes back over is gone. */
+function lastLines(text) {
+  const lines = text.trimEnd().split("\n").slice(-CARD_LINES);
+  return lines.map((line) => line.replace(/\r$/, "").split("\r").at(-1)).join("\n");
+}
+
+function rowElement({ sign, text }) {
+  const kind = { "+": "added", "-": "removed", "@": "around" }[sign] ?? "kept";
+  return element("span", { class: `row ${kind}` }, `${sign === "@" ? "" : `${sign} `}${text}\n`);
+}
+
+function imagesNote(count) {
+  return element("p", { class: "fact" }, count === 1 ? "1 image" : `${count} images`);
+}

@@ -1,0 +1,31 @@
+// The list of sessions as elements.
+
+import { element, fill, say } from "./elements.js";
+import { label, ordered } from "./sessions.js";
+
+/** Show the sessions in `list`; `current` is the id of the one that is open. */
+export function showSessions(list, sessions, current) {
+  const focused = document.activeElement?.getAttribute("href");
+  fill(list, ...ordered(sessions).map((session) => itemOf(session, session.id === current)));
+  list.querySelector(`a[href="${CSS.escape(focused ?? "")}"]`)?.focus(); // the item was made anew under it
+}
+
+/** The figures of a session in one line. */
+export function showFacts(node, session, usage) {
+  const cost = usage?.cost_usd >= 0.01 ? `$${usage.cost_usd.toFixed(2)}` : "";
+  say(node, [session.model, session.mode, session.cwd, cost].filter(Boolean).join(" · "));
+}
+
+/** What people know a session by. */
+export function nameOf(session) {
+  return session.name || "New session";
+}
+
+function itemOf(session, isCurrent) {
+  const state = label(session);
+  const current = isCurrent ? { "aria-current": "page" } : {};
+  const mark = element("span", { class: `state ${state.replace(" ", "-")}` }, state);
+  const name = element("span", { class: "name", dir: "auto" }, nameOf(session));
+  const place = element("span", { class: "place" }, session.cwd);
+  return element("li", {}, element("a", { href: `#${session.id}`, ...current }, name, mark, place));
+}

@@ -1,0 +1,229 @@
+// The page: who is let in, which session is open, and when what is known is shown.
+
+import { activity } from "./activity.js";
+import { Composer, newId } from "./composer.js";
+import { Conversation } from "./conversation.js";
+import { byId, say } from "./elements.js";
+import { Follower } from "./follow.js";
+import { nameOf, showFacts, showSessions } from "./list.js";
+import { Questions } from "./questions.js";
+import { PAGE, label, listed, told } from "./sessions.js";
+import { EMPTY, MOST, NEWEST, attached, oldestSeq, owned, reduce, trimmed, withOlder } from "./state.js";
+import { CallError, LostError, Wire } from "./wire.js";
+
+// Where the token is kept: for this tab, until it is closed.
+const TOKEN = "zot.token";
+
+const ROLES = ["read", "submit", "approve", "admin"];
+
+const LINKS = { connecting: "Connecting…", lost: "The connection is lost. It is tried again." };
+
+let wire = null;
+let follower = null;
+let link = "";
+let role = 0;
+let sessions = new Map();
+let nextPage; // the cursor of `session.list`; undefined: all are known
+let state = EMPTY;
+let opened = "";
+let isDrawing = false;
+let shown = {}; // what the list was made of
+
+const conversation = new Conversation({ list: byId("conversation"), scroller: byId("scroller") });
+const questions = new Questions(byId("questions"), decide);
+const composer = new Composer({ call: ofSession, own: (id) => change(owned(state, id)) });
+
+// --- the door --------------------------------------------------------------------------------------------------------
+
+function enter(token) {
+  const url = new URL("/v1", location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  wire = new Wire({ url, token, changed: linkChanged, heard });
+  byId("door").hidden = true;
+  wire.start();
+}
+
+function leave(reason) {
+  wire?.stop();
+  wire = null;
+  sessionStorage.removeItem(TOKEN);
+  forgetSession();
+  opened = "";
+  sessions = new Map();
+  link = "";
+  byId("desk").hidden = true;
+  byId("door").hidden = false;
+  say(byId("refusal"), reason);
+  byId("token").focus();
+  draw();
+}
+
+function linkChanged({ link: now, hello, message }) {
+  link = now;
+  if (now === "refused") leave(message);
+  else if (now === "live") arrived(hello);
+  draw();
+}
+
+async function arrived(hello) {
+  role = ROLES.indexOf(hello.role);
+  byId("desk").hidden = false;
+  try {
+    // In this order: what changes while the list is made is told behind it.
+    await wire.call("subscribe", { topics: ["sessions"] });
+    await Promise.all([listFrom(undefined), follower?.attach()]);
+  } catch (error) {
+    failed(error);
+  }
+  draw();
+}
+
+// --- sessions --------------------------------------------------------------------------------------------------------
+
+async function listFrom(cursor) {
+  const page = await wire.call("session.list", { limit: PAGE, ...(cursor ? { cursor } : {}) });
+  sessions = listed(cursor ? sessions : new Map(), page.sessions);
+  nextPage = page.cursor;
+  draw();
+}
+
+function heard(event) {
+  if (event.type.startsWith("session_") && event.type !== "session_changed") {
+    sessions = told(sessions, event, Date.now());
+    draw();
+  } else {
+    follower?.heard(event);
+  }
+}
+
+function forgetSession() {
+  follower?.leave();
+  follower = null;
+  state = EMPTY;
+  conversation.clear();
+}
+
+function route() {
+  const wanted = location.hash.slice(1);
+  if (wanted === opened || wire === null) return;
+  opened = wanted;
+  forgetSession();
+  composer.open(opened);
+  if (opened) {
+    follower = new Follower(wire, opened, took);
+    if (link === "live") follower.attach().catch(failed);
+  }
+  draw();
+  byId(opened ? "title" : "overview-title").focus();
+}
+
+function took({ snapshot, event }) {
+  change(snapshot ? attached(state, snapshot) : reduce(state, event));
+  if (state.isStale) follower.attach({ afresh: true }).catch(failed);
+}
+
+function change(next) {
+  state = trimmed(next, conversation.isAtEnd ? NEWEST : MOST);
+  draw();
+}
+
+// --- what people do --------------------------------------------------------------------------------------------------
+
+function ofSession(type, fields) {
+  const isChange = type !== "prompt"; // which brings an id of its own
+  return wire.call(type, { session: opened, ...(isChange ? { request_id: newId() } : {}), ...fields });
+}
+
+async function decide({ approval, args_digest: digest }, decision) {
+  try {
+    change(owned(state, approval)); // before the answer: the event may come with it
+    await ofSession("approve", { approval, args_digest: digest, ...decision });
+  } catch (error) {
+    questions.failed(error.message);
+  }
+}
+
+async function showOlder() {
+  const asked = opened;
+  const before = oldestSeq(state);
+  if (before === null) return;
+  try {
+    const page = await follower.older(before);
+    if (asked !== opened) return;
+    conversation.leaveEnd();
+    change(withOlder(state, page));
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/** A lost connection is told by the link, which comes back; everything else the daemon has said no to. */
+function failed(error) {
+  if (error instanceof CallError) say(byId("problem"), error.message);
+  else if (!(error instanceof LostError)) throw error;
+}
+
+// --- what is shown ---------------------------------------------------------------------------------------------------
+
+/** Show what is known now with the next frame: 5,000 deltas are as many changes, and a few dozen frames. */
+function draw() {
+  if (isDrawing) return;
+  isDrawing = true;
+  requestAnimationFrame(() => {
+    isDrawing = false;
+    drawList();
+    if (opened) drawSession();
+    byId("link").hidden = !(link in LINKS);
+    say(byId("link"), LINKS[link] ?? "");
+  });
+}
+
+function drawList() {
+  byId("desk").dataset.view = opened ? "session" : "list";
+  if (sessions !== shown.sessions || opened !== shown.opened) showSessions(byId("sessions"), sessions, opened);
+  shown = { sessions, opened };
+  byId("no-sessions").hidden = sessions.size > 0 || link !== "live";
+  byId("more").hidden = nextPage === undefined;
+  const waiting = [...sessions.values()].filter((session) => label(session) === "needs you").length;
+  document.title = waiting ? `(${waiting}) zot` : "zot";
+}
+
+function drawSession() {
+  const session = state.session;
+  say(byId("title"), session ? nameOf(session) : "");
+  if (session) showFacts(byId("facts"), session, state.usage);
+  conversation.show(state.entries);
+  const isFull = state.entries.length >= MOST;
+  byId("older").hidden = !state.hasMore || isFull || oldestSeq(state) === null;
+  byId("oldest").hidden = !state.hasMore || !isFull;
+  byId("newest").hidden = conversation.isAtEnd;
+  questions.show(state.approvals, role >= ROLES.indexOf("approve"));
+  say(byId("activity"), activity(state));
+  byId("activity").classList.toggle("unseen", state.approvals.length > 0); // the question stands beside it
+  composer.show(state, { maySubmit: role >= ROLES.indexOf("submit"), isLive: link === "live" });
+}
+
+// --- the beginning ---------------------------------------------------------------------------------------------------
+
+byId("door").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const token = byId("token").value.trim();
+  byId("token").value = "";
+  sessionStorage.setItem(TOKEN, token);
+  say(byId("refusal"), "");
+  enter(token);
+  route();
+});
+byId("forget").addEventListener("click", () => leave(""));
+byId("more").addEventListener("click", () => listFrom(nextPage).catch(failed));
+byId("older").addEventListener("click", showOlder);
+byId("newest").addEventListener("click", () => conversation.toEnd());
+byId("scroller").addEventListener("scroll", () => change(state));
+addEventListener("hashchange", route);
+addEventListener("online", () => wire?.wake());
+document.addEventListener("visibilitychange", () => document.hidden || wire?.wake());
+
+const kept = sessionStorage.getItem(TOKEN);
+if (kept) enter(kept);
+else leave("");
+route();

@@ -1,0 +1,93 @@
+// Calls that wait for a decision, one at a time.
+
+import { verbatim } from "./cards.js";
+import { element, fill, say } from "./elements.js";
+
+// So long the buttons of a question that has just come up do nothing: a double click on the one before must not decide
+// it.
+const ARM_MS = 500;
+
+/** Shows the oldest question in `box`; `decide(question, {decision, scope, reason})` gets what somebody decides. */
+export class Questions {
+  #box;
+  #decide;
+  #shown = null;
+  #buttons = [];
+  #count = element("span", { class: "fact" });
+  #problem = element("p", { class: "problem", role: "alert" });
+
+  constructor(box, decide) {
+    this.#box = box;
+    this.#decide = decide;
+  }
+
+  /** `mayDecide`: this client's role is enough. */
+  show(questions, mayDecide) {
+    const question = questions[0] ?? null;
+    if (question?.approval !== this.#shown) this.#open(question, mayDecide);
+    if (question !== null) say(this.#count, questions.length > 1 ? `(1 of ${questions.length})` : "");
+  }
+
+  /** The decision was not taken: somebody may try again. */
+  failed(message) {
+    if (this.#shown === null) return;
+    say(this.#problem, message);
+    this.#enable(true);
+  }
+
+  #open(question, mayDecide) {
+    this.#shown = question?.approval ?? null;
+    this.#box.hidden = question === null;
+    this.#buttons = [];
+    say(this.#problem, "");
+    if (question === null) {
+      fill(this.#box);
+      return;
+    }
+    const title = element("h3", {}, "Allow ", element("strong", {}, question.tool), "? ", this.#count);
+    const preview = verbatim(question.preview ?? JSON.stringify(question.args, null, 2), "What it would do");
+    const note = element("p", { class: "fact" }, "This token may not decide.");
+    const answers = mayDecide ? this.#answers(question) : [note];
+    fill(this.#box, title, preview, ...answers, this.#problem);
+    this.#enable(false);
+    setTimeout(() => {
+      if (this.#shown === question.approval) this.#enable(true);
+    }, ARM_MS);
+  }
+
+  #answers(question) {
+    const reason = element("input", { id: "reason", type: "text", maxlength: "1000", autocomplete: "off" });
+    const allow = (label, scope) => this.#button(label, question, () => ({ decision: "allow", scope }));
+    const wider = [allow("Allow for this session", "session"), allow("Always allow", "always")];
+    const deny = this.#button("Deny", question, () => ({ decision: "deny", ...reasonOf(reason) }));
+    reason.addEventListener("keydown", (event) => event.key === "Enter" && deny.click());
+    return [
+      element("div", { class: "buttons" }, allow("Allow once", "once"), ...(question.rule ? wider : [])),
+      element("div", { class: "buttons" }, deny, element("label", { for: "reason" }, "because"), reason),
+      question.rule ? ruleElement(question.rule) : null,
+    ];
+  }
+
+  #button(label, question, decision) {
+    const decide = () => {
+      this.#enable(false);
+      this.#decide(question, decision());
+    };
+    const button = element("button", { type: "button", onclick: decide }, label);
+    this.#buttons.push(button);
+    return button;
+  }
+
+  #enable(isEnabled) {
+    for (const button of this.#buttons) button.disabled = !isEnabled;
+  }
+}
+
+function ruleElement(rule) {
+  const title = element("summary", {}, "What “session” and “always” would allow");
+  return element("details", {}, title, element("pre", { class: "output" }, rule));
+}
+
+function reasonOf({ value }) {
+  return value.trim() ? { reason: value.trim() } : {};
+}

@@ -1,0 +1,235 @@
+// (state, what the daemon says) -> state: what is shown of one session, as one value. Pure.
+//
+// A step's text arrives up to three times: as deltas, as the partial of a snapshot when this client comes back in the
+// middle, and whole in `assistant_message`. It is one entry, whose text the later ones replace.
+
+import { answered, entriesOf, imagesIn, joinedBefore, shellEntry, textOf, toolEntry } from "./entries.js";
+import { cut } from "./harmless.js";
+
+// Entries that are kept: some 30 turns. Older ones come from the daemon when somebody asks for them.
+export const NEWEST = 200;
+
+// The same while somebody reads older ones: what a phone lays out without a visible pause.
+export const MOST = 1_000;
+
+// The end of a running tool's output that is kept to be shown.
+const PROGRESS_CHARS = 4_000;
+
+/** Nothing is known yet. */
+export const EMPTY = {
+  session: null,
+  entries: [],
+  hasMore: false,
+  run: null, // {step, retry} while something runs
+  snapshotRun: null, // the `run` of the last snapshot; it counts when everything before has been replayed
+  queue: [],
+  held: false,
+  approvals: [],
+  usage: null,
+  own: new Set(), // inputs and decisions of this client, so that they are not told as somebody else's
+  made: 0, // entries that were given a key here
+  isStale: false, // what is shown is no longer what was said: a new snapshot is needed
+};
+
+/** The answer to `attach`. A resumed one is followed by the events that were missed, which tell the rest. */
+export function attached(state, snapshot) {
+  const { session, queue, held, approvals, usage, run } = snapshot;
+  const now = { ...state, session, queue, held, approvals, usage, snapshotRun: run, isStale: false };
+  if (snapshot.mode === "resumed") return now;
+  const entries = entriesOf(snapshot.messages, run !== null);
+  const notes = snapshot.notes.map((note, at) => noteEntry(`s${at}`, note.level, note.message, note.extension));
+  return { ...now, entries: [...entries, ...notes], hasMore: snapshot.has_more, run: runOf(run) };
+}
+
+/** A page of `session.history`. */
+export function withOlder(state, page) {
+  return { ...state, entries: joinedBefore(entriesOf(page.messages, false), state.entries), hasMore: page.has_more };
+}
+
+/** What `session.history` is asked for as `before`; null: nothing is shown that has a place in it. */
+export function oldestSeq(state) {
+  const first = state.entries.find((entry) => entry.seq !== undefined);
+  // The message of the oldest entry may have had more than it: it comes again, and what is known of it is left out.
+  return first ? first.seq + 1 : null;
+}
+
+/** At most `limit` entries, the newest. */
+export function trimmed(state, limit) {
+  if (state.entries.length <= limit) return state;
+  return { ...state, entries: state.entries.slice(-limit), hasMore: true };
+}
+
+/** An input or a decision is this client's own. */
+export function owned(state, id) {
+  return { ...state, own: new Set([...state.own, id].slice(-100)) };
+}
+
+/** An event of the session that was not taken before; the state is the same when it says nothing to a reader. */
+export function reduce(state, event) {
+  return Object.hasOwn(STEPS, event.type) ? STEPS[event.type](state, event) : state;
+}
+
+// --- entries ---------------------------------------------------------------------------------------------------------
+
+function noteEntry(key, level, text, source = "") {
+  return { key, kind: "note", level, text: cut(text), source };
+}
+
+function added(state, entry) {
+  const key = entry.key ?? `n${state.made}`;
+  return { ...state, made: state.made + 1, entries: [...state.entries, { ...entry, key }] };
+}
+
+function noted(state, level, text, source = "") {
+  return added(state, noteEntry(undefined, level, text, source));
+}
+
+function changed(state, isMeant, change) {
+  return { ...state, entries: state.entries.map((entry) => (isMeant(entry) ? { ...entry, ...change(entry) } : entry)) };
+}
+
+// --- the reply -------------------------------------------------------------------------------------------------------
+
+const isOpen = (kind) => (entry) => entry.kind === kind && entry.open;
+
+function grown(state, kind, text) {
+  const rest = kind === "reply" ? closed(state, "thought") : state;
+  if (!rest.entries.some(isOpen(kind))) return added(rest, { kind, text, open: true });
+  return changed(rest, isOpen(kind), (entry) => ({ text: entry.text + text }));
+}
+
+/** No more of it is coming; a thought without words leaves nothing behind. */
+function closed(state, kind) {
+  if (!state.entries.some(isOpen(kind))) return state;
+  const kept = state.entries.filter((entry) => !isOpen(kind)(entry) || entry.text);
+  return changed({ ...state, entries: kept }, isOpen(kind), () => ({ open: false }));
+}
+
+const settled = (state) => closed(closed(state, "thought"), "reply");
+
+function replied(state, event) {
+  const text = cut(textOf(event.content));
+  const thought = closed(state, "thought");
+  const open = thought.entries.some(isOpen("reply"));
+  if (open) return closed(changed(thought, isOpen("reply"), () => ({ text, seq: event.seq })), "reply");
+  return text ? added(thought, { kind: "reply", text, open: false, seq: event.seq }) : thought;
+}
+
+// --- tools -----------------------------------------------------------------------------------------------------------
+
+/** What is known of a call from now on; one that is not there yet is added with it. */
+function withCall(state, id, change) {
+  const isMeant = (entry) => entry.kind === "tool" && entry.id === id;
+  if (state.entries.some(isMeant)) return changed(state, isMeant, change);
+  const entry = toolEntry(id, {});
+  return added(state, { ...entry, ...change(entry) });
+}
+
+function progressed(state, event) {
+  const isMeant = (entry) => entry.kind === "tool" && entry.id === event.id;
+  return changed(state, isMeant, (entry) => ({ progress: (entry.progress + event.text).slice(-PROGRESS_CHARS) }));
+}
+
+function over(state) {
+  const isWaiting = (entry) => entry.kind === "tool" && entry.state !== "done";
+  return { ...changed(settled(state), isWaiting, () => ({ state: "cut" })), run: null };
+}
+
+// --- the run ---------------------------------------------------------------------------------------------------------
+
+const runOf = (run) => (run === null ? null : { step: run.step, retry: "" });
+
+const running = (state) => ({ ...state, run: state.run ?? { step: 0, retry: "" } });
+
+function asked(state, event) {
+  if (event.shell) {
+    const entry = shellEntry(event.shell, event.content, event.seq);
+    return withCall(state, event.shell.id, () => entry);
+  }
+  const sender = event.sender && !state.own.has(event.input) ? event.sender : "";
+  const { content, seq } = event;
+  const entry = { kind: "user", text: cut(textOf(content)), images: imagesIn(content), sender, seq };
+  return running(added(settled(state), entry));
+}
+
+function turnEnded(state, event) {
+  const now = settled(state);
+  return event.stop === "aborted" ? noted(now, "warn", "interrupted") : now;
+}
+
+/** All that was missed is known: what the step had said at the snapshot is what is shown of it. */
+function replayed(state) {
+  const { snapshotRun: run } = state;
+  if (run === null) return over(state);
+  const now = { ...state, run: { ...runOf(run), retry: state.run?.retry ?? "" } };
+  if (run.shell) return withCall(now, run.shell.id, () => shellEntry(run.shell, null));
+  const { text, tool_uses: calls } = run.partial;
+  const shown = text ? grown(changed(now, isOpen("reply"), () => ({ text: "" })), "reply", text) : now;
+  return calls.reduce((each, { id, name, args }) => {
+    return withCall(each, id, (entry) => (entry.written ? { name } : { name, written: args.length, state: "writing" }));
+  }, shown);
+}
+
+// --- beside it -------------------------------------------------------------------------------------------------------
+
+function sessionChanged(state, event) {
+  const { type, session, seq, ...told } = event;
+  return { ...state, session: { ...state.session, ...told } };
+}
+
+function approvalRequested(state, event) {
+  const others = state.approvals.filter((one) => one.approval !== event.approval);
+  return { ...state, approvals: [...others, event] };
+}
+
+function approvalResolved(state, event) {
+  const question = state.approvals.find((one) => one.approval === event.approval);
+  const now = { ...state, approvals: state.approvals.filter((one) => one !== question) };
+  if (state.own.has(event.approval) || !event.by) return now;
+  const what = event.decision === "allow" ? "approved" : "denied";
+  const reason = event.reason ? ` (${event.reason})` : "";
+  return noted(now, "info", `${what} by ${event.by}: ${question?.tool ?? "a call"}${reason}`);
+}
+
+function interrupted(state, event) {
+  // The note has what had come of the reply.
+  const isCut = event.what === "reply";
+  const kept = isCut ? state.entries.filter((entry) => !isOpen("reply")(entry)) : state.entries;
+  return noted(settled({ ...state, entries: kept }), "warn", event.text);
+}
+
+const retried = ({ reason, attempt, of, delay_s: s }) => `${reason} Attempt ${attempt} of ${of} in ${s} s.`;
+
+const STEPS = {
+  user_message: asked,
+  shell_start: (state, event) => withCall(running(state), event.id, () => shellEntry(event, null, event.seq)),
+  turn_start: (state, event) => ({ ...settled(state), run: { step: event.step, retry: "" } }),
+  thinking_delta: (state, event) => grown(state, "thought", event.delta),
+  text_delta: (state, event) => grown(state, "reply", event.delta),
+  tool_use_start: (state, { id, name }) => withCall(closed(state, "thought"), id, () => ({ name, state: "writing" })),
+  tool_use_args: (state, { id, delta }) => withCall(state, id, (entry) => ({ written: entry.written + delta.length })),
+  tool_call: (state, { id, name, args, seq }) => withCall(state, id, () => ({ name, args, seq, state: "running" })),
+  tool_progress: progressed,
+  tool_result: (state, event) =>
+    withCall(state, event.id, (entry) => ({ name: event.name ?? entry.name, seq: event.seq, ...answered(event) })),
+  assistant_message: replied,
+  usage: (state, event) => ({ ...state, usage: event.cumulative }),
+  turn_end: turnEnded,
+  done: over,
+  replay_complete: replayed,
+  retry: (state, event) => ({ ...state, run: { ...running(state).run, retry: retried(event) } }),
+  queue_changed: (state, { items, held }) => ({ ...state, queue: items, held }),
+  session_changed: sessionChanged,
+  approval_requested: approvalRequested,
+  approval_resolved: approvalResolved,
+  interrupted,
+  rewound: (state) => ({ ...state, isStale: true }),
+  error: (state, event) => noted(state, "error", event.message),
+  blocked: (state, event) => noted(state, "error", event.message),
+  compact_done: (state) => noted(state, "info", "The conversation so far was summarised for the model."),
+  forked: (state, event) => noted(state, "info", `Forked from ${event.file ?? event.origin}.`),
+  guard_note: (state, event) => noted(state, "warn", event.text, event.extension),
+  notice: (state, event) => noted(state, event.level, event.text),
+  ext_notify: (state, event) => noted(state, event.level, event.message, event.extension),
+  ext_display: (state, event) => noted(state, "info", event.text, event.extension),
+};

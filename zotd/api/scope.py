@@ -1,0 +1,46 @@
+"""What a token may do that is for some sessions only: what its role allows, there and nowhere else.
+
+It opens no session, for that would be another one, and a copy of one of its own (`session.fork`) would be, too. What
+concerns all sessions, or the daemon, it neither sees nor changes, whatever its role is.
+"""
+
+from collections.abc import Collection
+
+from zotd.api.confinement import ABOUT_NONE, Confinement
+from zotd.api.house import House
+from zotd.wire.api import Approve, Command, Fork, Role
+from zotd.wire.base import Frozen
+from zotd.wire.errors import Code, CommandError
+
+
+class Scope(Confinement):
+    """The bounds of a connection that came in with such a token."""
+
+    checks_modes = False
+
+    def __init__(self, sessions: Collection[str], house: House, name: str) -> None:
+        """`sessions`: their ids. `name`: of the token, for the person who reads why something is refused."""
+        super().__init__(frozenset(sessions), house)
+        self._name = name
+
+    def check(self, role: Role, what: str) -> None:
+        """Nothing: roles are bounded by the token itself."""
+
+    def admit(self, command: Command, params: Frozen) -> Frozen:
+        """See `Confinement`."""
+        session: str | None = getattr(params, "session", None)
+        if not session and command.name in ABOUT_NONE:
+            return params
+        if not (session and self.sees(session) and _concerns_it_alone(command, params)):
+            sentence = f'the token "{self._name}" is for {", ".join(sorted(self._own))} only'
+            raise CommandError(Code.FORBIDDEN, f"{command.name}: {sentence}; ask for another one")
+        return params
+
+
+def _concerns_it_alone(command: Command, params: Frozen) -> bool:
+    """Whether a command about a session is about nothing else."""
+    if isinstance(params, Fork) or getattr(params, "cwd", None) is not None:
+        return False
+    if isinstance(params, Approve) and params.scope == "always":  # a rule for all sessions
+        return False
+    return command.role < Role.ADMIN or command.name == "session.delete"

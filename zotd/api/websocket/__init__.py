@@ -1,0 +1,45 @@
+"""The WebSocket door: the frames of the Unix socket, as text messages, for whoever has a token (`docs/protocol.md`).
+
+    bytes ─> visitor (aiohttp: HTTP) ─> site (gate, page, upgrade) ─> carrier (frames) ─> Connection
+                  │                                                      ▲
+                lobby: 10 s to show a token                    server: admits, counts, cuts
+
+It is shut unless the configuration says where to listen. aiohttp, which takes 0.1 s to import, is not before that.
+"""
+
+import logging
+from typing import Protocol
+
+from zotd.api.dispatch import Dispatcher
+from zotd.api.house import House
+from zotd.api.websocket.listening import BusyError, Listening
+
+log = logging.getLogger(__name__)
+
+
+class OpenDoor(Protocol):
+    """A door that takes visitors in."""
+
+    async def heartbeat(self) -> None:
+        """What keeps its connections alive; run it in a task."""
+        ...
+
+    async def close(self) -> None:
+        """Accept no more, tell everybody, and wait a moment until they are gone."""
+        ...
+
+
+async def opened(listening: Listening, house: House, dispatcher: Dispatcher) -> OpenDoor | None:
+    """The door, which `house` knows of from now on; None when its address is taken, which `status` then says."""
+    try:
+        bound = await listening.bind()
+    except BusyError as error:
+        house.warnings.append(str(error))
+        log.warning("%s", error)
+        return None
+    assert house.tokens is not None
+    from zotd.api.websocket.server import Server  # noqa: PLC0415  (most daemons have no such door)
+
+    server = Server(house, dispatcher, house.tokens, listening=listening, bound=bound)
+    log.info("the WebSocket door is open at %s", server.url)
+    return server

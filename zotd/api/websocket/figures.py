@@ -1,0 +1,58 @@
+"""`GET /metrics`: what `daemon.metrics` says, in the text format of Prometheus. Numbers, and no name of anything."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from zotd.wire.reports import Metrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+GAUGES = {
+    "uptime_s": ("uptime_seconds", "Since the daemon's start."),
+    "sessions": ("sessions", "Sessions in memory."),
+    "running": ("sessions_running", "Sessions in which something runs."),
+    "clients": ("clients", "Connections."),
+    "tasks": ("tasks", "Tasks of the event loop."),
+    "children": ("children", "Processes that it has started and that have not ended."),
+    "descriptors": ("descriptors", "Open files, sockets and pipes."),
+    "rss_bytes": ("resident_memory_bytes", "Resident memory."),
+}
+"""Field of `Metrics` to the name behind `zotd_`, and its help."""
+
+COUNTERS = {
+    "connections": ("connections", "Connections that were made."),
+    "evictions": ("evictions", "Connections that were cut."),
+    "commands": ("commands", "Commands that were run."),
+    "events": ("events", "Committed events handed to clients, once for each."),
+    "commits": ("journal_commits", "Commits to the journal."),
+    "transactions": ("journal_transactions", "Transactions of the database."),
+    "synced": ("journal_synced_transactions", "Transactions that waited for the disk."),
+}
+"""The same, of what only grows."""
+
+
+class _Snapshot(Collector):
+    """One set of figures."""
+
+    def __init__(self, found: Metrics) -> None:
+        self._found = found
+
+    def collect(self) -> Iterator[Metric]:
+        """Those that the system tells."""
+        for field, (name, text) in GAUGES.items():
+            value: float | None = getattr(self._found, field)
+            if value is not None:
+                yield GaugeMetricFamily(f"zotd_{name}", text, value=value)
+        for field, (name, text) in COUNTERS.items():
+            yield CounterMetricFamily(f"zotd_{name}", text, value=getattr(self._found, field))
+
+
+def exposition(found: Metrics) -> bytes:
+    """The body of the answer."""
+    registry = CollectorRegistry()
+    registry.register(_Snapshot(found))
+    return generate_latest(registry)

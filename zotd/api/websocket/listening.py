@@ -1,0 +1,148 @@
+"""Where the WebSocket door listens: found, checked and bound before anything of it can be reached.
+
+What other machines can reach needs TLS. That is decided by the addresses that the name in the configuration stands for,
+and these are what is bound: a name that means something else a moment later changes nothing.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import psutil
+
+from zotd.config import ConfigError, Websocket
+
+RESOLVE_S = 10.0
+"""Longest wait for a name server, at the start; an address and `localhost` are known without one."""
+
+BACKLOG = 128
+
+MAX_PORT = 65535
+
+
+class BusyError(Exception):
+    """The door cannot be opened; the message says why, and if it can be told who is in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A door that may be opened."""
+
+    settings: Websocket
+    addresses: Sequence[tuple[str, int]]
+    """What `listen` stands for."""
+    tls: ssl.SSLContext | None
+
+    async def bind(self) -> Sequence[socket.socket]:
+        """Sockets that listen, which the caller closes.
+
+        Raises:
+            BusyError: an address is taken, or is none of this machine's.
+        """
+        bound: list[socket.socket] = []
+        try:
+            for host, port in self.addresses:
+                found = _bound(host, bound[0].getsockname()[1] if bound and not port else port)
+                bound += [] if found is None else [found]
+        except OSError as error:
+            for listener in bound:
+                listener.close()
+            raise BusyError(await self._sentence(error)) from error
+        if not bound:
+            raise BusyError(f"the WebSocket door is closed: {self.settings.listen} is no address of this machine")
+        return bound
+
+    async def _sentence(self, error: OSError) -> str:
+        port = self.addresses[0][1]
+        if error.errno != errno.EADDRINUSE:
+            return f"the WebSocket door is closed: {self.settings.listen} cannot be bound: {error.strerror}"
+        owner = await asyncio.to_thread(_owner, port)
+        sentence = f"the WebSocket door is closed: port {port} is in use{owner and f' by {owner}'}"
+        return f"{sentence}; free it or set websocket.listen to another one, and restart zotd"
+
+
+async def prepared(settings: Websocket) -> Listening | None:
+    """The door that is configured; None when there is to be none.
+
+    Raises:
+        ConfigError: one sentence says what is missing: a certificate, a key, or an address.
+    """
+    if settings.listen is None:
+        return None
+    host, _, digits = settings.listen.rpartition(":")
+    port = int(digits)
+    if port > MAX_PORT:
+        raise ConfigError(f"websocket.listen: {port} is no port; the last one is {MAX_PORT}")
+    addresses = await _resolved(host.strip("[]"), port)
+    tls = _tls(settings)
+    if tls is None and not all(ip_address(address).is_loopback for address in addresses):
+        sentence = f"websocket.listen: other machines can reach {settings.listen}, which needs TLS"
+        raise ConfigError(f"{sentence}: set tls_cert and tls_key, or listen on 127.0.0.1")
+    return Listening(settings, [(address, port) for address in addresses], tls)
+
+
+async def _resolved(host: str, port: int) -> Sequence[str]:
+    try:
+        async with asyncio.timeout(RESOLVE_S):
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+    except (OSError, TimeoutError, UnicodeError) as error:
+        raise ConfigError(f'websocket.listen: nobody knows the address of "{host}"') from error
+    return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
+
+
+def _tls(settings: Websocket) -> ssl.SSLContext | None:
+    if settings.tls_cert is None and settings.tls_key is None:
+        return None
+    if settings.tls_cert is None or settings.tls_key is None:
+        raise ConfigError("websocket: tls_cert and tls_key belong together; set both")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_refused)
+    except (OSError, ssl.SSLError) as error:  # an SSLError's `strerror` is a sentence, too
+        place = f"tls_cert {settings.tls_cert} and tls_key {settings.tls_key}"
+        raise ConfigError(f"websocket: {place} cannot be used: {error.strerror}") from error
+    return context
+
+
+def _refused() -> str:
+    """Instead of a question at a terminal that the daemon does not have."""
+    raise ConfigError("websocket: tls_key is locked with a password; store it without one, readable by you only")
+
+
+def _bound(host: str, port: int) -> socket.socket | None:
+    """A listening socket; None when this machine has no such address, as ::1 in some containers."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError:  # no IPv6 at all
+        return None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not held up by connections that have ended
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            return None
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+def _owner(port: int) -> str:
+    """Who listens there, as far as the system tells: `python3 (pid 4711)`, or nothing. Blocks."""
+    try:
+        found = psutil.net_connections("tcp")
+        pids = [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port]
+        pid = next(filter(None, pids), None)
+        return "" if pid is None else f"{psutil.Process(pid).name()} (pid {pid})"
+    except psutil.Error:  # somebody else's process, or one that has just gone
+        return ""

@@ -1,0 +1,209 @@
+"""The open WebSocket door: takes visitors in, and makes connections of those who show a token."""
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from zotd.api.connection import Connection
+from zotd.api.dispatch import Dispatcher
+from zotd.api.door import Door
+from zotd.api.house import MAX_CONNECTIONS, House
+from zotd.api.outbox import FAREWELL_S
+from zotd.api.scope import Scope
+from zotd.api.unix import HEARTBEAT_S
+from zotd.api.websocket.carrier import Wire
+from zotd.api.websocket.frames import CloseCode
+from zotd.api.websocket.gate import Gate
+from zotd.api.websocket.listening import Listening
+from zotd.api.websocket.site import Site, plain
+from zotd.api.websocket.throttle import Throttle
+from zotd.api.websocket.visitor import HELLO_S, Guest, Lobby, Visitor
+from zotd.core.ports import StorageError
+from zotd.store.tokens import Token, Tokens
+from zotd.wire.api import Envelope, Hello
+from zotd.wire.base import BadFrameError, decode
+
+log = logging.getLogger(__name__)
+
+RESERVED = 8
+"""Of the connections that there may be: for the Unix socket, so that the user can always look after the daemon."""
+
+CLOSING_S = 4 * FAREWELL_S
+"""Longest wait for clients at the daemon's end: a moment to read what was sent, and one to be cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """Somebody who is in."""
+
+    wire: Wire
+    name: str
+    token: Token
+
+
+class Server:
+    """Listens from its making on, until it is closed."""
+
+    def __init__(
+        self,
+        house: House,
+        dispatcher: Dispatcher,
+        tokens: Tokens,
+        *,
+        listening: Listening,
+        bound: Sequence[socket.socket],
+    ) -> None:
+        """`bound`: what `listening` has bound; closed with this."""
+        port = bound[0].getsockname()[1]
+        gate = Gate.of(listening.settings, port)
+        self._house = house
+        self._dispatcher = dispatcher
+        self._tokens = tokens
+        self._tls: ssl.SSLContext | None = listening.tls
+        self._site = Site(house, tokens, gate, throttle=Throttle(time.monotonic), upgrade=self._upgrade)
+        self._http = web.Server(self._request)
+        self._lobby = Lobby()
+        self._visitors: set[Visitor] = set()
+        self._empty = asyncio.Event()
+        self._members: dict[Connection, _Member] = {}
+        self._bound = bound
+        self._doors = [Door(listener, self._enter) for listener in bound]
+        host = str(listening.settings.listen).rpartition(":")[0]
+        self.url = f"{gate.scheme.replace('http', 'ws')}://{host}:{port}/v1"
+        house.websocket = self.url
+        house.tokens_changed = self.look
+
+    async def heartbeat(self) -> None:
+        """Keep telling clients that the daemon lives, and see who of them still may and does; run it in a task."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            self.look()
+            for member in list(self._members.values()):
+                member.wire.beat()
+
+    def look(self) -> None:
+        """Cut those whose token was revoked, or has expired."""
+        for connection, member in list(self._members.items()):
+            if not self._tokens.stands(member.name, member.token):
+                member.wire.farewell = CloseCode.UNAUTHORIZED
+                connection.end(f'the token "{member.name}" holds no longer')
+
+    async def close(self) -> None:
+        """Accept no more, tell everybody, and wait a moment until they are gone."""
+        self._house.websocket = None
+        for door, listener in zip(self._doors, self._bound, strict=True):
+            door.close()
+            listener.close()
+        self._lobby.clear()
+        for connection in list(self._members):
+            connection.end()
+        try:
+            async with asyncio.timeout(CLOSING_S):
+                while self._visitors:
+                    self._empty.clear()
+                    await self._empty.wait()
+        except TimeoutError:
+            log.warning("%s connections were still open", len(self._visitors))
+        await self._http.shutdown(CLOSING_S)
+
+    # --- somebody comes -------------------------------------------------------------------------------------------
+
+    def _enter(self, peer: socket.socket) -> None:
+        self._house.spawn("a visitor", self._receive(peer))
+
+    async def _receive(self, peer: socket.socket) -> None:
+        try:
+            guest = self._lobby.enter(peer)
+        except OSError:  # gone again
+            peer.close()
+            return
+        visitor = Visitor(self._http, guest, errors=_malformed, gone=self._gone)
+        limit_s = HELLO_S if self._tls else None
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(lambda: visitor, peer, ssl=self._tls, ssl_handshake_timeout=limit_s)
+        except OSError as error:  # a handshake that failed is one
+            log.debug("no TLS with %s: %s", guest.source, error)
+            guest.leave()
+            peer.close()
+            return
+        if visitor.transport is not None:
+            self._visitors.add(visitor)
+
+    def _gone(self, visitor: Visitor) -> None:
+        self._visitors.discard(visitor)
+        wire = visitor.guest.wire
+        if wire is not None and wire.connection is not None:
+            del self._members[wire.connection]
+            self._house.went()
+        self._empty.set()
+        for door in self._doors:
+            door.freed()
+
+    async def _request(self, request: web.BaseRequest) -> web.StreamResponse:
+        visitor = request.protocol
+        assert isinstance(visitor, Visitor)
+        return await self._site.answer(request, visitor.guest.source)
+
+    async def _upgrade(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        visitor, network = request.protocol, request.transport
+        assert isinstance(visitor, Visitor)
+        await response.prepare(request)
+        if network is None or visitor.transport is None:  # gone meanwhile
+            return
+        wire = Wire(network, admit=lambda wire, line: self._admit(visitor.guest, wire, line))
+        visitor.become(wire)
+        await wire.ended.wait()
+
+    # --- somebody shows a token -----------------------------------------------------------------------------------
+
+    def _admit(self, guest: Guest, wire: Wire, line: bytes) -> Connection | None:
+        """The connection of somebody whose first message is this; None when it has to leave."""
+        found = self._site.admitted(_token(line), guest.source)
+        if found is None:
+            wire.leave(CloseCode.UNAUTHORIZED)
+            return None
+        if self._house.connections >= MAX_CONNECTIONS - RESERVED:
+            log.warning("refused a connection from %s: there are %s already", guest.source, self._house.connections)
+            wire.leave(CloseCode.TRY_LATER)
+            return None
+        return self._welcome(guest, wire, *found)
+
+    def _welcome(self, guest: Guest, wire: Wire, name: str, token: Token) -> Connection:
+        guest.leave()
+        connection = Connection(
+            wire.carrier,
+            house=self._house,
+            dispatcher=self._dispatcher,
+            peer=f"{guest.source} token:{name}",
+            ceiling=token.ceiling,
+            confinement=Scope(token.sessions, self._house, name) if token.sessions else None,
+        )
+        self._members[connection] = _Member(wire, name, token)
+        self._house.came()
+        self._house.spawn("the use of a token", self._note_use(name))
+        return connection
+
+    async def _note_use(self, name: str) -> None:
+        try:
+            await asyncio.to_thread(self._tokens.use, name)
+        except StorageError as error:  # what is lost is when somebody came
+            log.warning("%s", error)
+
+
+def _token(line: bytes) -> str | None:
+    """The token of a hello; None: it is none, or has none."""
+    try:
+        return decode(line, Hello).token if decode(line, Envelope).type == "hello" else None
+    except BadFrameError:
+        return None
+
+
+def _malformed(status: int) -> web.Response:
+    return plain(status, "this is no request that can be understood")

@@ -1,0 +1,151 @@
+"""What the WebSocket door answers in HTTP: the page, `/healthz`, `/metrics`, and the upgrade of `/v1`.
+
+Every request is looked at in the same order: the gate (Host, Origin, no query), the method, the path. Nothing here says
+which version this is, and no answer lets a page of somebody else read it: there is no CORS header at all.
+"""
+
+import base64
+import binascii
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from aiohttp import web
+
+from zotd.api import page
+from zotd.api.house import House
+from zotd.api.websocket import figures
+from zotd.api.websocket.gate import Gate
+from zotd.api.websocket.throttle import Throttle
+from zotd.store.tokens import Token, Tokens
+
+log = logging.getLogger(__name__)
+
+PATH = "/v1"
+"""Of the WebSocket; another version of the protocol would have another one."""
+
+SECURITY: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Server": "zotd",
+}
+"""Of every answer, unless the page says more."""
+
+_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""RFC 6455, 1.3."""
+
+_KEY_BYTES = 16
+
+Upgrade = Callable[[web.BaseRequest, web.StreamResponse], Awaitable[None]]
+"""Carries out an upgrade with this answer, and returns when the connection has ended."""
+
+
+class Site:
+    """Answers requests."""
+
+    def __init__(self, house: House, tokens: Tokens, gate: Gate, *, throttle: Throttle, upgrade: Upgrade) -> None:
+        self._house = house
+        self._tokens = tokens
+        self._gate = gate
+        self._throttle = throttle
+        self._upgrade = upgrade
+
+    async def answer(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
+        """The answer to one request from `source`, after which the connection is closed."""
+        try:
+            return await self._answer(request, source)
+        except ConnectionError:  # gone meanwhile, which aiohttp takes note of
+            raise
+        except Exception:  # a fault of ours must cost this request only
+            log.exception("a request failed")
+            return plain(500, "zotd failed inside; its log says more")
+
+    async def _answer(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
+        hosts, origins = request.headers.getall("Host", []), request.headers.getall("Origin", [])
+        refusal = self._gate.refusal(request.raw_path, hosts, origins)
+        if refusal is not None:
+            log.warning("a request from %s was refused: %s", source, refusal.sentence)
+            return plain(refusal.status, refusal.sentence)
+        if request.method != "GET":
+            return plain(405, "only GET is answered", Allow="GET")
+        if request.raw_path == PATH:
+            return await self._websocket(request, source)
+        if request.raw_path == "/healthz":
+            return plain(503, "stopping") if self._house.stopping else plain(200, "ok")
+        if request.raw_path == "/metrics":
+            return await self._metrics(request, source)
+        if request.raw_path in page.FILES:
+            kind, body = page.FILES[request.raw_path]
+            return _response(200, body, kind, page.HEADERS)
+        return plain(404, "there is nothing here")
+
+    async def _websocket(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
+        if not _asks_for_websocket(request):
+            return plain(426, "this is a WebSocket", Upgrade="websocket", Connection="Upgrade")
+        key = request.headers.get("Sec-WebSocket-Key", "")
+        if request.headers.get("Sec-WebSocket-Version") != "13" or not _is_key(key):
+            return plain(400, "this is no WebSocket of version 13", **{"Sec-WebSocket-Version": "13"})
+        if not self._throttle.hears(source):
+            return self._too_often(source)
+        accept = base64.b64encode(hashlib.sha1(f"{key}{_GUID}".encode(), usedforsecurity=False).digest()).decode()
+        headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept, "Server": "zotd"}
+        response = web.StreamResponse(status=101, headers=headers)
+        response.force_close()
+        await self._upgrade(request, response)
+        return response
+
+    async def _metrics(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
+        if not self._throttle.hears(source):
+            return self._too_often(source)
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        token = self.admitted(given.strip() if scheme.lower() == "bearer" else None, source)
+        if token is None:
+            return plain(401, "this needs a token", **{"WWW-Authenticate": "Bearer"})
+        if token[1].sessions:
+            return plain(403, "this token is for some sessions only")
+        return _response(200, figures.exposition(await self._house.metrics()), figures.CONTENT_TYPE, {})
+
+    def admitted(self, given: str | None, source: str) -> tuple[str, Token] | None:
+        """The name and the token that somebody from `source` has shown; None when it is none, or was not looked at."""
+        if not self._throttle.hears(source):
+            self._log_failure(source, "too many wrong tokens before")
+            return None
+        found = None if given is None else self._tokens.admitted(given)
+        if found is None:
+            self._throttle.failed(source)
+            self._log_failure(source, "no token was shown" if given is None else "no such token")
+        return found
+
+    def _too_often(self, source: str) -> web.StreamResponse:
+        self._log_failure(source, "too many wrong tokens before")
+        return plain(429, "too many wrong tokens came from there; try again in a second", **{"Retry-After": "1"})
+
+    def _log_failure(self, source: str, why: str) -> None:
+        """One line in the sources for all of them: so the log's own bound on floods holds for the sum."""
+        log.warning("authentication failed for %s: %s", source, why)
+
+
+def plain(status: int, sentence: str, **headers: str) -> web.Response:
+    """An answer in words."""
+    return _response(status, f"{sentence}\n".encode(), "text/plain; charset=utf-8", headers)
+
+
+def _response(status: int, body: bytes, kind: str, headers: Mapping[str, str]) -> web.Response:
+    response = web.Response(status=status, body=body, headers={**SECURITY, **headers, "Content-Type": kind})
+    response.force_close()  # a connection lives for one answer, which bounds how long a stranger holds one
+    return response
+
+
+def _asks_for_websocket(request: web.BaseRequest) -> bool:
+    wants = {word.strip().lower() for word in request.headers.get("Connection", "").split(",")}
+    return "upgrade" in wants and request.headers.get("Upgrade", "").lower() == "websocket"
+
+
+def _is_key(key: str) -> bool:
+    try:
+        return len(base64.b64decode(key, validate=True)) == _KEY_BYTES
+    except (binascii.Error, ValueError):
+        return False

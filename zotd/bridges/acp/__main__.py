@@ -1,0 +1,81 @@
+"""The program `zot acp`: for editors, which start it and speak to it on standard input and output."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+
+from zotd import logs
+from zotd.bridges.acp.agent import Agent
+from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.editor import Editor
+from zotd.client.environment import TRUST
+from zotd.client.errors import ClientError
+from zotd.standard import open_output, read_input
+from zotd.tasks import contained
+
+LEAVE_S = 5.0
+"""From the end of the input until we leave: what was asked for just before it is accepted by then. Runs go on."""
+
+FLUSH_S = 5.0
+"""How long an editor that has closed our input may take to read what is left."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve the editor until it closes standard input, or goes; the exit code."""
+    parser = argparse.ArgumentParser(prog="zot acp", description="Serve an editor that speaks ACP.")
+    parser.add_argument("--trust", action="store_true", help="run the directory's own code, as ZOT_TRUST=1 does")
+    env = {**os.environ, TRUST: "1"} if parser.parse_args(argv).trust else dict(os.environ)
+    with logs.configured(None, level="warning", stderr=True):
+        try:
+            return asyncio.run(_serve(env))
+        except ClientError as error:  # the address of another machine's daemon makes no sense
+            sys.stderr.write(f"zot: {error}\n")
+            return 1
+
+
+async def _serve(env: Mapping[str, str]) -> int:
+    daemon, output = Daemon(env), await open_output()
+    signals: list[int] = []
+    running: set[asyncio.Task[None]] = set()
+    async with asyncio.TaskGroup() as group:
+
+        def spawn(name: str, work: Coroutine[object, object, None]) -> Callable[[], object]:
+            task = contained(group, name, work)
+            running.add(task)
+            task.add_done_callback(running.discard)
+            return task.cancel
+
+        editor = Editor(output, spawn)
+        Agent(editor, daemon, spawn)
+
+        def stop(number: int) -> None:
+            signals.append(number)
+            editor.has_ended.set()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        read_input(editor.received, editor.ended, room=editor.may_read)
+        watching = group.create_task(_watch(output.lost(), editor))
+        await editor.has_ended.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0 if signals else LEAVE_S):
+                await editor.settled()
+        for task in (*running, watching):
+            task.cancel()
+    await daemon.close()
+    await output.close(FLUSH_S)
+    return 128 + signals[0] if signals else 0
+
+
+async def _watch(lost: Coroutine[object, object, None], editor: Editor) -> None:
+    """An editor that reads nothing any more is gone, also when somebody else holds our standard input open."""
+    await lost
+    editor.has_ended.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

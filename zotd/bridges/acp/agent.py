@@ -1,0 +1,256 @@
+"""The methods of ACP, as commands of the daemon."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from zotd.bridges.acp import frames, options, prompts
+from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.editor import Editor, Spawn
+from zotd.bridges.acp.jsonrpc import Code, Notification, Request, RpcError
+from zotd.bridges.acp.prompting import Prompting
+from zotd.bridges.acp.session import OpenSession
+from zotd.bridges.acp.updates import Remark
+from zotd.client.errors import CallError, ClientError
+from zotd.client.settings import new_session
+from zotd.wire import api, auth
+from zotd.wire.base import BadFrameError, Frozen, decode
+from zotd.wire.version import VERSION
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Frozen)
+
+OPEN_S = 60.0
+"""From attaching to a session until the editor has its history: pages of a long one take a second, a slow editor more."""
+
+PAGE_SESSIONS = 50
+
+NAME_CHARS = 100
+"""Of an editor's name; the daemon takes 200."""
+
+LOGIN = "zotctl-login"
+
+Respond = Callable[[Frozen], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A session that the editor has open."""
+
+    session: OpenSession
+    prompting: Prompting
+    unfollow: Callable[[], object]
+
+
+class Agent:
+    """What `zot acp` is for its editor."""
+
+    def __init__(self, editor: Editor, daemon: Daemon, spawn: Spawn) -> None:
+        """Serves `editor` from now on."""
+        self._editor = editor
+        self._daemon = daemon
+        self._spawn = spawn
+        self._shows_notices = False
+        self._sessions: dict[str, _Open] = {}
+        editor.serve = self.serve
+        editor.hear = self.hear
+
+    async def serve(self, request: Request, respond: Respond) -> None:
+        """Carry out a request. Raises `RpcError`."""
+        method = _METHODS.get(request.method)
+        if method is None:
+            raise RpcError(Code.METHOD, f'there is no method "{request.method}"')
+        try:
+            await method(self, request.params, respond)
+        except BadFrameError as error:
+            raise RpcError(Code.PARAMS, f"{request.method}: {error}") from error
+        except CallError as error:
+            raise RpcError(_code_of(error), error.sentence) from error
+        except ClientError as error:
+            raise RpcError(Code.INTERNAL, str(error)) from error
+
+    def hear(self, notification: Notification) -> None:
+        """Carry out a notification; one that nobody knows, or that makes no sense, is not answered."""
+        if notification.method != "session/cancel":
+            return
+        try:
+            session_id = decode(notification.params, frames.OfSession).session_id
+        except BadFrameError as error:
+            log.warning("session/cancel: %s", error)
+            return
+        if session_id in self._sessions:
+            self._spawn("session/cancel", self._sessions[session_id].prompting.cancel())
+
+    # --- methods ------------------------------------------------------------------------------------------------------
+
+    async def initialize(self, params: frames.Initialize, respond: Respond) -> None:
+        """Whatever version the editor names: ours is the one that we speak, and it decides."""
+        session = params.client_capabilities.session if params.client_capabilities else None
+        self._shows_notices = session is not None and session.notices is not None
+        if params.client_info is not None:
+            self._daemon.name = (params.client_info.title or params.client_info.name)[:NAME_CHARS] or "acp"
+        respond(_INITIALIZED)
+
+    async def authenticate(self, params: frames.Authenticate, respond: Respond) -> None:
+        """The person says to have logged in: look whether there is a key by now."""
+        if params.method_id != LOGIN:
+            raise RpcError(Code.PARAMS, f'there is no way to log in named "{params.method_id}"')
+        keys = await self._daemon.ask(auth.AuthScope(), auth.KeyList, command="auth.list")
+        if not any(key.variables and key.source is not None for key in keys.providers):
+            raise RpcError(Code.AUTH, "there is no key yet; run in a terminal: zotctl login PROVIDER")
+        respond(frames.Empty())
+
+    async def new(self, params: frames.NewSession, respond: Respond) -> None:
+        """A new session of the daemon, in this program's environment."""
+        wanted = new_session(self._daemon.place, self._directory(params.cwd), None)
+        created = await self._daemon.ask(wanted, api.Created)
+        session = await self._open(created.session)
+        respond(frames.Created(created.session.id, options.modes(session.info), session.config_options))
+        self._begin(session, api.Cursor(created.epoch, created.seq))
+        await self._leave_out(params.mcp_servers, session)
+
+    async def load(self, params: frames.OldSession, respond: Respond) -> None:
+        """A session that is there, with what was said in it."""
+        await self._reopen(params, respond, replays=True)
+
+    async def resume(self, params: frames.OldSession, respond: Respond) -> None:
+        """The same, for an editor that knows what was said."""
+        await self._reopen(params, respond, replays=False)
+
+    async def listing(self, params: frames.ListSessions, respond: Respond) -> None:
+        """Sessions, the newest first."""
+        cwd = None if params.cwd is None else self._directory(params.cwd)
+        page = await self._daemon.ask(api.SessionList(cwd=cwd, cursor=params.cursor, limit=PAGE_SESSIONS), api.Sessions)
+        found = [frames.ListedSession(one.id, one.cwd, one.name or None, one.updated) for one in page.sessions]
+        respond(frames.Listed(found, page.cursor))
+
+    async def close(self, params: frames.OfSession, respond: Respond) -> None:
+        """End what the editor has asked for, and follow no longer; the session stays."""
+        opened = self._of(params.session_id)
+        if opened.session.turns:
+            await opened.prompting.cancel()
+        self._forget(params.session_id)
+        respond(frames.Empty())
+
+    async def set_mode(self, params: frames.SetMode, respond: Respond) -> None:
+        """Another approval mode."""
+        opened = self._of(params.session_id)
+        await self._daemon.ask(api.SetMode(session=opened.session.info.id, mode=params.mode_id), api.Nothing)
+        respond(frames.Empty())
+
+    async def set_config_option(self, params: frames.SetConfigOption, respond: Respond) -> None:
+        """Another model, or more thought."""
+        session = self._of(params.session_id).session
+        change = options.change_of(session.info.id, params.config_id, params.value)
+        await self._daemon.ask(change, Frozen)
+        session.info = await self._info(session.info.id)
+        respond(frames.ConfigOptions(session.config_options))
+
+    async def prompt(self, params: frames.Prompt, respond: Respond) -> None:
+        """A prompt, or a slash command; answered when its run is over."""
+        opened = self._of(params.session_id)
+        respond(frames.Prompted(await opened.prompting.prompt(prompts.entered(params.prompt))))
+
+    # --- open sessions ------------------------------------------------------------------------------------------------
+
+    async def _reopen(self, params: frames.OldSession, respond: Respond, *, replays: bool) -> None:
+        info = await self._info(params.session_id)
+        cwd = self._directory(params.cwd)
+        if info.cwd != cwd:
+            raise RpcError(Code.PARAMS, f"the session {info.id} works in {info.cwd}, not in {cwd}")
+        session = await self._open(info)
+        self._begin(session, None, replays=replays)
+        try:
+            async with asyncio.timeout(OPEN_S):
+                await asyncio.shield(session.opened)
+        except TimeoutError as error:
+            self._forget(info.id)
+            raise RpcError(Code.INTERNAL, f"the session {info.id} was not there within {OPEN_S:g} s") from error
+        respond(frames.Opened(options.modes(session.info), session.config_options))
+        await self._leave_out(params.mcp_servers, session)
+
+    async def _info(self, session_id: str) -> api.SessionInfo:
+        return await self._daemon.ask(api.OfSession(session_id), api.SessionInfo, command="session.get")
+
+    async def _open(self, info: api.SessionInfo) -> OpenSession:
+        models = await self._daemon.ask(api.GetModels(session=info.id, all=True), api.Models)
+        session = OpenSession(info, models.models, daemon=self._daemon, editor=self._editor, spawn=self._spawn)
+        session.shows_notices = self._shows_notices
+        return session
+
+    def _begin(self, session: OpenSession, after: api.Cursor | None, *, replays: bool = False) -> None:
+        self._forget(session.info.id)  # opened a second time: it is replayed to this editor once more
+        unfollow = self._spawn(f"session {session.info.id}", session.follow(after, replays=replays))
+        prompting = Prompting(session, daemon=self._daemon, editor=self._editor)
+        self._sessions[session.info.id] = _Open(session, prompting, unfollow)
+
+    def _of(self, session_id: str) -> _Open:
+        opened = self._sessions.get(session_id)
+        if opened is None:
+            raise RpcError(Code.NOT_FOUND, f"the session {session_id} is not open here; session/load opens it")
+        return opened
+
+    def _forget(self, session_id: str) -> None:
+        opened = self._sessions.pop(session_id, None)
+        if opened is not None:
+            opened.unfollow()
+            opened.session.leave()
+
+    def _directory(self, path: str) -> str:
+        if not path.startswith("/"):
+            raise RpcError(Code.PARAMS, f'the working directory must be absolute, "{path}" is not')
+        return self._daemon.place.real_path(path)
+
+    async def _leave_out(self, servers: list[dict[str, object]] | None, session: OpenSession) -> None:
+        """MCP servers of the editor: the session has the daemon's, which are there when the editor is not."""
+        if not servers:
+            return
+        text = f"the {len(servers)} MCP servers of the editor are not used; zot has its own, in mcp.json"
+        if self._shows_notices:
+            await session.show(Remark("warning", text))
+        else:  # as a message it would begin every conversation
+            log.warning("%s", text)
+
+
+def _code_of(error: CallError) -> Code:
+    if error.code == "blocked" and "zotctl login" in error.sentence:  # for want of a key; a damaged session is, too
+        return Code.AUTH
+    return _CODES.get(error.code, Code.INTERNAL)
+
+
+_CODES = {"not_found": Code.NOT_FOUND, "bad_request": Code.PARAMS, "too_large": Code.PARAMS}
+
+_INITIALIZED = frames.Initialized(
+    frames.VERSION,
+    frames.AgentCapabilities(
+        load_session=True,
+        prompt_capabilities=frames.PromptCapabilities(image=True, embedded_context=True),
+        session_capabilities=frames.SessionCapabilities(frames.Empty(), frames.Empty(), frames.Empty()),
+    ),
+    [frames.AuthMethod(LOGIN, "Give zot a key", "Run in a terminal: zotctl login PROVIDER")],
+    frames.Implementation("zot", VERSION, "zot"),
+)
+
+Method = Callable[[Agent, bytes, Respond], Awaitable[None]]
+
+
+def _method(kind: type[T], carry_out: Callable[[Agent, T, Respond], Awaitable[None]]) -> Method:
+    """The method whose parameters are a `kind`."""
+    return lambda agent, params, respond: carry_out(agent, decode(params, kind), respond)
+
+
+_METHODS: dict[str, Method] = {
+    "initialize": _method(frames.Initialize, Agent.initialize),
+    "authenticate": _method(frames.Authenticate, Agent.authenticate),
+    "session/new": _method(frames.NewSession, Agent.new),
+    "session/load": _method(frames.OldSession, Agent.load),
+    "session/resume": _method(frames.OldSession, Agent.resume),
+    "session/list": _method(frames.ListSessions, Agent.listing),
+    "session/close": _method(frames.OfSession, Agent.close),
+    "session/set_mode": _method(frames.SetMode, Agent.set_mode),
+    "session/set_config_option": _method(frames.SetConfigOption, Agent.set_config_option),
+    "session/prompt": _method(frames.Prompt, Agent.prompt),
+}

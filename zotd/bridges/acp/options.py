@@ -1,0 +1,66 @@
+"""What an editor can choose of a session: its mode, its model, how much the model thinks."""
+
+from collections.abc import Sequence
+
+from zotd.bridges.acp.frames import Choice, Command, ConfigOption, Hint, Mode, Modes
+from zotd.bridges.acp.jsonrpc import Code, RpcError
+from zotd.wire import api
+from zotd.wire.base import Frozen
+
+MODEL = "model"
+REASONING = "reasoning"
+
+_MODES = [
+    Mode("yolo", "Yolo", "Calls that no rule is about run."),
+    Mode("ask", "Ask", "A person is asked about write, edit, bash and the tools of extensions."),
+    Mode("read-only", "Read only", "Those are denied."),
+]
+
+_LEVELS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
+"""Of reasoning (`docs/protocol.md`)."""
+
+
+def modes(session: api.SessionInfo) -> Modes:
+    """The approval modes."""
+    return Modes(session.mode, _MODES)
+
+
+def config_options(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> list[ConfigOption]:
+    """The models that have a key, as `provider/model`, and the levels of reasoning."""
+    current = f"{session.provider}/{session.model}"
+    names = [f"{one.provider}/{one.id}" for one in models if one.ready]
+    choices = [Choice(name, name) for name in ([] if current in names else [current]) + names]
+    levels = [Choice(level, level) for level in _LEVELS]
+    return [
+        ConfigOption(MODEL, "Model", "model", current, choices),
+        ConfigOption(REASONING, "Reasoning", "thought_level", session.reasoning, levels),
+    ]
+
+
+def change_of(session_id: str, option: str, value: str) -> Frozen:
+    """The command that sets an option: `api.SetModel` or `api.SetReasoning`.
+
+    Raises:
+        RpcError: there is no such option, or no such value.
+    """
+    if option == MODEL:
+        provider, slash, model = value.partition("/")  # a model's own name may have slashes
+        if not slash:
+            raise RpcError(Code.PARAMS, f'"{value}" is no model: they are named provider/model')
+        return api.SetModel(session=session_id, model=model, provider=provider)
+    if option == REASONING:
+        if value not in _LEVELS:
+            raise RpcError(Code.PARAMS, f'unknown reasoning "{value}"; there are {" ".join(_LEVELS)}')
+        return api.SetReasoning(session=session_id, reasoning=value)
+    raise RpcError(Code.PARAMS, f'there is no option "{option}"; there are {MODEL} and {REASONING}')
+
+
+def window_of(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> int:
+    """Tokens that the session's model can read; 0: nobody knows."""
+    names = (session.provider, session.model)
+    return next((one.context_window for one in models if (one.provider, one.id) == names), 0)
+
+
+def commands(found: Sequence[api.Completion]) -> list[Command]:
+    """Slash commands, as editors list them."""
+    return [Command(one.text, one.detail or one.source or one.text, Hint("arguments")) for one in found]

@@ -1,0 +1,99 @@
+"""Prompts and slash commands of an editor, from acceptance to their stop reason, and their cancellation."""
+
+from contextlib import suppress
+
+from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.editor import Editor
+from zotd.bridges.acp.frames import AgentMessageChunk, TextBlock
+from zotd.bridges.acp.prompts import Entered
+from zotd.bridges.acp.session import OpenSession
+from zotd.bridges.acp.turns import Turn
+from zotd.bridges.acp.updates import Remark
+from zotd.client.errors import CallError, ClientError
+from zotd.client.runs import Run
+from zotd.client.slash import COMMAND_S
+from zotd.wire import api
+
+
+class Prompting:
+    """The prompts of one session. Several may wait: the daemon runs them one after the other."""
+
+    def __init__(self, session: OpenSession, *, daemon: Daemon, editor: Editor) -> None:
+        """None waits."""
+        self._session = session
+        self._daemon = daemon
+        self._editor = editor
+
+    async def prompt(self, entered: Entered) -> str:
+        """The stop reason, when its run is over. Raises `RpcError`, and `ClientError` when it was not accepted."""
+        turn = Turn()
+        self._session.turns.append(turn)
+        try:
+            # While this is held nothing is shown, so what comes of the prompt finds it.
+            async with self._session.order:
+                await self._submit(turn, entered)
+            if turn.is_cancelled:
+                await self._stop([turn])
+            async with self._editor.unhurried():
+                return await turn.outcome
+        finally:
+            self._session.turns.remove(turn)
+
+    async def cancel(self) -> None:
+        """End what the editor has asked for; what it has not asked for, when there is nothing else."""
+        own = [turn for turn in self._session.turns if not turn.outcome.done()]
+        for turn in own:
+            turn.is_cancelled = True
+        await self._stop(own)
+
+    async def _submit(self, turn: Turn, entered: Entered) -> None:
+        command = entered.command
+        if command is None:
+            started = await self._daemon.prompt(self._session.info.id, entered.message, list(entered.images))
+            turn.run = Run(started.input, started.run)
+            return
+        try:
+            await self._run_command(turn, *command)
+        except CallError as error:
+            # The person has misspelt it, say: an answer in the conversation, not a fault of the program.
+            await self._say(error.sentence)
+            turn.end("end_turn")
+
+    async def _run_command(self, turn: Turn, name: str, args: str) -> None:
+        params = api.RunCommand(session=self._session.info.id, name=name, args=args)
+        done = await self._daemon.ask(params, api.CommandResult, timeout_s=COMMAND_S)
+        if done.text is not None:
+            await self._say(done.text)
+            self._session.displayed = done.text if done.extension is not None and done.action == "display" else None
+        if done.input is None and done.run is None:
+            with suppress(ClientError):
+                await self._session.tell_commands()
+            turn.end("end_turn")
+        else:
+            turn.run = Run(done.input, done.run, starts_now=done.input is None)
+
+    async def _stop(self, turns: list[Turn]) -> None:
+        """What is not accepted yet is stopped when it is."""
+        accepted = [turn for turn in turns if turn.run is not None and not turn.outcome.done()]
+        try:
+            running = [turn for turn in accepted if turn.is_running or not await self._is_withdrawn(turn)]
+            if running or not turns:
+                await self._daemon.ask(api.Mutation(session=self._session.info.id), api.Nothing, command="abort")
+        except ClientError as error:
+            await self._session.show(Remark("error", f"it could not be cancelled: {error}"))
+            for turn in accepted:
+                turn.end("cancelled")
+
+    async def _is_withdrawn(self, turn: Turn) -> bool:
+        """Taken out of the queue; False: it has started just now."""
+        assert turn.run is not None
+        params = api.QueueWithdraw(session=self._session.info.id, input=turn.run.input_id or "")
+        try:
+            await self._daemon.ask(params, api.Nothing)
+        except CallError:
+            return False
+        turn.end("cancelled")
+        return True
+
+    async def _say(self, text: str) -> None:
+        await self._session.show(AgentMessageChunk(TextBlock(text)))

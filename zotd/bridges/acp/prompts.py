@@ -1,0 +1,75 @@
+"""The content blocks of `session/prompt` as a prompt of the daemon."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from zotd.bridges.acp.frames import AudioBlock, ContentBlock, Contents, ImageBlock, LinkBlock, ResourceBlock, TextBlock
+from zotd.bridges.acp.jsonrpc import Code, RpcError
+from zotd.client import slash
+from zotd.wire.api import PromptImage
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What a person has sent."""
+
+    text: str
+    images: Sequence[PromptImage] = ()
+
+    @property
+    def command(self) -> tuple[str, str] | None:
+        """The name and the arguments of a slash command; None: it is for the model."""
+        return None if self.images else slash.parsed(self.text)
+
+    @property
+    def message(self) -> str:
+        """What the model reads."""
+        return slash.unescaped(self.text)
+
+
+def entered(blocks: Sequence[ContentBlock]) -> Entered:
+    """The blocks in their order: text as it is, links by name, files with their content, images beside it.
+
+    Raises:
+        RpcError: nothing is in it, or something that was never offered, such as a sound.
+    """
+    words: list[str] = []
+    images: list[PromptImage] = []
+    for block in blocks:
+        match block:
+            case TextBlock(text=text):
+                words.append(text)
+            case ImageBlock(data=data, mime_type=mime_type):
+                images.append(PromptImage(mime_type, data))
+            case LinkBlock(uri=uri, name=name):
+                words.append(_link(uri, name))
+            case ResourceBlock(resource=contents) if contents.text is not None:
+                words.append(_file(contents.uri, contents.text))
+            case ResourceBlock(resource=contents):
+                images.append(_image(contents))
+            case AudioBlock():
+                raise RpcError(Code.PARAMS, "sounds cannot be sent: `promptCapabilities.audio` was not offered")
+    text = "".join(words)
+    if not text.strip() and not images:
+        raise RpcError(Code.PARAMS, "the prompt is empty")
+    return Entered(text, images)
+
+
+def _link(uri: str, name: str) -> str:
+    """Models read paths with the tool `read`; anything else stays a link."""
+    parts = urlsplit(uri)
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"}:
+        return f"`{unquote(parts.path)}`"
+    return f"[{name}]({uri})"
+
+
+def _file(uri: str, text: str) -> str:
+    name = uri.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return f'\n<file uri="{name}">\n{text}\n</file>\n'
+
+
+def _image(contents: Contents) -> PromptImage:
+    if contents.blob is None or not (contents.mime_type or "").startswith("image/"):
+        raise RpcError(Code.PARAMS, f"{contents.uri} is neither text nor an image; send a link to it instead")
+    return PromptImage(contents.mime_type or "", contents.blob)

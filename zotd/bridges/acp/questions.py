@@ -1,0 +1,98 @@
+"""Approvals of the daemon as permission requests of the editor: the first one who decides, anywhere, has decided.
+
+An editor that is closed, or that answers `cancelled`, has decided nothing: the question stays open for others.
+"""
+
+import logging
+from collections.abc import Callable
+
+from msgspec.structs import asdict
+
+from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.editor import Editor, Spawn
+from zotd.bridges.acp.frames import CallFields, Permission, PermissionOption, RequestPermission
+from zotd.client.errors import CallError, ClientError
+from zotd.wire import api
+from zotd.wire.base import BadFrameError
+from zotd.wire.events import ApprovalRequested
+
+log = logging.getLogger(__name__)
+
+_DECISIONS = {
+    "allow_once": ("allow", "once"),
+    "allow_session": ("allow", "session"),
+    "allow_always": ("allow", "always"),
+    "reject_once": ("deny", "once"),
+}
+"""The options that we offer, as decisions and their scopes."""
+
+
+class Questions:
+    """Those of one session that are open in the editor."""
+
+    def __init__(self, session: str, editor: Editor, daemon: Daemon, spawn: Spawn) -> None:
+        """None are."""
+        self._session = session
+        self._editor = editor
+        self._daemon = daemon
+        self._spawn = spawn
+        self._open: dict[str, Callable[[], object]] = {}
+        """By approval: what takes the question back."""
+
+    def ask(self, question: ApprovalRequested, call: CallFields) -> None:
+        """Put a question to the person, unless it is there."""
+        if question.approval not in self._open:
+            self._open[question.approval] = self._spawn(f"the question {question.approval}", self._ask(question, call))
+
+    def close(self, approval: str) -> None:
+        """It is decided, or nobody needs to decide any more."""
+        take_back = self._open.pop(approval, None)
+        if take_back is not None:
+            take_back()
+
+    def keep(self, approvals: set[str]) -> None:
+        """Close all but these."""
+        for approval in set(self._open) - approvals:
+            self.close(approval)
+
+    async def _ask(self, question: ApprovalRequested, call: CallFields) -> None:
+        # A CallFields, not the update that it comes from: that would carry the update's tag.
+        request = RequestPermission(self._session, CallFields(**asdict(call)), options(question))
+        try:
+            answer = await self._editor.ask("session/request_permission", request, Permission)
+        except BadFrameError as error:
+            log.info("the editor did not decide about %s: %s", question.approval, error)
+            return
+        finally:  # it is no question any more: that others hear of the decision must not cancel it
+            self._open.pop(question.approval, None)
+        decision = _DECISIONS.get(answer.outcome.option_id) if answer.outcome.outcome == "selected" else None
+        if decision is not None:
+            await self._decide(question, *decision)
+
+    async def _decide(self, question: ApprovalRequested, decision: str, scope: str) -> None:
+        params = api.Approve(
+            session=self._session,
+            approval=question.approval,
+            args_digest=question.args_digest,
+            decision=decision,
+            scope=scope,
+        )
+        try:
+            await self._daemon.ask(params, api.Nothing)
+        except CallError as error:  # `already_resolved`, `stale_args`: somebody else was faster
+            log.info("the decision about %s was refused: %s", question.approval, error.sentence)
+        except ClientError as error:
+            log.warning("the decision about %s did not arrive: %s", question.approval, error)
+
+
+def options(question: ApprovalRequested) -> list[PermissionOption]:
+    """What a person can answer. Nothing stands for "reject always": the daemon remembers what is allowed, only."""
+    lasting = [
+        PermissionOption("allow_session", "Allow for this session", "allow_always"),
+        PermissionOption("allow_always", "Always allow (a rule in config.toml)", "allow_always"),
+    ]
+    return [
+        PermissionOption("allow_once", "Allow once", "allow_once"),
+        *(lasting if question.rule is not None else []),
+        PermissionOption("reject_once", "Reject", "reject_once"),
+    ]

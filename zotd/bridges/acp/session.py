@@ -1,0 +1,289 @@
+"""A session of the daemon that an editor has open: what happens in it goes to the editor, what is typed comes from it.
+
+    follower ── batches ──> updates ──> editor          prompts ──> daemon ──> turns ──> stop reason
+                                └──> questions ──> daemon
+
+While the editor does not read, the follower's connection is not read either: the daemon's rules for slow clients
+apply to it, and what it has missed by that comes with the next connection.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing, nullcontext, suppress
+from itertools import chain
+
+from msgspec.structs import replace
+
+from zotd.bridges.acp import options
+from zotd.bridges.acp.calls import Place
+from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.editor import Editor, Spawn
+from zotd.bridges.acp.frames import (
+    AgentMessageChunk,
+    Command,
+    CommandsUpdate,
+    ConfigOption,
+    ConfigUpdate,
+    Cost,
+    InfoUpdate,
+    ModeUpdate,
+    Notice,
+    TextBlock,
+    Update,
+    UsageUpdate,
+)
+from zotd.bridges.acp.history import older
+from zotd.bridges.acp.jsonrpc import Code, RpcError
+from zotd.bridges.acp.questions import Questions
+from zotd.bridges.acp.turns import Turn
+from zotd.bridges.acp.updates import Remark, Updates, merged
+from zotd.client.client import Client
+from zotd.client.errors import CallError, ClientError
+from zotd.client.follow import Disconnected, Follower
+from zotd.wire import api, events
+from zotd.wire.content import Tokens
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 4
+"""Attempts to connect that fail before the person is told: a daemon that restarts is back by then, in about a second."""
+
+UNKNOWN = "zotd has lost what became of this prompt; load the session again to see it"
+
+
+class OpenSession:
+    """One session, as one editor sees it."""
+
+    def __init__(
+        self, info: api.SessionInfo, models: Sequence[api.ModelInfo], *, daemon: Daemon, editor: Editor, spawn: Spawn
+    ) -> None:
+        """`models`: those that could be chosen. Nothing is followed before `follow` runs."""
+        self.info = info
+        self.shows_notices = False
+        """The editor has a place for remarks."""
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the editor has what was said before; or the `ClientError` that was in the way."""
+        self.turns: list[Turn] = []
+        """Prompts of the editor that are not answered, oldest first."""
+        self.order = asyncio.Lock()
+        """Held while a batch of events is shown, and while a prompt is being accepted: so its id is known before the
+        first event of its run is looked at."""
+        self.displayed: str | None = None
+        """What the answer to a command has shown, and an event will show again."""
+        self._models = models
+        self._daemon = daemon
+        self._editor = editor
+        self._spawn = spawn
+        home = "" if daemon.place.is_remote else daemon.env.get("HOME", "")
+        self._updates = Updates(Place(info.cwd, home))
+        self._questions = Questions(info.id, editor, daemon, spawn)
+        self._follower: Follower | None = None
+        self._commands: list[Command] = []
+        self._partial = ""
+        """The reply that is being written, as the connection has found it."""
+        self._failures = 0
+
+    @property
+    def config_options(self) -> list[ConfigOption]:
+        """As they are now."""
+        return options.config_options(self.info, self._models)
+
+    async def follow(self, after: api.Cursor | None, *, replays: bool = False) -> None:
+        """Show what happens, until cancelled or the session is deleted; with `replays` what was said before first."""
+        env, name = self._daemon.env, self._daemon.name
+        self._follower = Follower(self.info.id, after=after, env=env, name=name, can_approve=True)
+        try:
+            async with aclosing(self._follower.items()) as items:
+                async for item in items:
+                    await self._apply(item, replays=replays)
+        except ClientError as error:
+            self._end(error)
+
+    async def show(self, update: Update | Remark) -> None:
+        """Tell the editor, when it has room."""
+        if isinstance(update, Remark):
+            await self._remark(update)
+            return
+        client = self._follower.client if self._follower is not None else None
+        while not self._editor.has_room:
+            with client.connection.unread() if client is not None else nullcontext():
+                await self._editor.room()
+        self._editor.update(self.info.id, update)
+
+    async def tell_commands(self) -> None:
+        """Tell the editor which slash commands there are, when it does not know."""
+        found = await self._daemon.ask(api.Complete(session=self.info.id, kind="command", text=""), api.Completions)
+        commands = options.commands(found.found)
+        if commands != self._commands:
+            self._commands = commands
+            await self.show(CommandsUpdate(commands))
+
+    def leave(self) -> None:
+        """Nobody is asked any more."""
+        self._questions.keep(set())
+
+    # --- what comes from the daemon -----------------------------------------------------------------------------------
+
+    async def _apply(self, item: api.Attached | Disconnected | list[events.AnyEvent], *, replays: bool) -> None:
+        async with self.order:
+            match item:
+                case api.Attached():
+                    await self._attached(item, replays=replays)
+                case Disconnected():
+                    await self._disconnected(item)
+                case batch:
+                    for event in merged(batch):
+                        await self._take(event)
+
+    async def _attached(self, snapshot: api.Attached, *, replays: bool) -> None:
+        self._failures = 0
+        self._partial = snapshot.run.partial.text if snapshot.run is not None else ""
+        is_first = not self.opened.done()
+        if snapshot.mode == "snapshot":
+            self.info = snapshot.session
+            self._updates.begin_anew()
+            if not is_first:
+                await self._missed(snapshot)
+            elif replays:
+                await self._replay(snapshot)
+            else:  # the editor has said that it knows what was said
+                list(self._updates.caught_up(self._partial))
+            for question in snapshot.approvals:
+                await self._ask(question)
+        if is_first:
+            self.opened.set_result(None)
+        assert self._follower is not None
+        if self._follower.client is not None:
+            self._spawn(f"commands of {self.info.id}", self._watch_commands(self._follower.client))
+
+    async def _replay(self, snapshot: api.Attached) -> None:
+        pages, is_cut = await older(self._daemon, snapshot)
+        if is_cut:
+            await self._remark(Remark("warning", f"older messages are left out; see: zotctl export {self.info.id}"))
+        for message in chain.from_iterable(pages):
+            await self._show_all(self._updates.replay(message))
+        await self._tell_usage(snapshot.context, snapshot.usage)
+
+    async def _missed(self, snapshot: api.Attached) -> None:
+        """The cursor did not hold: nobody can tell what has happened since."""
+        await self._remark(Remark("warning", "what happened meanwhile is not shown; load the session again to see it"))
+        self._questions.keep({question.approval for question in snapshot.approvals})
+        waiting = {item.id for item in snapshot.queue}
+        for turn in self.turns:
+            if turn.run is None or turn.run.input_id in waiting:
+                continue
+            if snapshot.run is None or snapshot.run.id != turn.run.run_id:
+                turn.fail(RpcError(Code.INTERNAL, UNKNOWN))
+        await self.show(ModeUpdate(self.info.mode))
+        await self.show(ConfigUpdate(self.config_options))
+
+    async def _disconnected(self, lost: Disconnected) -> None:
+        self._failures += 1
+        if self._failures == PATIENCE:
+            reason = lost.reason.rstrip(".")
+            await self._remark(Remark("warning", f"{reason}; it goes on when zotd is back (zotctl start)"))
+        await self._daemon.revive()
+
+    async def _take(self, event: events.AnyEvent) -> None:
+        if not self._is_known(event):
+            await self._show_all(self._updates.of(event))
+        await self._react(event)
+        for turn in self.turns:
+            turn.on(event)
+
+    async def _react(self, event: events.AnyEvent) -> None:
+        match event:
+            case events.ReplayComplete():
+                await self._show_all(self._updates.caught_up(self._partial))
+            case events.ApprovalRequested():
+                await self._ask(event)
+            case events.ApprovalResolved(approval=approval):
+                self._questions.close(approval)
+            case events.SessionChanged():
+                await self._changed(event)
+            case events.UserMessage() if not self.info.name:
+                await self._learn_name()
+            case events.Usage(cumulative=total):
+                used = event.input + event.output + event.cache_read + event.cache_write
+                await self._tell_usage(used, total)
+            case _:
+                pass
+
+    def _is_known(self, event: events.AnyEvent) -> bool:
+        """The editor has it: its own prompt, an error that its prompt is answered with, an answer to its command."""
+        match event:
+            case events.UserMessage(input=given) if given is not None:
+                return any(turn.run is not None and turn.run.input_id == given for turn in self.turns)
+            case events.Error():
+                return any(turn.reports(event) for turn in self.turns)
+            case events.ExtDisplay(text=text) if text == self.displayed:
+                self.displayed = None
+                return True
+            case _:
+                return False
+
+    async def _show_all(self, told: Iterable[Update | Remark]) -> None:
+        for one in told:
+            await self.show(one)
+
+    async def _ask(self, question: events.ApprovalRequested) -> None:
+        call = self._updates.question(question)
+        await self.show(call)
+        self._questions.ask(question, call)
+
+    async def _changed(self, change: events.SessionChanged) -> None:
+        before = self.info
+        self.info = after = replace(
+            before,
+            state=change.state,
+            name=change.name or before.name,
+            provider=change.provider or before.provider,
+            model=change.model or before.model,
+            reasoning=change.reasoning or before.reasoning,
+            mode=change.mode or before.mode,
+        )
+        if after.name != before.name:
+            await self.show(InfoUpdate(after.name))
+        if after.mode != before.mode:
+            await self.show(ModeUpdate(after.mode))
+        if (after.provider, after.model, after.reasoning) != (before.provider, before.model, before.reasoning):
+            await self.show(ConfigUpdate(self.config_options))
+
+    async def _learn_name(self) -> None:
+        """The first prompt names a session that nobody has named; no event says so."""
+        with suppress(ClientError):  # the name is all that would be missing
+            found = await self._daemon.ask(api.OfSession(self.info.id), api.SessionInfo, command="session.get")
+            if found.name:
+                self.info = replace(self.info, name=found.name)
+                await self.show(InfoUpdate(found.name))
+
+    async def _tell_usage(self, used: int, total: Tokens) -> None:
+        size = options.window_of(self.info, self._models)
+        if size:  # a part of an unknown whole says nothing
+            await self.show(UsageUpdate(used, size, Cost(total.cost_usd, "USD")))
+
+    async def _remark(self, remark: Remark) -> None:
+        if self.shows_notices:
+            await self.show(Notice(remark.severity, remark.text))
+        elif remark.severity != "info":
+            await self.show(AgentMessageChunk(TextBlock(f"\n\n[{remark.severity}: {remark.text}]\n\n")))
+
+    async def _watch_commands(self, client: Client) -> None:
+        """Extensions come and go; ends with the connection."""
+        with suppress(ClientError), client.connection.feed(None) as feed:
+            await client.ask(api.Subscribe(["extensions"]), api.Nothing)
+            await self.tell_commands()
+            while True:
+                if any(isinstance(event, events.ExtState) for event in await feed.batch()):
+                    await self.tell_commands()
+
+    def _end(self, error: ClientError) -> None:
+        """The session is not there, or not there any more."""
+        log.info("the session %s is left: %s", self.info.id, error)
+        if not self.opened.done():
+            self.opened.set_exception(error)
+            self.opened.exception()  # after `session/new` nobody waits for it
+        code = Code.NOT_FOUND if isinstance(error, CallError) else Code.INTERNAL
+        for turn in self.turns:
+            turn.fail(RpcError(code, str(error)))

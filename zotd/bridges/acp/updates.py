@@ -1,0 +1,266 @@
+"""Events of a session to what an editor is told of them.
+
+    Updates.of(event) -> [update | Remark, ...]
+
+Deltas are shown as they come. The message that is committed behind them has the last word: what of it was not shown
+yet, because a connection was lost or a guard held it back, follows then.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from zotd.bridges.acp import calls
+from zotd.bridges.acp.frames import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    Diff,
+    TextBlock,
+    TextContent,
+    ToolCall,
+    ToolCallUpdate,
+    Update,
+    UserMessageChunk,
+)
+from zotd.wire import events
+from zotd.wire.content import Block, Image, Message, Text, ToolResult
+from zotd.wire.content import ToolCall as Call
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A line for the person that is no part of the conversation."""
+
+    severity: str
+    """`info`, `warning` or `error`; editors without notices get the latter two as a message."""
+    text: str
+
+
+@dataclass(slots=True)
+class _Known:
+    """A call that the editor has been told of."""
+
+    output: str = ""
+    diffs: Sequence[TextContent | Diff] = ()
+
+
+@dataclass(slots=True)
+class Updates:
+    """What one editor has been told of one session."""
+
+    place: calls.Place
+    _streamed: str = ""
+    """The text of the reply so far."""
+    _is_writing: bool = False
+    """The model is; its message is not committed."""
+    _questions: dict[str, str] = field(default_factory=dict)
+    """The calls that people are asked about, by approval."""
+    _calls: dict[str, _Known] = field(default_factory=dict)
+    """Those without a result."""
+
+    def of(self, event: events.AnyEvent) -> Iterable[Update | Remark]:
+        """What the editor is told of it; nothing for what it cannot show."""
+        match event:
+            case events.TextDelta(delta=delta):
+                self._streamed += delta
+                return [_message(delta)] if delta else []
+            case events.ThinkingDelta(delta=delta):
+                return [AgentThoughtChunk(TextBlock(delta))] if delta else []
+            case events.AssistantMessage(content=content):
+                return self._rest(content)
+            case events.TurnStart():
+                self._streamed, self._is_writing = "", True
+            case events.UserMessage(content=content, seq=seq):
+                return asked(content, seq)
+            case events.Done():
+                self._streamed, self._is_writing = "", False
+                self._calls.clear()
+            case _:
+                return self._of_call(event)
+        return []
+
+    def begin_anew(self) -> None:
+        """What was shown of the reply and of calls is not known to be a part of what follows."""
+        self._streamed, self._is_writing = "", True
+        self._calls.clear()
+
+    def caught_up(self, partial: str) -> Iterable[Update]:
+        """The reply that is being written, as a new connection has it: what of it was not shown."""
+        if not self._is_writing or not partial.startswith(self._streamed):
+            return []
+        rest = partial[len(self._streamed) :]
+        self._streamed = partial
+        return [_message(rest)] if rest else []
+
+    def replay(self, message: Message) -> Iterator[Update]:
+        """A message of the history, whole."""
+        if message.role == "user":
+            yield from asked(message.content, message.seq)
+            return
+        for block in message.content:
+            match block:
+                case Text(text=text) if text:
+                    yield _message(text)
+                case Call(id=call, name=name, args=args):
+                    yield self._call(call, name, args)
+                case ToolResult(call_id=call, is_error=is_error, content=content):
+                    yield self._result(call, content, is_error=is_error)
+                case _:
+                    pass  # images and thoughts of a model
+
+    def question(self, asked_for: events.ApprovalRequested) -> ToolCall | ToolCallUpdate:
+        """The call that a person has to decide about, with what it would do."""
+        call, preview = asked_for.tool_id, asked_for.preview
+        diffs = calls.diffs_of(asked_for.tool, asked_for.args, self.place, preview)
+        self._questions[asked_for.approval] = call
+        words = [] if diffs or not preview else [TextContent(TextBlock(preview))]
+        return self._told(call, asked_for.tool, asked_for.args, status="pending", content=[*diffs, *words])
+
+    # --- replies ----------------------------------------------------------------------------------------------------
+
+    def _rest(self, content: Sequence[Block]) -> Iterable[Update]:
+        whole = "".join(block.text for block in content if isinstance(block, Text))
+        shown, self._streamed, self._is_writing = self._streamed, "", False
+        # Rewritten by a guard after it was shown: nothing can be taken back, so the message stands below it.
+        rest = whole[len(shown) :] if whole.startswith(shown) else f"\n\n{whole}"
+        return [_message(rest)] if whole and rest else []
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def _of_call(self, event: events.AnyEvent) -> Iterable[Update | Remark]:
+        match event:
+            case events.ToolUseStart(id=call, name=name):
+                self._calls[call] = _Known()
+                return [ToolCall(tool_call_id=call, title=name, kind=calls.kind_of(name), status="pending")]
+            case events.ToolCallEvent(id=call, name=name, args=args):
+                return [self._call(call, name, args)]
+            case events.ToolProgress(id=call, text=text):
+                return self._progress(call, text)
+            case events.ToolResultEvent(id=call, content=content, is_error=is_error):
+                return [self._result(call, content, is_error=is_error)]
+            case events.ApprovalResolved(approval=approval, decision=decision):
+                call = self._questions.pop(approval, "")
+                return [ToolCallUpdate(tool_call_id=call, status="in_progress")] if call and decision == "allow" else []
+            case _:
+                return remarks(event)
+
+    def _call(self, call: str, name: str, args: Mapping[str, object]) -> Update:
+        diffs = calls.diffs_of(name, args, self.place)
+        return self._told(call, name, args, status="in_progress", content=diffs)
+
+    def _told(
+        self, call: str, name: str, args: Mapping[str, object], *, status: str, content: list[TextContent | Diff]
+    ) -> ToolCall | ToolCallUpdate:
+        is_known = call in self._calls
+        self._calls[call] = _Known(diffs=[one for one in content if isinstance(one, Diff)])
+        kind = ToolCallUpdate if is_known else ToolCall
+        return kind(
+            tool_call_id=call,
+            title=calls.title_of(name, args),
+            kind=calls.kind_of(name),
+            status=status,
+            content=content or None,
+            locations=calls.locations_of(name, args, self.place),
+            raw_input=dict(args),
+        )
+
+    def _progress(self, call: str, text: str) -> Iterable[Update]:
+        known = self._calls.get(call)
+        if known is None:  # a command of a person, which is no call: its output comes whole
+            return []
+        known.output = (known.output + text)[-calls.OUTPUT_CHARS :]
+        content = [*known.diffs, *calls.output(known.output)]
+        return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=content)]
+
+    def _result(self, call: str, content: Sequence[Text | Image], *, is_error: bool) -> Update:
+        known = self._calls.pop(call, _Known())
+        words = calls.said(content)
+        return ToolCallUpdate(
+            tool_call_id=call,
+            status="failed" if is_error else "completed",
+            content=[*([] if is_error else known.diffs), *words],
+            raw_output={"is_error": is_error, "output": [_text_of(one) for one in words]},
+        )
+
+
+def merged(batch: Iterable[events.AnyEvent]) -> Iterator[events.AnyEvent]:
+    """The same events, with neighbours that continue each other as one: a frame costs an editor more than its bytes."""
+    held: events.AnyEvent | None = None
+    for event in batch:
+        joined = _joined(held, event)
+        if joined is None:
+            if held is not None:
+                yield held
+            joined = event
+        held = joined
+    if held is not None:
+        yield held
+
+
+def asked(content: Sequence[Block], seq: int | None) -> list[Update]:
+    """A prompt, as one message."""
+    words = "\n".join(_asked_words(block) for block in content if isinstance(block, Text | Image))
+    return [UserMessageChunk(TextBlock(words), None if seq is None else str(seq))] if words else []
+
+
+def remarks(event: events.AnyEvent) -> list[Update | Remark]:
+    """What there is to say about an event that is no part of the conversation."""
+    match event:
+        case events.Error(message=text) | events.Blocked(message=text):
+            return [Remark("error", text)]
+        case events.Interrupted(text=text):
+            return [Remark("warning", text)]
+        case events.GuardNote(extension=extension, text=text):
+            return [Remark("warning", f"{extension}: {text}")]
+        case events.CompactDone():
+            return [_message("The conversation was summarised.")]
+        case events.ExtDisplay(text=text):
+            return [_message(text)]
+        case _:
+            return [Remark(severity, text) for severity, text in _notes(event)]
+
+
+def _notes(event: events.AnyEvent) -> Iterator[tuple[str, str]]:
+    match event:
+        case events.Notice(level=level, text=text):
+            yield _severity(level), text
+        case events.Retry(reason=reason, delay_s=delay_s):
+            yield "info", f"{reason.rstrip('.')}; trying again in {delay_s:.1f} s"
+        case events.ExtNotify(extension=extension, level=level, message=text):
+            yield _severity(level), f"{extension}: {text}"
+        case events.ExtPanel(extension=extension, title=title):
+            yield "info", f'{extension} shows the panel "{title}", which an editor cannot; zot --session does'
+        case events.Rewound():
+            yield "warning", "the conversation goes on from an earlier message; load the session again to see it"
+        case _:
+            pass
+
+
+def _joined(first: events.AnyEvent | None, second: events.AnyEvent) -> events.AnyEvent | None:
+    """Both as one; None when they are two."""
+    match first, second:
+        case events.TextDelta(), events.TextDelta():
+            return replace(first, delta=first.delta + second.delta)
+        case events.ThinkingDelta(), events.ThinkingDelta():
+            return replace(first, delta=first.delta + second.delta)
+        case events.ToolProgress(), events.ToolProgress() if first.id == second.id:
+            return replace(first, text=first.text + second.text)
+        case _:
+            return None
+
+
+def _message(text: str) -> AgentMessageChunk:
+    return AgentMessageChunk(TextBlock(text))
+
+
+def _asked_words(block: Text | Image) -> str:
+    return block.text if isinstance(block, Text) else f"[image, {block.mime_type}, {block.bytes:,} bytes]"
+
+
+def _text_of(content: TextContent) -> str:
+    return content.content.text if isinstance(content.content, TextBlock) else ""
+
+
+def _severity(level: str) -> str:
+    return {"warn": "warning", "warning": "warning", "error": "error"}.get(level, "info")

@@ -1,0 +1,152 @@
+"""Reaching a daemon on another machine: name, TLS, the upgrade to WebSocket, and what is said when one of them fails.
+
+Whatever aiohttp would do beyond that is switched off: redirects, proxies, cookies, passwords of ~/.netrc.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from zotd.client import origin
+from zotd.client.blocking import FRAME_LIMIT
+from zotd.client.errors import ClientError, NoAnswerError, NotRunningError
+from zotd.client.origin import Origin
+from zotd.wire.version import VERSION
+
+HANDSHAKE_S = 10.0
+"""For the name, the connection, TLS and the upgrade: ten round trips over a satellite, and somebody waits at a terminal."""
+
+PING_S = 15.0
+"""Silence after which the daemon is pinged, and half as much until the connection counts as dead: routers forget idle
+connections after minutes, and machines that have gone to sleep say nothing."""
+
+CLOSE_S = 2.0
+"""For the other side's goodbye; nobody waits for it here."""
+
+
+async def connected(
+    session: aiohttp.ClientSession, where: Origin, context: ssl.SSLContext | None, limit_s: float = HANDSHAKE_S
+) -> aiohttp.ClientWebSocketResponse:
+    """A WebSocket to the daemon, for the caller to close; nothing has been sent over it. Raises `ClientError`."""
+    try:
+        async with asyncio.timeout(limit_s):
+            return await session.ws_connect(
+                where.url,
+                ssl=context or True,
+                heartbeat=PING_S,
+                max_msg_size=FRAME_LIMIT,
+                timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
+            )
+    except TimeoutError as error:
+        raise too_late(where) from error
+    except aiohttp.ClientError as error:
+        raise _sentence(error, where.name) from error
+
+
+@asynccontextmanager
+async def ended(there: aiohttp.ClientWebSocketResponse) -> AsyncIterator[None]:
+    """Close it at the end of the block, all of it.
+
+    TLS would say a goodbye of its own, which aiohttp does not wait for; the loop would end with an open transport.
+    """
+    network = there.get_extra_info("socket")
+    try:
+        async with there:
+            yield
+    finally:
+        with suppress(OSError, AttributeError):  # it may have been gone before it was here
+            network.shutdown(socket.SHUT_RDWR)
+
+
+def too_late(where: Origin) -> NoAnswerError:
+    """What is said after `HANDSHAKE_S`."""
+    return NoAnswerError(f"{where.name} has not answered within {HANDSHAKE_S:g} s")
+
+
+def trusting(ca_path: str) -> ssl.SSLContext:
+    """What the system trusts; or, with a CA file, what that vouches for and nothing else. Raises `ClientError`."""
+    try:
+        return ssl.create_default_context(cafile=ca_path or None)
+    except OSError as error:  # also what is no certificate
+        raise ClientError(f"the CA file {ca_path} cannot be used: {error.strerror or error}") from error
+
+
+def session(where: Origin) -> aiohttp.ClientSession:
+    """For one connection to `where`, and for nothing else; the caller closes it."""
+
+    async def refuse(_: object, __: object, ___: object) -> None:
+        raise ClientError(f"{where.name} says that zotd is elsewhere, and was not believed: name the right host")
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(refuse)  # ws_connect would follow it, and the token would go there
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(resolver=_Resolver(is_local=not where.is_tls), limit=1),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"User-Agent": f"zot/{VERSION}"},
+        timeout=aiohttp.ClientTimeout(total=None),  # `connected` has one
+        trust_env=False,
+        trace_configs=[trace],
+    )
+
+
+class _Resolver(AbstractResolver):
+    """Asks the system, in this thread: asyncio would ask in a pool, whose threads a program's end waits for."""
+
+    def __init__(self, *, is_local: bool) -> None:
+        """`is_local`: a name that means another machine is refused, whatever `/etc/hosts` says."""
+        self._is_local = is_local
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The addresses of `host`. Raises `OSError`."""
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+        addresses = [(kind, proto, str(address[0])) for kind, _, proto, _, address in found]
+        if self._is_local and not all(origin.is_loopback(address) for *_, address in addresses):
+            raise OSError(f"{host} is another machine, and ws:// would send the token in the clear")
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=proto, flags=socket.AI_NUMERICHOST)
+            for kind, proto, address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _sentence(error: aiohttp.ClientError, name: str) -> ClientError:
+    """What aiohttp says, for people; in the order from the name to the daemon."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return ClientError(f"{name} cannot be found: {error.strerror or error.os_error}")
+        case aiohttp.ClientConnectorCertificateError():
+            why = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
+            return ClientError(f"the certificate of {name} is not trusted: {why}; name a private CA with --ca-file")
+        case aiohttp.ClientSSLError():
+            return ClientError(f"{name} speaks no TLS that could be used: {error.strerror}")
+        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
+            return NotRunningError(f"zotd is not running: nobody listens at {name}")
+        case aiohttp.ClientConnectorError():
+            return ClientError(f"{name} cannot be reached: {error.strerror}")
+        case aiohttp.WSServerHandshakeError():
+            return ClientError(_answered(error, name))
+        case _:
+            return ClientError(f"{name} does not answer as a zotd does: {str(error) or type(error).__name__}")
+
+
+def _answered(error: aiohttp.WSServerHandshakeError, name: str) -> str:
+    match error.status:
+        case 403:
+            return f"{name} lets nobody in by that name (403): see the hosts that its configuration allows"
+        case 429:
+            wait = error.headers.get("Retry-After", "") if error.headers else ""
+            later = f"in {wait} s" if wait.isdigit() else "later"
+            return f"{name} has seen too many attempts from here (429): try again {later}"
+        case 503:
+            return f"{name} has no room for another connection (503): try again later"
+        case status:
+            return f"{name} has no zotd at {origin.PATH}: it answers with {status}"

@@ -1,0 +1,94 @@
+"""The host and port of a daemon on another machine, from the URL that a user gives."""
+
+import ipaddress
+import re
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from zotd.client.errors import ClientError
+
+PATH = "/v1"
+"""Of every daemon's WebSocket (`docs/protocol.md`)."""
+
+PORTS = {"wss": 443, "ws": 80}
+"""Where nobody says otherwise."""
+
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+"""What a name may consist of; those of other alphabets are written as DNS has them (`xn--`)."""
+
+_WHAT_IT_IS = "a URL such as wss://host:port"
+
+
+class Origin(NamedTuple):
+    """Whom a token is for."""
+
+    is_tls: bool
+    host: str
+    """In lower case, without a dot at its end; an IPv6 address without brackets."""
+    port: int
+
+    @property
+    def name(self) -> str:
+        """`host:port`, as a token is pinned to it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Of its WebSocket."""
+        return f"{'wss' if self.is_tls else 'ws'}://{self.name}{PATH}"
+
+
+def parsed(url: str) -> Origin:
+    """The origin that `url` names.
+
+    Raises:
+        ClientError: it is no URL, names no host, names more than a host, or would send a token in the clear.
+    """
+    # Before urlsplit, which drops tabs and line ends: what is shown must be what is meant.
+    if not url.isascii() or any(letter <= " " or letter in "\\\x7f" for letter in url):
+        raise ClientError(f"--host must be {_WHAT_IT_IS}, not {url!a}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ClientError(f"--host {url}: {error}") from error
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise ClientError(f"--host must be {_WHAT_IT_IS}, not {url}")
+    _refuse_more(parts, url)
+    host = _host(parts.hostname)
+    if host is None or port == 0:
+        raise ClientError(f"--host {url} names no host that could be connected to")
+    if parts.scheme == "ws" and not is_loopback(host):
+        raise ClientError(f"--host {url} would send the token in the clear: use wss://, ws:// is for this machine only")
+    return Origin(parts.scheme == "wss", host, port or PORTS[parts.scheme])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine by its name; of `localhost` the resolver has to be asked, too."""
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _refuse_more(parts: SplitResult, url: str) -> None:
+    """Whatever else a URL can hold would be a place for a token, or means something else than it seems to."""
+    if "@" in parts.netloc:
+        raise ClientError("--host must not hold a name or a password: the token is in the file of --token-file")
+    if "?" in url or "#" in url:
+        raise ClientError("--host must not hold a query or a fragment: the token is in the file of --token-file")
+    if parts.path not in {"", "/", PATH}:
+        raise ClientError(f"--host must end with the port, not with {parts.path}")
+
+
+def _host(name: str) -> str | None:
+    name = name.removesuffix(".")
+    if ":" in name or name.replace(".", "").isdigit():
+        return str(address) if (address := _address(name)) else None
+    return name if _HOST.fullmatch(name) else None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return None if "%" in host else address

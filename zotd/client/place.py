@@ -1,0 +1,134 @@
+"""Where the daemon is: on this machine, behind its Unix socket, or on another one, behind its WebSocket (`docs/remote.md`).
+
+Either way a client gets a connected Unix socket that carries lines, and need not know more. What differs besides is said
+here: whether a daemon can be started, what a path means, and what of this program's environment goes there.
+
+Loads nothing that `zotctl ping` could not afford: the other machine's part is imported when there is one.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+
+from zotd import paths
+from zotd.client.blocking import CONNECT_S, open_socket
+from zotd.client.environment import CA_FILE, HOST, TOKEN_FILE, shared
+from zotd.client.errors import ClientError
+
+
+class Local:
+    """The daemon of this machine."""
+
+    is_remote = False
+
+    def __init__(self, path: str, env: Mapping[str, str]) -> None:
+        """`path`: of its socket. `env`: what a daemon that is started, and new sessions, run in."""
+        self.name = path
+        """As people and `of` know it."""
+        self.variables: dict[str, str] | None = shared(env)
+        """What a session's tools run in; None: what the daemon itself runs in."""
+        self._env = env
+
+    def open(self, timeout_s: float = CONNECT_S) -> socket.socket:
+        """As `blocking.open_socket`."""
+        return open_socket(self.name, timeout_s)
+
+    def ensure(self) -> socket.socket:
+        """As `autostart.ensure`: to a daemon that is started when none runs."""
+        from zotd.client.autostart import ensure  # noqa: PLC0415  (costs what `zotctl ping` exists to save)
+
+        return ensure(self.name, self._env)
+
+    def was_killed(self) -> bool:
+        """As `autostart.was_killed`: one that was stopped takes its socket away, and is left stopped."""
+        from zotd.client.autostart import was_killed  # noqa: PLC0415
+
+        return was_killed(self.name)
+
+    def may_return(self) -> bool:
+        """Whether there is something to wait for after the connection was lost: a daemon, or the next one."""
+        from zotd.client.autostart import is_being_started  # noqa: PLC0415
+
+        return os.path.exists(self.name) or is_being_started(self.name)
+
+    def real_path(self, path: str) -> str:
+        """The absolute path without symbolic links that the daemon knows `path` by, which need not exist."""
+        return os.path.realpath(path)
+
+    def directory(self, path: str | None) -> str | None:
+        """The same of a directory for an agent to work in, by default this one. Raises `ClientError`: there is none."""
+        real = os.path.realpath(path or ".")
+        if not os.path.isdir(real):
+            raise ClientError(f"there is no directory {real}")
+        return real
+
+
+class Remote:
+    """A daemon on another machine. Nobody starts it from here, and nothing of this environment goes there."""
+
+    is_remote = True
+    variables: dict[str, str] | None = None
+
+    def __init__(self, url: str, token_file: str, ca_file: str, home: str) -> None:
+        """`token_file`, `ca_file`: paths, or empty. `home`: where it is kept to which host a token belongs."""
+        self.name = url
+        self._token_file = token_file
+        self._ca_file = ca_file
+        self._home = home
+
+    def open(self, timeout_s: float = CONNECT_S) -> socket.socket:
+        """A blocking socket that speaks to the daemon, as `blocking.open_socket` gives it; the caller closes it.
+
+        `timeout_s` is for one machine's kernel; here there is a network in between, which gets `remote.HANDSHAKE_S`.
+        Raises what `remote.open_socket` raises.
+        """
+        del timeout_s
+        from zotd.client import remote  # noqa: PLC0415  (0.2 s: aiohttp and TLS)
+
+        return remote.open_socket(self.name, self._token_file, self._ca_file, self._home)
+
+    def ensure(self) -> socket.socket:
+        """The same."""
+        return self.open()
+
+    def was_killed(self) -> bool:
+        """Whatever has become of it, whoever looks after that machine starts it again."""
+        return False
+
+    def may_return(self) -> bool:
+        """Nothing says that it was stopped for good."""
+        return True
+
+    def real_path(self, path: str) -> str:
+        """`path`, which has to be absolute: it is one of the other machine, and not looked at here."""
+        if not path.startswith("/"):
+            raise ClientError(f'"{path}" means nothing on {self.name}: give the absolute path that it has there')
+        return path
+
+    def directory(self, path: str | None) -> str | None:
+        """The same of a directory; None when none is named, for there is no directory that would be meant."""
+        return None if path is None else self.real_path(path)
+
+
+Place = Local | Remote
+
+
+def of(
+    env: Mapping[str, str],
+    *,
+    path: str | None = None,
+    host: str | None = None,
+    token_file: str | None = None,
+    ca_file: str | None = None,
+) -> Place:
+    """The place that the arguments name: the socket at `path`, else the URL `host`; else the one that `env` names.
+
+    `path` may also be the `name` of any place. A token file and a CA file that are not given are those of `env`.
+    """
+    if path and "://" not in path:
+        return Local(path, env)
+    url = path or host or env.get(HOST, "")
+    if not url:
+        return Local(paths.socket_path(env), env)
+    token_file = token_file or env.get(TOKEN_FILE, "")
+    return Remote(url, token_file, ca_file or env.get(CA_FILE, ""), paths.zot_home(env))

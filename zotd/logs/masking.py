@@ -1,0 +1,57 @@
+"""Texts without what nobody may read, and without what steers the terminal of whoever reads them."""
+
+import re
+
+SHORTEST_SECRET = 8
+"""Shorter values are not masked: no key is that short, and masking "test" would make the log unreadable."""
+
+MASK = "[hidden]"
+
+_secrets: set[str] = set()  # the keys that this process uses: a few
+
+_KEYED = re.compile(
+    r"""(?ix)
+    (?P<key>
+        (?: (?: (?:api|access|private) [_-]? key | authorization | secret | passw(?:or)?d | passphrase | cookie )
+            [\w-]{0,30} | token )
+        \\?["']? \s{0,20} [=:] \s{0,20} )
+    (?: (?P<quote>\\?["']) [^\n]{0,8000}? (?P=quote)
+      | (?P<before>\\?["']? (?: (?: bearer | basic | digest ) \s+ )? ) (?: (?<=cookie:\s) [^\n"']+ | [^\s"',;&\\]+ ) )"""
+)
+"""A word that names a secret, and what stands behind it. Every repetition is bounded: a line may have 16 MiB."""
+
+_SHAPED = re.compile(
+    r"""(?x) \b (?:
+        (?: zot_ | sk- | github_pat_ | gh[opsu]_ | glpat- | xox[abprs]- ) [\w-]{16,}
+      | AIza [\w-]{30,} | (?:AKIA|ASIA) [A-Z0-9]{16} | \d{8,12} : [\w-]{35}
+      | eyJ [\w-]{10,} \. [\w-]{10,} \. [\w-]+ )
+    | (?<=://) [^\s/@"']{1,500} (?=@)"""
+)
+"""What looks like a key wherever it stands: a token of ours, those of vendors and of hosts of repositories, AWS's, a
+Telegram bot's, a signed JSON token; and what stands before the host in a URL."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""C0 and C1 controls, line and paragraph separators, and what changes the direction of text (CVE-2021-42574)."""
+
+
+def hide(secret: str) -> None:
+    """Never write `secret` to the log again, wherever it occurs."""
+    if len(secret) >= SHORTEST_SECRET:
+        _secrets.add(secret)
+
+
+def masked(text: str) -> str:
+    """`text` without known secrets, and without what stands behind a word such as `api_key=` or `Authorization:`."""
+    for secret in sorted(_secrets, key=len, reverse=True):  # a secret may be a part of another one
+        text = text.replace(secret, MASK)
+    return _SHAPED.sub(MASK, _KEYED.sub(_without_value, text))
+
+
+def escaped(text: str) -> str:
+    """`text` on one line, with control characters as their escapes."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def _without_value(found: re.Match[str]) -> str:
+    quote = found["quote"]
+    return f"{found['key']}{quote}{MASK}{quote}" if quote else f"{found['key']}{found['before']}{MASK}"
