@@ -126,6 +126,26 @@ def test_a_secret_is_refused_with_the_way_out_and_not_repeated(path, text):
     assert "VALUE" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ('listen = "0.0.0.0:8765"', "other machines can reach 0.0.0.0:8765, which needs TLS"),
+        ('listen = "[2001:db8::1]:1"', "which needs TLS"),
+        ('listen = "127.0.0.1:1"\ntls_cert = "/c"', "tls_cert and tls_key belong together"),
+    ],
+)
+def test_a_door_that_would_not_be_safe_is_refused_before_a_daemon_is_started(path, settings, reason):
+    path.write_text(f"[websocket]\n{settings}")
+    with pytest.raises(ConfigError, match=reason):
+        load(path, {})
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:1", "127.1.2.3:1", "[::1]:0", "localhost:1"])
+def test_a_door_that_only_this_machine_can_reach_needs_no_tls(path, listen):
+    path.write_text(f'[websocket]\nlisten = "{listen}"')
+    assert load(path, {}).config.websocket.listen == listen
+
+
 def test_a_key_command_that_does_not_say_for_which_vendor_is_refused(path):
     path.write_text('api_key_command = ["pass", "show", "key"]')
     with pytest.raises(ConfigError, match="must contain"):

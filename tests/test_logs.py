@@ -171,7 +171,7 @@ def test_who_logs_in_by_a_url_is_masked():
 
 
 @pytest.mark.parametrize(
-    "part", ["secret", "token=", 'password="', "cookie: a", "zot_", "eyJa", "://a", "1", "token" + " " * 20]
+    "part", ["secret", "token=", 'password="', "cookie: a", "zot_", "eyJa", "-eyJ", "://a", "1", "token" + " " * 20]
 )
 def test_no_text_takes_long_to_mask(part):
     text = part * (1024 * 1024 // len(part))

@@ -1,5 +1,6 @@
 """The `zotctl` command. `ping` and `status` must answer at once, so nothing else is loaded for them: no argparse."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,10 +13,15 @@ THIN = {"ping": "zotctl.ping", "status": "zotctl.status"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `zotctl` with `argv` (default: the command line's) and return its exit code: 0, 1, 2 for bad usage, 130."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path that is not UTF-8; in JSON that is an escape as well
     args, variables = without_flags(sys.argv[1:] if argv is None else argv)
     os.environ.update(variables)
     if args and args[0] in THIN:
-        return int(import_module(THIN[args[0]]).main(args[1:]))
+        try:
+            return int(import_module(THIN[args[0]]).main(args[1:]))
+        except KeyboardInterrupt:  # another machine may keep us waiting for seconds
+            return 130
     return int(import_module("zotctl.main").main(args))
 
 

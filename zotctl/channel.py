@@ -67,5 +67,5 @@ def _channel(one: Json) -> list[str]:
 
 
 def _sender(one: Json) -> list[str]:
-    since = text(one, "since")[:16].replace("T", " ")
+    since = output.moment(text(one, "since"))
     return [text(one, "channel"), text(one, "sender"), since, str(number(one, "undelivered")), text(one, "session")]

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from zotd import paths
-from zotd.client.blocking import Connection, connect
+from zotd.client import place
+from zotd.client.blocking import Connection
 from zotd.client.choosing import sessions
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
@@ -24,6 +24,7 @@ DIRECTORIES = ":dirs"
 """Stand for what the shell completes by itself."""
 
 CONNECT_S = 0.2
+REMOTE_S = 1.0
 ASK_S = 1.0
 """Nobody waits longer for a list below the prompt."""
 
@@ -37,17 +38,17 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[tu
     `words` are those behind the program's name. `FILES` and `DIRECTORIES` may be among the answers.
     """
     before, last = words[:-1], words[-1] if words else ""
-    place = _Place(parser)
+    cursor = _Cursor(parser)
     for word in before:
-        place.pass_by(word)
+        cursor.pass_by(word)
     flag, equals, value = last.partition("=")
-    if equals and (action := place.flags().get(flag)) is not None:
+    if equals and (action := cursor.flags().get(flag)) is not None:
         return [(f"{flag}={one}", about) for one, about in _values(action) if one.startswith(value)]
-    found = _flags(place) if last.startswith("-") and place.wanting is None else place.values()
+    found = _flags(cursor) if last.startswith("-") and cursor.wanting is None else cursor.values()
     return [(one, about) for one, about in found if one.startswith((last, ":"))]
 
 
-class _Place:
+class _Cursor:
     """Where on a command line the cursor stands."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
@@ -89,8 +90,8 @@ class _Place:
         return [action for action in _actions(self._parser) if not action.option_strings]
 
 
-def _flags(place: _Place) -> Found:
-    for name, action in place.flags().items():
+def _flags(cursor: _Cursor) -> Found:
+    for name, action in cursor.flags().items():
         if name.startswith("--") or len(action.option_strings) == 1:
             yield name, _about(action)
 
@@ -157,7 +158,8 @@ def _models() -> Found:
 
 
 def _connected() -> Connection:
-    return connect(paths.socket_path(os.environ), CONNECT_S)
+    where = place.of(os.environ)
+    return Connection(where.open(REMOTE_S if where.is_remote else CONNECT_S))
 
 
 _KINDS = {

@@ -4,10 +4,12 @@ The scripts hold nothing but a call back: what is offered is computed when someb
 """
 
 import argparse
+import os
 
 from zotctl.commands import Commands
 from zotctl.completing import candidates
 from zotd.client import options
+from zotd.client.environment import without_flags
 from zotd.client.plain import harmless
 
 BASH = """\
@@ -20,7 +22,7 @@ _zot() {
             :dirs) compopt -o dirnames ;;
             *) printf -v word %q "$word"; COMPREPLY+=("$word") ;;
         esac
-    done < <(zotctl candidates "${1##*/}" "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    done < <(zotctl candidates "${1##*/}" -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _zot zot zotctl
 """
@@ -30,7 +32,7 @@ ZSH = """\
 _zot() {
     local line
     local -a found
-    for line in ${(f)"$(zotctl candidates ${service:-${words[1]:t}} ${(@)words[2,CURRENT]} 2>/dev/null)"}; do
+    for line in ${(f)"$(zotctl candidates ${service:-${words[1]:t}} -- ${(@)words[2,CURRENT]} 2>/dev/null)"}; do
         case $line in
             :files*) _files ;;
             :dirs*) _files -/ ;;
@@ -46,7 +48,7 @@ FISH = """\
 function __zot
     set -l words (commandline -opc) (commandline -ct)
     set -l program (basename $words[1])
-    for line in (zotctl candidates $program $words[2..-1] 2>/dev/null)
+    for line in (zotctl candidates $program -- $words[2..-1] 2>/dev/null)
         switch $line
             case ':files*'
                 __fish_complete_path (commandline -ct)
@@ -95,7 +97,12 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def print_candidates(zotctl: argparse.ArgumentParser, program: str, words: list[str]) -> int:
-    """What could stand at the end of `words`, a line each: the word, a tab, what it means."""
+    """What could stand at the end of `words`, a line each: the word, a tab, what it means.
+
+    `words` may begin with `--`, which keeps the flags in them from being taken for those of the call itself.
+    """
+    words = words[1:] if words[:1] == ["--"] else words
+    os.environ.update(without_flags(words[:-1])[1])  # another machine's sessions and models
     if program == "zotctl" or words[:1] == ["ext"]:
         found = candidates(zotctl, words)
     else:

@@ -15,7 +15,7 @@ from zotd.client.errors import ClientError
 
 def add(commands: Commands) -> None:
     """`config show` and `config check`."""
-    parser = commands.add_parser("config", help="the configuration", epilog="example: zotctl config check")
+    parser = commands.add_parser("config", help="the configuration and its file", epilog="example: zotctl config check")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     show = actions.add_parser("show", help="every setting, and where it comes from")
     show.add_argument("--json", action="store_true")
@@ -35,29 +35,32 @@ class Found(NamedTuple):
 
 
 def _show(args: argparse.Namespace) -> int:
-    found = _load()
+    found = load()
     if args.json:
         settings = {name: {"value": value, "source": found.sources[name]} for name, value in found.values.items()}
         output.print_json({"v": 1, "path": found.path, "settings": settings})
         return 0
     rows = [[name, json.dumps(value), found.sources[name]] for name, value in found.values.items()]
     output.print_table(["SETTING", "VALUE", "FROM"], rows)
+    print(output.one_line(f"file: {found.path}{'' if os.path.exists(found.path) else ' (not there)'}"))
     return 0
 
 
 def _check(args: argparse.Namespace) -> int:
-    found = _load()
+    found = load()
     if args.json:
         warnings = list(found.warnings)
         output.print_json({"v": 1, "path": found.path, "ok": not warnings, "warnings": warnings})
     elif not found.warnings:
-        print(f"{found.path}: fine")
+        is_there = os.path.exists(found.path)
+        print(output.one_line(f"{found.path}: {'fine' if is_there else 'not there, so every setting has its default'}"))
     for warning in found.warnings:
         sys.stderr.write(f"zotctl: {warning}\n")
     return 1 if found.warnings else 0
 
 
-def _load() -> Found:
+def load() -> Found:
+    """That of this environment; raises `ClientError` when a daemon could not start with it."""
     from pathlib import Path  # noqa: PLC0415  (with zotd.config 50 ms, which other nouns need not pay)
 
     import msgspec  # noqa: PLC0415

@@ -10,12 +10,12 @@ from zotctl.commands import Commands
 from zotd import paths
 from zotd.client import place
 from zotd.client.errors import NoAnswerError, NotRunningError
-from zotd.client.fields import number
+from zotd.client.fields import number, text
 from zotd.client.holder import lives
 from zotd.client.starts import Starts
 
 STOP_S = 15.0
-"""How long a daemon may take to stop; 3.3 s with twenty extensions that refuse to."""
+"""How long a daemon may take to stop: what it tells a service manager, too (`zotd.embed.leaving`)."""
 
 EXIT_POLL_S = 0.05
 """Where the system has no event for the end of a process that is not our child."""
@@ -33,13 +33,13 @@ def add(commands: Commands) -> None:
 
 
 def _start(args: argparse.Namespace) -> int:
-    Starts(paths.socket_path(os.environ), paths.start_log(os.environ)).forget()  # who asks for it, gets it
+    Starts(paths.socket_path(os.environ), os.environ).forget()  # who asks for it, gets it
     with link.connect("zotctl", any_protocol=True) as connection:
         status = connection.call("daemon.status")
     if args.json:
         output.print_json(status)
     else:
-        print(f"zotd is running, pid {number(status, 'pid')}")
+        print(f"zotd is {text(status, 'state')}, pid {number(status, 'pid')}")
     return 0
 
 
@@ -79,11 +79,10 @@ def wait_for_exit(pid: int) -> None:
     except ProcessLookupError:
         return
     except (AttributeError, OSError):  # not Linux
-        while lives(pid) and time.monotonic() < deadline:
+        while not (has_ended := not lives(pid)) and time.monotonic() < deadline:
             time.sleep(EXIT_POLL_S)
-        return
-    try:
-        if not select.select([process], [], [], STOP_S)[0]:
-            raise NoAnswerError(f"zotd (pid {pid}) has closed its socket and does not end")
-    finally:
+    else:
+        has_ended = bool(select.select([process], [], [], STOP_S)[0])
         os.close(process)
+    if not has_ended:
+        raise NoAnswerError(f"zotd (pid {pid}) has closed its socket and does not end")

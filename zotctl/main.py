@@ -58,8 +58,12 @@ examples:
   zotctl trust grant .
   zotctl login anthropic
   zotctl backup ~/zot-backup.db
+  zotctl doctor
+  zotctl restart --when-idle
+  zotctl token create phone --role approve
 
-`zotctl ping`, `status` and `stop` never start the daemon (`ping` and `status` do with --autostart); the others do.
+What reads or changes sessions starts the daemon when none runs. What is about the daemon does not: ping and status
+(unless with --autostart), stop, doctor, reload, service, metrics, top; nor does what needs none, as config.
 """
 
 NOUNS = (
@@ -114,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"zotctl {VERSION}")
+    parser.add_argument("-v", "--version", action="version", version=f"zotctl {VERSION}")
     parser.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
     add_place_flags(parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="noun")

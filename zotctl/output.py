@@ -63,6 +63,11 @@ def one_line(words: str) -> str:
     return harmless(words).replace("\n", " ").replace("\t", " ")
 
 
+def moment(time: str) -> str:
+    """A time as the daemon writes it, to the minute, for a table; UTC, as there."""
+    return time[:16].replace("T", " ")
+
+
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
     """Say what is being done, when it takes more than a second and somebody watches."""

@@ -9,23 +9,19 @@ come back by themselves. Nothing is killed here: a daemon that does not answer i
 import argparse
 import os
 import socket
-import subprocess
 import sys
 from contextlib import suppress
 
-from zotctl import output, standing, unit
+from zotctl import config, output, standing, unit
 from zotctl.commands import Commands
 from zotctl.daemon import STOP_S, wait_for_exit
+from zotctl.service.program import order
 from zotd import paths
 from zotd.client import autostart
 from zotd.client.blocking import CONNECT_S, Connection, Json, open_socket
-from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError, StartError
+from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import number, text
 from zotd.client.options import hello
-from zotd.client.plain import harmless
-
-SERVICE_S = 60.0
-"""How long a service manager may take to start it: systemd gives a service 90 s, but by then a person has given up."""
 
 EPILOG = """\
 examples:
@@ -48,6 +44,7 @@ def add(commands: Commands) -> None:
 
 def _restart(args: argparse.Namespace) -> int:
     path = paths.socket_path(os.environ)
+    config.load()  # what the next one could not start with must not cost the one that runs
     before: Json | None = None
     with suppress(NotRunningError):  # then it is only started
         before = _ended(path, when_idle=args.when_idle)
@@ -106,14 +103,7 @@ def _started(path: str, before: Json | None) -> socket.socket:
     file = unit.installed(os.environ)
     if file is None and (before is None or before.get("service") is None):
         return autostart.start(path, os.environ)
-    command = unit.start_command(file, os.getuid())
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SERVICE_S)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise StartError(f"cannot start the service with `{' '.join(command)}`: {error}") from error
-    if done.returncode:
-        reason = harmless(done.stderr).strip().replace("\n", "; ") or f"exit code {done.returncode}"
-        raise StartError(f"cannot start the service with `{' '.join(command)}`: {reason}")
+    order(*unit.start_command(file, os.getuid()))
     return open_socket(path, CONNECT_S)
 
 

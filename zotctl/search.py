@@ -64,7 +64,7 @@ def _find(connection: Connection, query: str, limit: int) -> tuple[list[Json], b
 
 
 def _print(hit: Json) -> None:
-    time = text(hit, "time")[:16].replace("T", " ")
+    time = output.moment(text(hit, "time"))
     head = f"{time}  {text(hit, 'session')}  {text(hit, 'name')}"
     print(output.painted(output.one_line(head), colour.BOLD))
     print(f"  {output.one_line(text(hit, 'role'))}: {output.one_line(text(hit, 'snippet'))}")

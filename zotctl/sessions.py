@@ -10,6 +10,8 @@ from zotd.client import choosing, place
 from zotd.client.blocking import Json
 from zotd.client.fields import text
 
+STATES = ("idle", "running", "waiting", "held", "blocked", "closed")
+
 SHOWN = 100
 """Sessions that are listed unless more are asked for."""
 
@@ -20,7 +22,9 @@ def add(commands: Commands) -> None:
         "sessions", help="list sessions, newest first", epilog="example: zotctl sessions --cwd . --json"
     )
     parser.add_argument("--cwd", metavar="DIR", help="of this directory only")
-    parser.add_argument("--state", help="idle, running, waiting, held, blocked or closed")
+    parser.add_argument(
+        "--state", metavar="STATE", choices=STATES, help=f"{', '.join(STATES)}; a failed one counts as idle"
+    )
     parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"at most so many ({SHOWN})")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
@@ -38,5 +42,5 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _row(session: Json) -> list[str]:
-    updated = text(session, "updated")[:16].replace("T", " ")
-    return [*(text(session, name) for name in ("id", "name", "state", "model")), updated, text(session, "cwd")]
+    about = [text(session, "id"), text(session, "name"), choosing.state(session), text(session, "model")]
+    return [*about, output.moment(text(session, "updated")), text(session, "cwd")]

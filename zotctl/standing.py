@@ -33,6 +33,7 @@ HOME_LOCK = "zotd.lock"
 """In `$ZOT_HOME`; whoever holds it is the daemon of that home."""
 
 RESTART = "zotctl restart --when-idle"
+"""Also for one that is stopping: it waits for the end, and starts the next."""
 
 Open = Callable[[], Connection]
 """Makes a connection, or raises `ClientError`."""
@@ -61,7 +62,7 @@ def _answering(status: Json, path: str, env: Mapping[str, str]) -> Json:
         sentence = f"another zotd (pid {status['pid']}) answers at {path}, and not the one of {paths.zot_home(env)}"
         return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill {status['pid']}"}
     if status["state"] != "running":
-        return {"next": None if _is_remote(path) else "zotctl start"}
+        return {"next": None if _is_remote(path) else RESTART}
     if status["version"] != VERSION or status["protocol"] != protocols()[1]:
         return _of_another_version(status) | ({"next": None} if _is_remote(path) else {})
     trouble, command = ("", "") if _is_remote(path) else unit.disagreement(status["service"], env)
@@ -109,12 +110,8 @@ def _nobody(path: str, env: Mapping[str, str], error: ClientError) -> Json:
     owner = _owner(path, env)
     if owner is not None:
         if _is_being_started(path):
-            return {
-                "state": "starting",
-                "pid": owner,
-                "error": f"{error}, yet: it is starting",
-                "next": "zotctl status",
-            }
+            sentence = f"{error}, yet: it is starting"
+            return {"state": "starting", "pid": owner, "error": sentence, "next": "zotctl status"}
         sentence = f"zotd (pid {owner}) lives, and its socket {path} is gone"
         return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill -USR1 {owner}"}
     try:

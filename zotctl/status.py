@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
         path, os.environ, lambda: thin.connect(path, standing.CONNECT_S, autostart="--autostart" in flags)
     )
     if "--json" in flags:
-        print(json.dumps(status, ensure_ascii=False, separators=(",", ":")))
+        print(json.dumps(status, separators=(",", ":")))  # in ASCII: whatever is in it cannot steer a terminal
     else:
         _print(status)
     return 0 if "error" not in status else 1
@@ -52,8 +52,14 @@ def _print(status: Json) -> None:
             print(f"{name:11} {' to '.join(map(str, value)) if isinstance(value, list) else value}")
     warnings = status["warnings"]
     for warning in warnings if isinstance(warnings, list) else []:
-        print(f"warning     {warning}")
+        print(f"warning     {_one_line(warning)}")
     if status["next"] is not None:
         print(f"next        {status['next']}")
     if "error" in status:
-        sys.stderr.write(f"zotctl: {status['error']}\n")
+        sys.stderr.write(f"zotctl: {_one_line(status['error'])}\n")
+
+
+def _one_line(words: object) -> str:
+    from zotctl.output import one_line  # noqa: PLC0415  (15 ms that only bad news takes)
+
+    return one_line(str(words))

@@ -21,9 +21,12 @@ def flags(argv: Sequence[str], usage: str, known: frozenset[str]) -> frozenset[s
 
 
 def connect(path: str, timeout_s: float, *, autostart: bool) -> Connection:
-    """A connection to the daemon at `path`, or at the URL that it is; raises what `open` and `ensure` of a place raise."""
+    """A connection to the daemon at `path`, or at the URL that it is; raises what `open` and `ensure` of a place raise.
+
+    `timeout_s` is for this machine's kernel: a network in between takes its own time.
+    """
     where = place.of(os.environ, path=path)
-    return Connection(where.ensure() if autostart else where.open(timeout_s))
+    return Connection(where.ensure() if autostart else where.open(None if where.is_remote else timeout_s))
 
 
 def socket_path() -> str:

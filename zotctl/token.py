@@ -29,6 +29,9 @@ ROLES = ("read", "submit", "approve", "admin")
 SECONDS = {"m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 """What `--expires 30d` counts in."""
 
+MAX_DIGITS = 9
+"""Of that count; the daemon says how long is too long."""
+
 
 def add(commands: Commands) -> None:
     """`token` and its actions."""
@@ -81,8 +84,8 @@ def _list(args: argparse.Namespace) -> int:
         [
             text(one, "name"),
             text(one, "role"),
-            text(one, "expires") or "never",
-            text(one, "used") or "never",
+            output.moment(text(one, "expires")) or "never",
+            output.moment(text(one, "used")) or "never",
             ", ".join(strings(one, "sessions")) or "all",
         ]
         for one in found
@@ -124,6 +127,6 @@ def _place(path: str | None) -> Iterator[BinaryIO | None]:
 def _lifetime(word: str) -> float:
     """How many seconds `30d` are."""
     count, unit = word[:-1], SECONDS.get(word[-1:])
-    if unit is None or not (count.isascii() and count.isdecimal()):
+    if unit is None or not (count.isascii() and count.isdecimal() and len(count) <= MAX_DIGITS):
         raise argparse.ArgumentTypeError(f'"{word}" is no time: 30m, 12h, 30d, 2w')
     return float(int(count) * unit)

@@ -106,7 +106,7 @@ def drawn(nodes: Sequence[Node], indent: str = "") -> list[str]:
 def _branch(branch: Json) -> Node:
     first, last, messages = (number(branch, name) for name in ("first", "last", "messages"))
     count = "1 message" if messages == 1 else f"{messages} messages"
-    time = text(branch, "time")[:16].replace("T", " ")
+    time = output.moment(text(branch, "time"))
     label = f'{first}-{last}  "{text(branch, "text")}"  {count}  {time}'.rstrip()
     return Node(number(branch, "at"), label, first, last)
 

@@ -21,6 +21,12 @@ def installed(env: Mapping[str, str]) -> str | None:
     return None
 
 
+def folder(env: Mapping[str, str]) -> str:
+    """Where systemd looks for the units that are the user's own; it may not exist."""
+    config = env.get("XDG_CONFIG_HOME", "")
+    return os.path.join(config if os.path.isabs(config) else os.path.join(_user(env), ".config"), "systemd", "user")
+
+
 def disagreement(service: object, env: Mapping[str, str]) -> tuple[str, str]:
     """What is wrong about who runs the daemon, and the command that helps; empty texts: nothing is.
 
@@ -42,13 +48,15 @@ def start_command(file: str | None, uid: int) -> list[str]:
 
 
 def _folders(env: Mapping[str, str]) -> list[tuple[str, str]]:
-    user = env.get("HOME") or os.path.expanduser("~")
-    config = env.get("XDG_CONFIG_HOME") or os.path.join(user, ".config")
     return [
-        (os.path.join(config, "systemd", "user"), UNIT),
+        (folder(env), UNIT),
         ("/etc/systemd/user", UNIT),
-        (os.path.join(user, "Library", "LaunchAgents"), PLIST),
+        (os.path.join(_user(env), "Library", "LaunchAgents"), PLIST),
     ]
+
+
+def _user(env: Mapping[str, str]) -> str:
+    return env.get("HOME") or os.path.expanduser("~")
 
 
 def _listed(folder: str) -> list[str]:
@@ -61,11 +69,35 @@ def _listed(folder: str) -> list[str]:
 def _serves(file: str, env: Mapping[str, str]) -> bool:
     """Whether it is for this home: the one that it names, or the one that is there without a word."""
     try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            text = opened.read()
-    except OSError:
+        named = _of_agent(file) if file.endswith(PLIST) else _of_unit(file, env)
+    except (OSError, ValueError):  # it is gone, or not of its form: then it starts nothing either
         return False
-    home = paths.zot_home(env)
-    if "ZOT_HOME" in text:
-        return home in text
-    return home == paths.zot_home({name: value for name, value in env.items() if name != "ZOT_HOME"})
+    unnamed = {name: value for name, value in env.items() if name != "ZOT_HOME"}
+    return paths.zot_home({**unnamed, **named}) == paths.zot_home(env)
+
+
+def _of_unit(file: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a unit of systemd sets; drop-ins are not read."""
+    import shlex  # noqa: PLC0415  (whoever has no service does not load it)
+
+    with open(file, encoding="utf-8", errors="replace") as opened:
+        lines = [line.partition("=")[2] for line in opened if line.startswith("Environment=")]
+    words = [word.partition("=") for line in lines for word in shlex.split(line)]
+    return {name: _specified(value, env) for name, _, value in words}
+
+
+def _specified(value: str, env: Mapping[str, str]) -> str:
+    """With `%h` and `%%` as systemd reads them (`systemd.unit(5)`)."""
+    return "%".join(part.replace("%h", _user(env)) for part in value.split("%%"))
+
+
+def _of_agent(file: str) -> dict[str, str]:
+    """The variables that an agent of launchd sets."""
+    import plistlib  # noqa: PLC0415  (as above)
+    from xml.parsers.expat import ExpatError  # noqa: PLC0415
+
+    try:
+        with open(file, "rb") as opened:
+            return dict(plistlib.load(opened).get("EnvironmentVariables", {}))
+    except ExpatError as error:
+        raise ValueError(str(error)) from error

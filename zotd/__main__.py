@@ -41,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(options.ready_fd, str(error), RUNNING)
     except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError) as error:
         return _fail(options.ready_fd, str(error), FAILED)
-    except OSError as error:  # its home cannot be made
-        return _fail(options.ready_fd, f"{error.filename}: {error.strerror}", FAILED)
+    except OSError as error:  # its home cannot be made, or nothing written into it: that names no file
+        return _fail(options.ready_fd, f"{error.filename or paths.zot_home(os.environ)}: {error.strerror}", FAILED)
     return 0
 
 

@@ -77,6 +77,8 @@ def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, ob
     """
     home = Path(paths.zot_home(env))
     socket = Path(paths.socket_path(env))
+    paths.check_text(str(home))
+    paths.check_text(str(socket))
     paths.make_private_dir(str(home))
     paths.check_private_dir(str(socket.parent))
     paths.make_private_dir(str(home / "logs"))
@@ -166,6 +168,8 @@ class Daemon:
 
     def _reload_unheard(self) -> None:
         assert self._configuration is not None
+        if self._leaving.over.is_set():  # there may be nobody left to do it
+            return
         self._spawn("reload", _unheard(self._reload(self._configuration)))
 
     def _assemble(self, journal: Journal) -> Parts:

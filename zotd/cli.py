@@ -18,6 +18,9 @@ BRIDGE = "zotctl.bridge"
 ACP = "zotd.bridges.acp.__main__"
 ZOTCTL = "zotctl.__main__"
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
 ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
 
 INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
@@ -35,7 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = [arg for number, arg in enumerate(args) if arg != "--rpc" and (number, arg) != (0, "rpc")]
     if program == ACP:
         args = args[1:]
-    return int(import_module(program).main(args))
+    try:
+        return int(import_module(program).main(args))
+    except KeyboardInterrupt:  # while it was still being imported; from then on each sees to that itself
+        return INTERRUPTED
 
 
 def _program(args: list[str]) -> str:

@@ -69,6 +69,15 @@ def start_log(env: Mapping[str, str]) -> str:
     return os.path.join(zot_home(env), "logs", "start.log")
 
 
+def check_text(path: str) -> None:
+    """Raise UnsafePathError unless `path` is UTF-8: one that is not cannot be said in an answer, a log or a unit."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        shown = path.encode(errors="backslashreplace").decode()
+        raise UnsafePathError(f"{shown} is not UTF-8: choose another place with ZOT_HOME") from error
+
+
 def check_private_dir(path: str) -> None:
     """Make sure that `path` is a directory of this user that nobody else can enter; make it when it is missing.
 

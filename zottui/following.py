@@ -137,7 +137,7 @@ class Following:
         self._failures += 1
         if self._failures == PATIENCE:
             reason = (self._link.trouble or item.reason).rstrip(".")
-            self._place.say(f"{reason}; what you send waits until zotd is back (zotctl start)", "warn")
+            self._place.say(f"{reason}; what you send waits until zotd is back{self._link.remedy}", "warn")
 
     async def _listen(self) -> None:
         """Pass on what happens in the daemon, as long as there is a connection."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TypeVar
 
+from zotd.client import place
 from zotd.client.client import Client
 from zotd.client.connection import CALL_S
 from zotd.client.errors import ClientError, ConnectionLostError
@@ -31,6 +32,8 @@ class Link:
         self._env = env
         self._name = _name()
         self._follower: Follower | None = None
+        self.remedy = "" if place.of(env).is_remote else " (zotctl start)"
+        """What the person can do about a daemon that is gone; from here nothing, when it is on another machine."""
         self.trouble = ""
         """Why the daemon could not be started again when that was tried last."""
 

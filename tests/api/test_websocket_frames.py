@@ -101,14 +101,14 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("is_member", [False, True])
-async def test_a_broken_frame_ends_the_connection_with_its_code(door, token, name, is_member):
-    data, code = BROKEN[name]
-    web = await (door.member(token) if is_member else door.stranger())
-    web.write(data)
-    assert await web.end() == code
-    assert await (await door.member(token)).ask("ping") == {"pong": True}
+async def test_a_broken_frame_ends_the_connection_with_its_code_and_no_other(door, token, is_member):
+    other = await door.member(token)
+    for name, (data, code) in BROKEN.items():
+        web = await (door.member(token) if is_member else door.stranger())
+        web.write(data)
+        assert await web.end() == code, name
+        assert await other.ask("ping") == {"pong": True}
 
 
 # --- floods ---
@@ -132,6 +132,15 @@ async def test_a_message_in_as_many_pieces_as_are_allowed_is_one_message(door, t
     pieces = [masked(0, b" ", fin=False)] * (MAX_FRAGMENTS - 2)
     web.write(b"".join([masked(TEXT, b'{"id":77,"type":', fin=False), *pieces, masked(0, b'"ping"}')]))
     assert (await web.answer_to(77))["data"] == {"pong": True}
+
+
+async def test_a_flood_of_messages_without_a_byte_is_refused_and_pieces_without_one_are_not(door, token):
+    web = await door.member(token)
+    empty = masked(TEXT, b"", fin=False) + masked(0, b"")
+    web.write(empty * (2 * carrier.MAX_CONTROLS) + masked(TEXT, b""))
+    assert await web.ask("ping") == {"pong": True}
+    web.write(masked(TEXT, b"") * (carrier.MAX_CONTROLS + 1))
+    assert await web.end() == 1008
 
 
 @pytest.mark.parametrize("is_member", [False, True])
@@ -237,6 +246,9 @@ async def test_three_hundred_who_say_nothing_keep_nobody_out(door, token):
     for web in silent[-5:]:
         web.write(b"\x81")  # one byte of a frame, and then no more
     assert await (await door.member(token)).ask("ping") == {"pong": True}
+    port = int(door.url.split(":")[2].split("/")[0])
+    held = [one for one in psutil.Process().net_connections("tcp") if one.laddr and one.laddr.port == port]
+    assert len(held) <= visitor.MAX_VISITORS + 3  # and the listener, the member, and one that is just leaving
     for web in silent[: 300 - visitor.MAX_VISITORS]:  # those who came first; the daemon has hung up on them
         async with asyncio.timeout(20):
             while await web.reader.read(100):

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.api.web import CLOSE, visitor
+from zotd.api.websocket.throttle import BURST
 
 SESSION = {"provider": "ollama", "model": "none"}
 
@@ -23,12 +24,11 @@ BAD_HELLOS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_HELLOS)
-async def test_without_a_token_that_counts_a_connection_is_closed_without_a_word(door, token, name):
-    web = await door.stranger()
-    web.send("hello", **BAD_HELLOS[name])
-    op, payload = await web.raw()
-    assert (op, payload) == (CLOSE, (4401).to_bytes(2, "big"))
+async def test_without_a_token_that_counts_a_connection_is_closed_without_a_word(door, token):
+    for name, hello in BAD_HELLOS.items():
+        web = await door.stranger()
+        web.send("hello", **hello)
+        assert await web.raw() == (CLOSE, (4401).to_bytes(2, "big")), name
 
 
 async def test_a_token_that_is_almost_right_is_wrong(door, token):
@@ -122,6 +122,15 @@ async def test_a_thousand_bad_tokens_from_this_machine_are_slowed_down_and_a_goo
             if await web.upgrade() == 101:
                 break
     assert (await web.hello(token))["role"] == "approve"
+
+
+async def test_who_was_let_in_before_others_failed_at_the_same_address_is_not_refused_for_it(door, token):
+    early = await door.stranger()
+    for _ in range(BURST):
+        web = await door.stranger()
+        web.send("hello", token="zot_wrong")
+        assert await web.end() == 4401
+    assert (await early.hello(token))["role"] == "approve"
 
 
 # --- a token for some sessions ---

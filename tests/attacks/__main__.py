@@ -21,6 +21,7 @@ LEAST = 80
 """Attacks that must be shown to fail."""
 
 WORKERS = 2
+"""Each imports all files; neighbours stay together as long as both have some, for they share what is dear to start."""
 
 WITHSTOOD, FAILED = "withstood", "**NOT**"
 
@@ -52,7 +53,7 @@ def _run(tests: Sequence[str]) -> Results:
     pytest = [sys.executable, "-m", "pytest", "-q", *(f"tests/{test}" for test in tests)]
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [*pytest, "-n", str(WORKERS), f"--junitxml={report}"]
+        command = [*pytest, "-n", str(WORKERS), "--dist=worksteal", f"--junitxml={report}"]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
         cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []
     if done.returncode:

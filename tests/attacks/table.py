@@ -306,17 +306,21 @@ ATTACKS = (
         35,
         "WebSocket frames that are unmasked, binary, fragmented, bombs, or end badly: closed, and bounded",
         (
-            "api/test_websocket_frames.py::test_a_broken_frame_ends_the_connection_with_its_code",
+            "api/test_websocket_frames.py::test_a_broken_frame_ends_the_connection_with_its_code_and_no_other",
             "api/test_websocket_frames.py::test_a_compressed_message_is_refused_before_anything_is_unpacked",
             "api/test_websocket_frames.py::test_a_message_in_a_hundred_thousand_pieces_is_refused",
             "api/test_websocket_frames.py::test_a_flood_of_pings_is_refused_and_a_few_are_answered",
+            "api/test_websocket_frames.py::test_a_flood_of_messages_without_a_byte_is_refused_and_pieces_without_one_are_not",
             "api/test_websocket_frames.py::test_no_bytes_break_the_framing_nor_are_kept",
         ),
     ),
     Attack(
         36,
         "a million damaged frames: nothing unhandled, memory as before",
-        ("faults/test_load.py::test_every_mutated_frame_gets_an_answer_and_nothing_breaks[over_socket]",),
+        (
+            "faults/test_load.py::test_every_mutated_frame_gets_an_answer_and_nothing_breaks[over_socket]",
+            "faults/test_load.py::test_every_mutated_frame_gets_an_answer_and_nothing_breaks[over_websocket]",
+        ),
         "mutated_frames",
     ),
     Attack(
@@ -408,10 +412,7 @@ ATTACKS = (
     Attack(
         49,
         "two people decide the opposite at once: one wins, the other learns who, one decision is on record",
-        (
-            "e2e/test_approvals.py::test_the_first_of_two_people_decides_and_the_other_learns_who",
-            "core/test_approvals_in_any_order.py::test_one_wins_and_everybody_else_is_told_the_truth",
-        ),
+        ("e2e/test_approvals.py::test_the_first_of_two_people_decides_and_the_other_learns_who",),
         "duels",
     ),
     Attack(
@@ -559,7 +560,7 @@ ATTACKS = (
     Attack(
         69,
         "SIGHUP with a configuration that is broken: the old one stays, and status says why",
-        ("service/test_notify.py::test_sighup_reads_the_configuration_again_and_ends_well_either_way[path-bad]",),
+        ("service/test_notify.py::test_sighup_reads_the_configuration_again_and_ends_well_either_way",),
     ),
     Attack(
         70,
@@ -750,7 +751,6 @@ ATTACKS = (
             "test_logs.py::test_what_stands_in_its_place_is_not_followed_and_stops_nobody",
             "test_logs.py::test_nor_when_that_happens_while_it_is_open",
             "test_logs.py::test_a_log_that_is_rotated_by_somebody_else_goes_on_under_its_name",
-            "attacks/test_confined.py::test_a_daemon_whose_logs_cannot_be_written_works",
             "exthost/test_log.py::test_a_file_that_cannot_be_written_stops_nobody",
             "client/test_autostart.py::test_a_log_that_cannot_be_opened_keeps_no_daemon_from_starting",
         ),
@@ -806,8 +806,7 @@ ATTACKS = (
         "the model has a tool approve its own call: refused by its descent, and logged",
         (
             "api/test_descendants.py::test_it_cannot_approve_and_is_told_the_rule",
-            "e2e/test_descendants.py::test_it_cannot_approve_its_own_calls[setsid {}]",
-            "process/test_descent.py::test_a_session_of_its_own_changes_nothing",
+            "e2e/test_descendants.py::test_it_cannot_approve_its_own_calls[setsid --wait {}]",
             "process/test_descent.py::test_an_orphan_is_ours_and_nobodys",
         ),
     ),

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -130,6 +131,15 @@ async def test_the_home_itself_is_no_place_to_work_in(opened, user, model, look)
     ((said, failed),) = await outputs(house, model, look, "echo hi", **sandbox)
     assert failed
     assert "holds your home" in said
+
+
+def test_nor_is_a_link_to_it(user):
+    link = user / "work"
+    link.symlink_to(user / "user")
+    env = {**os.environ, "HOME": str(user / "user"), "PWD": str(link)}
+    done = subprocess.run([SANDBOX / "bash", "-c", "echo hi"], cwd=link, env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (126, b"")
+    assert b"holds your home" in done.stderr
 
 
 async def test_a_daemon_whose_logs_cannot_be_written_works(opened, user, model, look):

@@ -25,6 +25,8 @@ class Relay:
         """With which codes they have left."""
         self.answer = None
         """Instead of the upgrade."""
+        self.first = None
+        """Bytes instead of an answer to the first frame."""
         self.close = None
         """Code and reason instead of an answer to the first frame."""
         self.gone = asyncio.Event()
@@ -39,7 +41,10 @@ class Relay:
         hello = await socket.receive()
         if hello.type is WSMsgType.TEXT:
             self.frames.append(json.loads(hello.data))
-            if self.close is not None or self.frames[-1].get("token") != TOKEN:
+            if self.first is not None:
+                await socket.send_bytes(self.first)
+                await socket.receive()
+            elif self.close is not None or self.frames[-1].get("token") != TOKEN:
                 code, reason = self.close or (4401, "")
                 await socket.close(code=code, message=reason.encode())
             else:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -19,7 +21,13 @@ from tests.client.relay import TOKEN
 from zotd.client import handshake, origin, place, remote
 from zotd.client.blocking import Connection
 from zotd.client.client import Client
-from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError, NotRunningError
+from zotd.client.errors import (
+    CallError,
+    ClientError,
+    ConnectionLostError,
+    NoAnswerError,
+    NotRunningError,
+)
 from zotd.testing.live_daemon import ROOT
 from zotd.wire import events
 
@@ -110,6 +118,29 @@ async def test_a_daemon_that_goes_away_is_lost_as_one_of_this_machine_is(home, t
     there.close = 1001, ""
     with await home.connect(url(there)) as connection, pytest.raises(ConnectionLostError):
         await asyncio.to_thread(connection.call, "hello")
+
+
+@pytest.mark.parametrize("command", ["hello", "ping"])
+async def test_a_server_that_says_something_else_than_text_is_left(home, there, command):
+    there.first = bytes(1000)
+    with await home.connect(url(there)) as connection, pytest.raises(ConnectionLostError):
+        await asyncio.to_thread(connection.call, command)
+    assert [frame["type"] for frame in there.frames] == ["hello"]
+
+
+@pytest.mark.parametrize("module", ["ping", "status", "sessions"])
+async def test_what_a_server_says_cannot_steer_a_terminal(home, there, module):
+    there.close = 4401, "\x1b]0;title\x07\x1b[2J\u202eno"
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "zotctl", module),
+        env={**os.environ, **home.env(url(there)), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    async with asyncio.timeout(WAIT_S):
+        _, said = await program.communicate()
+    assert (program.returncode, b"the token was refused by" in said) == (1, True)
+    assert not set(said.decode()) & {"\x1b", "\x07", "\u202e"}
 
 
 async def test_who_leaves_says_goodbye(home, there):
@@ -317,6 +348,26 @@ async def test_a_network_that_takes_nothing_holds_the_client_back():
         carrying.cancel()
     ours.close()
     writer.close()
+
+
+# --- who does not wait for it -------------------------------------------------------------------------------------------
+
+
+async def test_an_interrupted_ping_ends_without_a_word(home):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        program = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "zotctl", "ping"),
+            env={**os.environ, **home.env(f"ws://127.0.0.1:{silent.getsockname()[1]}"), "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.PIPE,
+        )
+        connection, _ = await asyncio.to_thread(silent.accept)
+        program.send_signal(signal.SIGINT)
+        async with asyncio.timeout(WAIT_S):
+            _, said = await program.communicate()
+        connection.close()
+    assert (program.returncode, said) == (130, b"")
 
 
 # --- what it costs who does not need it ---------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_after_three_that_were_killed_nobody_starts_a_fourth_until_a_person_does
     assert sentence.startswith("zotd was started 3 times within 60 s and has not lived, at last because: it was killed")
     assert f"(log: {paths.start_log(env)})" in sentence
     assert sentence.endswith("but with `zotctl start`")
-    starts.Starts(path, paths.start_log(env)).forget()
+    starts.Starts(path, env).forget()
     assert started(path, env) > 0
 
 
@@ -109,9 +109,7 @@ def test_it_is_started_again_when_time_has_passed(path, env, forgetful):
         killed(path, env)
         forgetful()
     ledger = Path(f"{path}.starts")
-    ledger.write_text(
-        json.dumps([[at - starts.WINDOW_S, size, why] for at, size, why in json.loads(ledger.read_text())])
-    )
+    ledger.write_text(json.dumps([[at - starts.WINDOW_S, *rest] for at, *rest in json.loads(ledger.read_text())]))
     assert started(path, env) > 0
 
 
@@ -121,6 +119,17 @@ def test_those_that_never_served_count_and_the_last_reason_is_told(path, env):
             autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
     with pytest.raises(StartError, match="at last because: the database is from a newer version \\(log: "):
         started(path, env)
+
+
+def test_those_before_the_configuration_was_mended_do_not_count(path, env):
+    config = Path(env["ZOT_HOME"]) / "config.toml"
+    config.parent.mkdir(mode=0o700)
+    config.write_text("log_level = 'loud'\n")
+    for sentence in [*["cannot start zotd"] * 3, "has not lived, at last because"]:
+        with pytest.raises(StartError, match=f"{sentence}.*log_level must be"):
+            started(path, env)
+    config.unlink()
+    assert started(path, env) > 0
 
 
 def test_those_that_were_stopped_do_not_count(path, env):
@@ -134,16 +143,16 @@ def test_one_that_has_lived_for_a_while_before_it_was_killed_does_not_count(path
     paths.check_private_dir(str(Path(path).parent))
     Path(path).touch()  # what one leaves that is killed
     now = time.monotonic()
-    failed = [[now - 30, 0, "no"], [now - 29, 0, "no"]]
-    Path(f"{path}.starts").write_text(json.dumps([*failed, [now - lived_s, 0, None]]))
-    complaint = starts.Starts(path, paths.start_log(env)).complaint()
+    failed = [[now - 30, 0, 0, "no"], [now - 29, 0, 0, "no"]]
+    Path(f"{path}.starts").write_text(json.dumps([*failed, [now - lived_s, 0, 0, None]]))
+    complaint = starts.Starts(path, env).complaint()
     Path(path).unlink()
     assert (complaint is not None) is counts
 
 
 def test_a_ledger_that_is_damaged_or_from_before_a_reboot_is_none(path, env):
     paths.check_private_dir(str(Path(path).parent))
-    for content in ["{", "[1]", json.dumps([[1e12, 0, "x"]] * 3), '[["x", "y", "z"]]']:
+    for content in ["{", "[1]", json.dumps([[1e12, 0, 0, "x"]] * 3), '[["x", "y", "z"]]']:
         Path(f"{path}.starts").write_text(content)
         assert started(path, env, FAKE) > 0
         stop(path)

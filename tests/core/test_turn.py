@@ -365,9 +365,11 @@ def test_a_draining_run_neither_repeats_a_request_nor_summarises():
         turn(),
         (Begin(), [Send(1, 1, 1)]),
         (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
-        (Drain(), []),
-        (Waited(2), [Leave()]),
+        (Drain(), [Cancel(2), Leave()]),
+        (Waited(2), []),
     )
+    for failure in (Failure.SERVER, Failure.CONTEXT):
+        dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Drain(), []), (failed(1, failure), [Leave()]))
     dialogue(
         turn(context=0, compact_from=5),
         (Begin(), [Send(1, 1, 1)]),

@@ -142,7 +142,7 @@ async def test_two_clients_abort_at_the_very_end_of_a_run(house, model, look, st
     """Whoever wins, there is one end, and the abort does not reach over to the next prompt."""
     gate = asyncio.Event()
     server = await model(Reply([Text(["a", "b"]), Gate(gate)]), text("fine"), text("fine"))
-    talk = await house.create("anthropic", server)
+    talk = await house.create("openai", server)
     second = await house.follow(talk.id)
     await talk.ask("prompt", message="go")
     events = await talk.until("text_delta")

@@ -268,7 +268,9 @@ async def stalled_on(house, session_id):
     return sock
 
 
-async def read_all(sock):
+async def read_all(sock, once):
+    """All that is on its way to a client that begins to read at `once`."""
+    await once.wait()
     loop, data = asyncio.get_running_loop(), b""
     try:
         while chunk := await loop.sock_recv(sock, 1 << 20):
@@ -278,24 +280,26 @@ async def read_all(sock):
     return data
 
 
-FLOODS = {"nothing was read": 120, "MiB waited": 500}
-"""Deltas of 10 kB: fewer than are cut at once, and more."""
+PIECE = "x" * 100_000
+
+FLOODS = {"nothing was read": 12, "MiB waited": 50}
+"""Deltas: fewer than are cut at once, and more; few and long ones, so that they come long before the 3 s are over."""
 
 
 @pytest.mark.parametrize("reason", FLOODS)
 async def test_a_client_that_does_not_read_is_cut_and_told_and_nobody_else_loses_anything(
     house, model, cut_notice, reason
 ):
-    server = await model(Reply([Text(["x" * 10_000] * FLOODS[reason])], joined=True), text("after"))
+    server = await model(Reply([Text([PIECE] * FLOODS[reason])], joined=True), text("after"))
     talk = await house.create("openai", server)
     with await stalled_on(house, talk.id) as sock:
-        events = await talk.run()
-        assert (
-            len("".join(event["delta"] for event in events if event["type"] == "text_delta")) == 10_000 * FLOODS[reason]
-        )
-        async with asyncio.timeout(8):
-            await cut_notice.came.wait()
-        lines = [json.loads(line) for line in (await read_all(sock)).splitlines()]
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            # From the cut on it has half a second to read, and that may be in the middle of the run.
+            told = tasks.create_task(read_all(sock, cut_notice.came))
+            events = await talk.run()
+    lines = [json.loads(line) for line in told.result().splitlines()]
+    deltas = [event["delta"] for event in events if event["type"] == "text_delta"]
+    assert "".join(deltas) == PIECE * FLOODS[reason]
     assert lines[-1]["type"] == "evicted"
     assert reason in lines[-1]["reason"]
     seqs = [line["seq"] for line in lines if "seq" in line and line["type"] != "replay_complete"]

@@ -60,7 +60,7 @@ async def test_what_decides_or_administers_is_refused_and_the_rule_is_named(proc
 
 
 @pytest.mark.parametrize(
-    "way", ["{}", "setsid {}", "env -i PATH=$PATH ZOT_HOME=$ZOT_HOME PYTHONPATH=$PYTHONPATH {}", "({} & wait)"]
+    "way", ["{}", "setsid --wait {}", "env -i PATH=$PATH ZOT_HOME=$ZOT_HOME PYTHONPATH=$PYTHONPATH {}", "({} & wait)"]
 )
 async def test_it_cannot_approve_its_own_calls(process, model, look, way):
     shop = Shop(process)

@@ -1,4 +1,4 @@
-"""Clients of another machine: real programs, the real daemon, its real WebSocket, with TLS and without."""
+"""Clients of another machine: real programs, the real daemon, its real WebSocket with TLS."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
+import psutil
 import pytest
 
 from tests.client.relay import authority
@@ -19,6 +20,9 @@ from zotd.testing.script import text
 
 WAIT_S = 40
 
+pytestmark = pytest.mark.timeout(120)
+"""Each of the programs that a test starts may take its time on a slow machine."""
+
 
 def free_port():
     with socket.socket() as found:
@@ -29,11 +33,13 @@ def free_port():
 class There:
     """The other machine: a daemon with a door. And here: a home that knows its URL and its token, and nothing else."""
 
-    def __init__(self, folder, stack, scheme="ws"):
+    def __init__(self, folder, stack):
         self.folder = folder
         port = free_port()
-        self.url = f"{scheme}://127.0.0.1:{port}"
+        self.url = f"wss://127.0.0.1:{port}"
+        ca, certificate = authority(folder, "127.0.0.1")
         settings = ["[websocket]", f'listen = "127.0.0.1:{port}"']
+        settings += [f'tls_cert = "{certificate}"', f'tls_key = "{certificate}"']
         self.env = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
@@ -42,18 +48,14 @@ class There:
             "TERM": "xterm-256color",
             "ZOT_HOST": self.url,
             "ZOT_TOKEN_FILE": str(folder / "token"),
+            "ZOT_CA_FILE": ca,
         }
-        if scheme == "wss":
-            ca, certificate = authority(folder, "127.0.0.1")
-            settings += [f'tls_cert = "{certificate}"', f'tls_key = "{certificate}"']
-            self.env["ZOT_CA_FILE"] = ca
         (folder / "here").mkdir()
         (folder / "zot").mkdir(mode=0o700)
         (folder / "zot" / "config.toml").write_text("\n".join(settings) + "\n")
         self.daemon = stack.enter_context(DaemonProcess(folder))
         self.cwd = str(self.daemon.place.cwd)
-        created = ["token", "create", "here", "--role", "admin", "--out", folder / "token"]
-        self.run("zotctl", *created, env=self.daemon.place.env)
+        self.give_token("here", "token")
 
     def run(self, module, *args, env=None, code=0, piped=""):
         """A program of a client, here; what it prints."""
@@ -70,35 +72,43 @@ class There:
         assert done.returncode == code, done.stderr
         return done.stdout if code == 0 else done.stderr
 
+    def give_token(self, name, file):
+        """Let somebody in."""
+        created = ["token", "create", name, "--role", "admin", "--out", self.folder / file]
+        self.run("zotctl", *created, env=self.daemon.place.env)
+
     def model(self, server):
         """Flags for a session that talks to the scripted model."""
         return ["--cwd", self.cwd, "--provider", "openai", "--base-url", server.openai_url, "--api-key", "sk-scripted"]
 
 
-@pytest.fixture
-def there(tmp_path):
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
     with ExitStack() as stack:
-        yield There(tmp_path, stack)
+        yield There(tmp_path_factory.mktemp("there"), stack)
 
 
-@pytest.fixture
-def secure(tmp_path):
-    with ExitStack() as stack:
-        yield There(tmp_path, stack, "wss")
+@pytest.fixture(autouse=True)
+def nothing_left_behind(there):
+    """But the daemon, which is the module's."""
+    yield
+    children = [child for child in psutil.Process().children() if child.pid != there.daemon.pid]
+    _, alive = psutil.wait_procs(children, WAIT_S)
+    assert not alive
 
 
-async def test_every_program_works_over_tls(secure, model):
+async def test_every_program_works_over_tls(there, model):
     server = await model(text("It is a shop."))
-    assert secure.run("zotctl", "ping") == "pong\n"
-    status = json.loads(secure.run("zotctl", "status", "--json"))
-    assert (status["state"], status["pid"], status["socket"]) == ("running", secure.daemon.pid, secure.url)
-    said = await asyncio.to_thread(secure.run, "zotd.cli", "-p", "what is this?", *secure.model(server))
+    assert there.run("zotctl", "ping") == "pong\n"
+    status = json.loads(there.run("zotctl", "status", "--json"))
+    assert (status["state"], status["pid"], status["socket"]) == ("running", there.daemon.pid, there.url)
+    said = await asyncio.to_thread(there.run, "zotd.cli", "-p", "what is this?", *there.model(server))
     assert said == "It is a shop.\n"
-    listed = json.loads(secure.run("zotctl", "sessions", "--json"))["sessions"]
-    assert [session["cwd"] for session in listed] == [secure.cwd]
+    listed = json.loads(there.run("zotctl", "sessions", "--json"))["sessions"]
+    assert [session["cwd"] for session in listed] == [there.cwd]
     frames = [{"type": "hello", "id": 1, "token": "for this process"}, {"type": "get_messages", "id": 2}]
     lines = "".join(json.dumps(frame) + "\n" for frame in frames)
-    heard = map(json.loads, secure.run("zotd.cli", "rpc", "--session", listed[0]["id"], piped=lines).splitlines())
+    heard = map(json.loads, there.run("zotd.cli", "rpc", "--session", listed[0]["id"], piped=lines).splitlines())
     answers = [frame for frame in heard if frame["type"] == "response"]
     assert [answer["success"] for answer in answers] == [True, True]
     assert "It is a shop." in json.dumps(answers[1])
@@ -106,12 +116,14 @@ async def test_every_program_works_over_tls(secure, model):
 
 async def test_a_flag_goes_before_the_variable_and_a_token_stays_with_its_host(there):
     assert there.run("zotctl", "ping") == "pong\n"
-    env = {**there.env, "ZOT_HOST": "ws://127.0.0.1:1"}
+    env = {**there.env, "ZOT_HOST": "wss://127.0.0.1:1"}
     assert there.run("zotctl", "ping", "--host", there.url, env=env) == "pong\n"
     assert "was not sent to 127.0.0.1:1" in there.run("zotctl", "sessions", env=env, code=1)
-    (there.folder / "token").write_text("zot_" + "w" * 43)
-    name = there.url.removeprefix("ws://")
-    refused = there.run("zotctl", "ping", code=1)
+    (there.folder / "stranger").write_text("zot_" + "w" * 43)
+    (there.folder / "stranger").chmod(0o600)
+    stranger = {**there.env, "ZOT_TOKEN_FILE": str(there.folder / "stranger")}
+    name = there.url.removeprefix("wss://")
+    refused = there.run("zotctl", "ping", env=stranger, code=1)
     assert refused == f"zotctl: the token was refused by {name}: it may have expired or been revoked\n"
     log = there.daemon.log + refused
     assert "w" * 43 not in log
@@ -129,6 +141,7 @@ async def test_what_belongs_to_another_machine_is_not_done_here(there):
     assert "nobody listens at" in there.run("zotctl", "sessions", code=1)  # and none is started, here or there
     assert json.loads(there.run("zotctl", "stop", "--json")) == {"v": 1, "state": "stopped"}
     assert not (there.folder / "here" / "zot" / "zot.db").exists()
+    there.daemon.start()
 
 
 async def test_the_terminal_comes_back_after_the_daemon_was_restarted(there, model):
@@ -147,12 +160,14 @@ async def test_the_terminal_comes_back_after_the_daemon_was_restarted(there, mod
 
 
 async def test_a_token_that_is_revoked_ends_the_client(there):
-    async with Client.connect(env=there.env) as client:
+    there.give_token("guest", "guest")
+    env = {**there.env, "ZOT_TOKEN_FILE": str(there.folder / "guest")}
+    async with Client.connect(env=env) as client:
         assert client.hello.role == "approve"
         with client.connection.feed(None) as feed:
-            there.run("zotctl", "token", "revoke", "here", env=there.daemon.place.env)
+            there.run("zotctl", "token", "revoke", "guest", env=there.daemon.place.env)
             with pytest.raises(ConnectionLostError):
                 await feed.batch()
     with pytest.raises(CallError, match="the token was refused by"):
-        async with Client.connect(env=there.env):
+        async with Client.connect(env=env):
             pass

@@ -66,7 +66,18 @@ def test_versions_are_compared_as_numbers(one, other):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-async def test_clients_of_all_versions_come_to_a_daemon_while_a_run_goes_on(tmp_path, model, number):
+async def test_clients_of_all_versions_say_of_a_daemon_how_it_stands_to_them(tmp_path, number):
+    with DaemonProcess(tmp_path, wrapper=as_version(number)) as daemon:
+        said = await of_all(lambda client: _status(client, daemon.place.env))
+    for client, status in zip(NUMBERS, said, strict=True):
+        assert (status["state"], status["pid"]) == ("running" if client == number else "mismatched", daemon.pid)
+        refused = f"this program ({version(client)})", spoken(client), spoken(number), version(number)
+        shares = agreed(spoken(client), spoken(number)) is not None
+        assert status.get("error") == (None if shares else refusal(*refused))
+
+
+async def test_a_run_goes_on_while_clients_of_all_versions_come(tmp_path, model):
+    number = NUMBERS[2]
     async with AsyncExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(tmp_path, wrapper=as_version(number)))
         house, gate = House(stack, daemon.place, daemon), asyncio.Event()
@@ -74,30 +85,26 @@ async def test_clients_of_all_versions_come_to_a_daemon_while_a_run_goes_on(tmp_
         talk = await house.create("openai", server)
         await talk.ask("prompt", message="go")
         await talk.until("text_delta")
-        async with asyncio.TaskGroup() as tasks:
-            said = [tasks.create_task(_come(client, number, daemon)) for client in NUMBERS]
-        assert [line.result() for line in said if line.result()] == []
+        said = await of_all(lambda client: zotctl(client, daemon.place.env, "sessions", "--json"))
+        for client, (code, _, err) in zip(NUMBERS, said, strict=True):
+            refused = f"zotctl {version(client)}", spoken(client), spoken(number), version(number)
+            shares = agreed(spoken(client), spoken(number)) is not None
+            assert (code, err) == ((0, "") if shares else (1, f"zotctl: {refusal(*refused)}\n"))
+        status = await talk.ask("daemon.status")
+        assert (status["pid"], status["running"]) == (daemon.pid, 1)
         gate.set()
         assert (await talk.until("done"))[-1].get("error") is None
-        assert (await talk.ask("daemon.status"))["pid"] == daemon.pid
 
 
-async def _come(client, number, daemon):
-    """What a client of one version must not have seen at a daemon of another; empty: nothing."""
-    env = daemon.place.env
-    code, _, err = await zotctl(client, env, "sessions", "--json")
-    if agreed(spoken(client), spoken(number)) is not None:
-        expected = (0, "")
-    else:
-        expected = (
-            1,
-            f"zotctl: {refusal(f'zotctl {version(client)}', spoken(client), spoken(number), version(number))}\n",
-        )
-    _, out, _ = await zotctl(client, env, "status", "--json")
-    status = json.loads(out)
-    state = "running" if client == number else "mismatched"
-    seen = (code, err, status["state"], status["pid"], status["running"])
-    return "" if seen == (*expected, state, daemon.pid, 1) else f"{client} at {number}: {seen}"
+async def of_all(ask):
+    """What `ask` gives for a client of each version, all at once."""
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(ask(client)) for client in NUMBERS]
+    return [one.result() for one in asked]
+
+
+async def _status(client, env):
+    return json.loads((await zotctl(client, env, "status", "--json"))[1])
 
 
 async def test_hello_is_understood_whatever_else_a_newer_client_says(house):

@@ -1,14 +1,17 @@
 """Extensions that outlive their daemon: real daemons, one after the other, whose service manager is this test."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from itertools import chain
 
 import pytest
 
 from tests.e2e.shop import until_state
+from tests.exthost.conftest import run
 from tests.faults import adoption
 from tests.faults.adoption import Count, town
 from tests.faults.row import Options
@@ -236,15 +239,48 @@ for frame in frames():
 """
 
 
+SLOW = """
+hello()
+def work(frame):
+    say({"type": "notify", "message": "called"})
+    open(frame["args"]["gate"]).close()
+    say(result(frame, content=[{"type": "text", "text": "done"}]))
+serve(work)
+"""
+
+STUBBORN = """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+hello()
+for line in sys.stdin:
+    pass
+say({"type": "notify", "message": "nothing more comes"})
+"""
+
+
 @pytest.fixture
-def life(workshop, tmp_path, monkeypatch):
+def store():
+    with closing(FakeStore()) as fake:
+        yield fake
+
+
+def stored(store):
+    """Which processes the next daemon would find."""
+    found = store.found()
+    heads = [os.pread(fd, 4096, 0).split(b"\n")[0] for name, fds in found.items() for fd in fds if name.count("-") == 2]
+    for fd in chain.from_iterable(found.values()):
+        os.close(fd)
+    return [json.loads(head)["pid"] for head in heads]
+
+
+@pytest.fixture
+def life(workshop, store, tmp_path, monkeypatch):
     """`async with life() as host`: the extensions of a daemon that the next one follows."""
     systemctl = tmp_path / "bin" / "systemctl"
     systemctl.parent.mkdir()
     systemctl.write_text(RESTARTING)
     systemctl.chmod(0o755)
     monkeypatch.setenv("PATH", f"{systemctl.parent}:{os.environ['PATH']}")
-    store = FakeStore()
 
     @asynccontextmanager
     async def life(*, is_last=False, wait=True):
@@ -262,8 +298,7 @@ def life(workshop, tmp_path, monkeypatch):
             estate.close()
             await strays.close()
 
-    yield life
-    store.close()
+    return life
 
 
 async def test_a_tool_that_it_has_asked_for_is_not_waited_for_for_ever(workshop, life):
@@ -279,27 +314,28 @@ async def test_a_tool_that_it_has_asked_for_is_not_waited_for_for_ever(workshop,
     assert len(workshop.heard.requests) == 2
 
 
-async def test_what_it_has_registered_and_taken_back_holds_also_when_it_is_a_great_deal(workshop, life):
-    workshop.script(
-        "many",
-        """
+MANY = """
 hello(capabilities=["ready"])
 for number in range(600):
     say({"type": "register_tool", "name": f"t{number}", "description": "x" * 1000, "schema": {}})
-for number in range(1, 600):
+for number in range(KEPT, 600):
     say({"type": "unregister", "kind": "tool", "name": f"t{number}"})
 say({"type": "subscribe", "events": ["turn_end"], "intercept": ["tool_call"]})
 say({"type": "ready"})
 for frame in frames():
     pass
-""",
-    )
+"""
+
+
+@pytest.mark.parametrize("kept", [1, 600])
+async def test_what_it_has_registered_and_taken_back_holds_also_when_it_is_a_great_deal(workshop, life, kept):
+    workshop.script("many", f"KEPT = {kept}\n{MANY}")
     pids = []
     for is_last in (False, True):
         async with life(is_last=is_last) as host:
             [extension] = host.extensions
             pids.append(extension.serving.process.pid)
-            assert set(extension.offered.tools) == {"many", "t0"}
+            assert set(extension.offered.tools) == {"many", *(f"t{number}" for number in range(kept))}
             assert set(extension.offered.commands) == {"many"}
             assert extension.offered.events == {"turn_start", "turn_end"}
             assert extension.offered.intercepts == {"tool_call"}
@@ -314,6 +350,35 @@ async def test_one_that_was_not_ready_yet_is_ended_with_its_daemon(workshop, lif
             await extension.until(lambda: extension.serving is not None)
         first = extension.serving.process.pid
     await ended(first)
+
+
+@pytest.mark.parametrize("how", ["overlap", "replace"])
+async def test_one_that_a_reload_replaces_leaves_the_store_while_it_still_answers(workshop, life, store, tmp_path, how):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    workshop.script("echo", SLOW, reload=how)
+    async with life(is_last=True) as host, asyncio.TaskGroup() as tasks:
+        [extension] = host.extensions
+        first = extension.serving
+        call = tasks.create_task(run(host, "echo", gate=str(gate)))
+        await workshop.heard.until(lambda: workshop.heard.wishes)
+        reload = tasks.create_task(host.reload("echo"))
+        async with asyncio.timeout(20):
+            await extension.until(lambda: extension.serving is not first)
+        assert first.process.pid not in stored(store)
+        assert not call.done()
+        gate.open("w").close()  # which it waits for
+        assert await call == (False, "done")
+        assert await reload is None
+        assert stored(store) == [extension.serving.process.pid]
+
+
+async def test_one_that_is_ended_finds_its_input_at_an_end(workshop, life):
+    """Although the store has its other end, too, until somebody takes it out."""
+    workshop.script("stubborn", STUBBORN)
+    async with life(is_last=True):
+        pass
+    assert [wish.message for _, _, wish in workshop.heard.wishes] == ["nothing more comes"]
 
 
 async def test_one_that_a_reload_has_replaced_is_not_left(workshop, life, ended):

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { activity } from "./activity.js";
 import { GapError, isFresh } from "./cursor.js";
 import { changesOf, diffRows } from "./diff.js";
+import { Follower } from "./follow.js";
 import { cut, harmless } from "./harmless.js";
 import { address, blocks, spans } from "./markdown.js";
 import { label, listed, ordered, told } from "./sessions.js";
@@ -224,6 +225,23 @@ test("a text of whatever shape is taken apart at once", { timeout: 10_000 }, () 
   const shapes = ["`", "*", "**a ", "[", "[a](", "# ", "> ", "- ", "~", "```", "\n", " ", "https://", "```a\n", "1. "];
   const texts = shapes.flatMap((shape) => [shape.repeat(50_000), shape.repeat(3_000) + "x`"]);
   for (const words of texts) assert.ok(blocks(words).length >= 0);
+});
+
+// --- following -------------------------------------------------------------------------------------------------------
+
+test("a new snapshot whose answer is lost is asked for again, and no cursor put in its place", async () => {
+  const asked = [];
+  const answers = [snapshot({ epoch: "e", seq: 5 }), null, snapshot({ epoch: "e", seq: 9 })];
+  const call = (_, fields) => {
+    asked.push(fields.after ?? null);
+    const answer = answers.shift();
+    return answer ? Promise.resolve(answer) : Promise.reject(new Error("lost"));
+  };
+  const follower = new Follower({ call }, "s", () => {});
+  await follower.attach();
+  await assert.rejects(follower.attach({ afresh: true }));
+  await follower.attach();
+  assert.deepEqual(asked, [null, null, null]);
 });
 
 // --- diffs -----------------------------------------------------------------------------------------------------------

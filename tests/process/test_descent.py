@@ -132,18 +132,21 @@ def process(started, parent, session=7):
 
 US = {1: process(0, 0, 1), ME: process(10, 1, ME)}
 
+NOBODY = 1 << 22
+"""The kernel gives out smaller pids only: from here on none is ours."""
+
 
 def test_another_users_parent_that_is_hidden_makes_a_stranger():
-    assert descent.descent(50, Table({**US, 50: process(20, 40)})) is None
+    assert descent.descent(NOBODY, Table({**US, NOBODY: process(20, NOBODY + 1)})) is None
 
 
 def test_who_came_before_us_is_a_stranger_whatever_is_above():
-    assert descent.descent(50, Table({**US, 50: process(9, ME)})) is None
+    assert descent.descent(NOBODY, Table({**US, NOBODY: process(9, ME)})) is None
 
 
 def test_a_line_that_does_not_end_is_nobodys():
-    line = {pid: process(pid, pid - 1) for pid in range(10_000, 10_000 + 2 * MAX_STEPS)}
-    assert descent.descent(10_000 + 2 * MAX_STEPS - 1, Table({**US, **line})) == NOBODYS
+    line = {pid: process(pid, pid - 1) for pid in range(NOBODY, NOBODY + 2 * MAX_STEPS)}
+    assert descent.descent(max(line), Table({**US, **line})) == NOBODYS
 
 
 STRANGER = process(1_000, 1, 3)
@@ -156,7 +159,7 @@ STRANGER = process(1_000, 1, 3)
 )
 def test_a_descendant_is_never_taken_for_a_stranger_whoever_ends_meanwhile(generations, fates):
     """Before each look a process of the line may end, and a stranger may get its pid, but for that of the last."""
-    line = [20_000 + number for number in range(generations)]
+    line = [NOBODY + number for number in range(generations)]
     waiting = iter(fates)
 
     def happens(processes):

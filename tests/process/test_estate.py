@@ -10,7 +10,7 @@ import pytest
 
 from tests.process.conftest import ENV, Told, entries, who
 from zotd.process import Strays, start_service
-from zotd.process.bequest import MIN_BYTES, READY, Label
+from zotd.process.bequest import MAX_BYTES, MIN_BYTES, READY, Label
 from zotd.process.census import census, is_alive
 from zotd.process.estate import Estate
 from zotd.tasks import contained
@@ -211,7 +211,7 @@ async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_cou
         pid = await told.pid()
         bequest.condensed = lambda: [b"all that counts"]
         bequest.ready()
-        for _ in range(3):
+        for _ in range(2):
             bequest.record(b"x" * (MIN_BYTES // 2))
         assert [name for name in store.names if name.endswith(("-1", "-2", "-3"))] == [f"ext-{_head(store)['mark']}-2"]
         service.let_go()
@@ -223,12 +223,15 @@ async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_cou
         await told.until(lambda: told.exits)
 
 
-async def test_a_line_to_it_that_may_be_cut_is_ended_before_the_next(life, left):
+@pytest.mark.parametrize("lines", [[], [b"x" * MIN_BYTES]], ids=["", "written anew"])
+async def test_a_line_to_it_that_may_be_cut_is_ended_before_the_next(life, left, lines):
     await left()
     async with life(jobs=RESTARTING) as one:
-        service, _, bequest = one.begin("exec sleep 1000")
+        service, _, bequest = one.begin()
         service.write(b"half")
         bequest.torn(True)
+        for line in lines:
+            bequest.record(line)
         service.let_go()
     async with life() as one:
         service, told, _ = one.begin()
@@ -271,6 +274,7 @@ async def test_its_group_is_killed_with_it_although_it_is_no_child_of_ours(life,
         {"mark": "0" * 16},
         {"started": 1},
         {"pid": 1},
+        {"pid": 1 << 40},
         {"pipes": [1, 2, 3]},
         {"label": 7},
     ],
@@ -290,12 +294,21 @@ async def test_a_file_that_does_not_fit_is_let_go_and_the_process_ended(life, le
 async def test_a_file_that_is_none_is_let_go(life, store, content):
     file = os.memfd_create("forged")
     os.write(file, content)
-    for name in ("ext-0123456789abcdef-1", "ext-0123456789abcdef", "ext-", "ext-nothing", "ext-0123456789abcdef-x"):
-        store.put(name, [file])
+    forged = ("0123456789abcdef-1", "0123456789abcdef", "", "nothing", "0123456789abcdef-x", "0123456789abcde0-01")
+    for name in forged:
+        store.put(f"ext-{name}", [file])
     store.put("zotd.socket", [file])
     os.close(file)
     async with life():
         assert store.names == ["zotd.socket"]
+
+
+async def test_a_file_that_is_longer_than_any_of_ours_is_let_go(life, left, store, ended):
+    pid = await left()
+    os.ftruncate(_file(store), MAX_BYTES + 1)
+    async with life():
+        await ended(pid)
+        assert store.names == []
 
 
 async def test_a_name_with_something_else_than_a_file_is_let_go(life, store):

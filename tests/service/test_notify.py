@@ -16,6 +16,7 @@ def ask(daemon, command, **params):
         return connection.call(command, **params)
 
 
+@pytest.mark.parametrize("address", ["path", "abstract"], indirect=True)
 def test_it_is_ready_when_it_serves_says_what_it_does_and_feeds_the_watchdog(daemon, manager):
     daemon.start()
     said = manager.until("READY=1")

@@ -39,6 +39,8 @@ def offered(shell, *words):
         (["zot", "--mode", "r"], ["read-only"]),
         (["zot", "r"], ["rpc"]),
         (["zot", "fix", "r"], []),
+        (["zotctl", "--", "--token-file", ""], [":files"]),
+        (["zotctl", "--", "--host", "wss://box", "sea"], ["search"]),
         (["zot", "--session", "tests", "r"], []),
     ],
 )

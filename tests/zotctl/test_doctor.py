@@ -56,8 +56,18 @@ class Patient:
         folder.mkdir(parents=True)
         (folder / "zotd.service").write_text(f"[Service]\nEnvironment=ZOT_HOME={self.home}\n")
 
+    def found(self, capsys):
+        """The exit code and what it has found, examined in this process: a program's start takes longer than that."""
+        if self.prefix:
+            code, out = self.examine("--json")
+            return code, json.loads(out)
+        code = examination.run(self.env, as_json=True)
+        out, err = capsys.readouterr()
+        assert err == ""
+        return code, json.loads(out)
+
     def examine(self, *flags):
-        """The exit code, and what it has printed."""
+        """The exit code, and what the program has printed."""
         command = [*self.prefix, sys.executable, "-m", "zotctl", "doctor", *flags]
         done = subprocess.run(
             command, env=self.env, cwd=self.place.cwd, capture_output=True, text=True, check=False, timeout=50
@@ -132,6 +142,7 @@ def home_not_writable(patient):
 
 def disk_full(patient):
     patient.prefix = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh"]
+    patient.env["PYTHONDONTWRITEBYTECODE"] = "1"  # it would write half a file, and all others load that
     return f"df -h {patient.home}"
 
 
@@ -202,7 +213,9 @@ def port_taken(patient):
 
 
 def slow_check(patient):
-    os.mkfifo(patient.home / "config.toml")  # a file system that does not answer looks like this
+    file = patient.home / "config.toml"
+    os.mkfifo(file)  # a file system that does not answer looks like this
+    patient._stack.callback(lambda: os.close(os.open(file, os.O_RDWR | os.O_NONBLOCK)))  # nobody waits for ever
     return f"df {patient.home}"
 
 
@@ -217,16 +230,16 @@ MADE = {
 
 
 @pytest.mark.parametrize("state", [state.id for state in STATES])
-def test_a_broken_state_is_found_with_the_next_command_and_nothing_else_is(patient, state):
+def test_a_broken_state_is_found_with_the_next_command_and_nothing_else_is(patient, state, capsys, monkeypatch):
     expected = MADE[state](patient)
-    code, out = patient.examine("--json")
-    said = json.loads(out)
+    monkeypatch.chdir(patient.place.cwd)
+    code, said = patient.found(capsys)
     assert (code, said["v"]) == (1, 1)
     assert {one["id"] for one in said["findings"]} == {state}, said
     for one in said["findings"]:
         assert one["next"] == expected
         assert one["text"]
-    assert KEY not in out
+    assert KEY not in json.dumps(said)
 
 
 def test_the_table_has_every_state_that_is_made_and_at_least_twelve():
@@ -250,6 +263,32 @@ def test_nothing_is_wrong_with_a_daemon_and_without_one(patient):
     assert daemon.log.count("error") == 0
 
 
+AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
+"""Root without the right to enter what it may not enter."""
+
+
+def test_a_home_that_may_not_be_entered_is_a_finding_and_no_traceback(patient):
+    patient.prefix = AS_ANYBODY if os.geteuid() == 0 else []
+    patient.home.chmod(0)
+    code, out = patient.examine("--json")
+    patient.home.chmod(0o700)
+    found = {one["id"]: one["text"] for one in json.loads(out)["findings"]}
+    assert code == 1
+    assert found["home-not-writable"].endswith("Permission denied")
+    assert "slow-check" not in found
+
+
+def test_a_home_that_has_no_name_in_text_is_told_and_refused(patient):
+    patient.env |= {"ZOT_HOME": os.fsdecode(os.fsencode(patient.folder) + b"/\xff")}
+    code, out = patient.examine("--json")
+    (found,) = json.loads(out)["findings"]
+    assert (code, found["id"]) == (1, "home-not-writable")
+    assert found["text"].endswith(r"/\udcff is not UTF-8: choose another place with ZOT_HOME")
+    command = [sys.executable, "-m", "zotctl", "start"]
+    done = subprocess.run(command, env=patient.env, capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, "is not UTF-8" in done.stderr) == (1, True)
+
+
 def test_people_get_a_sentence_and_below_it_the_command(patient):
     config_invalid(patient)
     code, out = patient.examine()
@@ -259,9 +298,10 @@ def test_people_get_a_sentence_and_below_it_the_command(patient):
 
 
 def test_what_looks_like_a_key_is_masked_wherever_it_stands(patient):
-    folder = patient.folder / KEY
-    folder.mkdir(mode=0o755)
-    patient.env["ZOTD_SOCKET"] = str(folder / "zotd.sock")
+    home = patient.folder / KEY
+    home.mkdir()
+    (home / "config.toml").write_text("log_level = 'loud'\n")
+    patient.env |= {"ZOT_HOME": str(home), "ZOTD_SOCKET": str(patient.folder / "s" / "zotd.sock")}
     code, out = patient.examine("--json")
     assert code == 1
     assert KEY not in out

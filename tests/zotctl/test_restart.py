@@ -46,6 +46,14 @@ def service(live, shell):
     shell.zotctl("stop")
 
 
+def test_a_daemon_is_not_ended_for_one_that_could_not_start(live, shell):
+    (live.home / "config.toml").write_text('[websocket]\nlisten = "0.0.0.0:1"\n')
+    code, out, err = shell.zotctl("restart")
+    assert (code, out) == (1, "")
+    assert "needs TLS" in err
+    assert status(shell)["pid"] == live.daemon.pid
+
+
 def test_without_a_service_the_daemon_of_this_installation_is_started(live, shell):
     code, out, err = shell.zotctl("restart", "--json")
     said = json.loads(out)
@@ -75,9 +83,7 @@ def test_a_service_that_does_not_start_is_one_sentence(service, live, shell):
     shell.env["FAILS"] = "1"
     code, out, err = shell.zotctl("restart")
     assert (code, out) == (1, "")
-    assert err == (
-        "zotctl: cannot start the service with `systemctl --user start zotd.service`: Unit zotd.service is masked.\n"
-    )
+    assert err == "zotctl: `systemctl --user start zotd.service` has failed: Unit zotd.service is masked.\n"
 
 
 def test_one_that_does_not_answer_is_left_to_the_person(live, shell):

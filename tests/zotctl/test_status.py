@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from zotctl import standing, status
+from zotctl import unit as unit_of
 from zotd import paths
 from zotd.client.blocking import connect
 from zotd.client.fields import strings
@@ -178,6 +179,36 @@ def test_the_help_has_every_state():
     words = {line.split()[0] for line in status.USAGE.splitlines() if line.startswith("  ")}
     said = {word for word in standing.__doc__.split("`")[1::2] if not word.startswith("zotctl")}
     assert words == said
+
+
+def test_nothing_that_it_repeats_can_steer_a_terminal(tmp_path, shell):
+    with DaemonProcess(tmp_path) as daemon:
+        (daemon.place.home / "config.toml").write_text(r'"\u001b[2J\u009b" = 1')
+        shell.env = daemon.place.env
+        assert shell.zotctl("reload")[0] == 0
+        for flags in ([], ["--json"]):
+            code, out, _ = shell.zotctl("status", *flags)
+            assert (code, "is no key" in out) == (0, True)
+            assert {"\x1b", "\x9b"}.isdisjoint(out)
+
+
+@pytest.mark.parametrize(
+    ("text", "serves"),
+    [
+        ('Environment="ZOT_HOME={quoted}"', True),
+        ("Environment='ZOT_HOME=%h/50%% of \"it\"'", True),
+        ('Environment="ZOT_HOME={quoted}-two"', False),
+        ('Environment="ZOT_HOME={quoted}', False),
+    ],
+)
+def test_a_service_is_for_the_home_that_it_names_as_systemd_reads_it(tmp_path, text, serves):
+    home = tmp_path / '50% of "it"'
+    env = {"HOME": str(tmp_path), "ZOT_HOME": str(home)}
+    folder = Path(unit_of.folder(env))
+    folder.mkdir(parents=True)
+    quoted = str(home).replace("%", "%%").replace('"', '\\"')
+    (folder / "zotd.service").write_text(f"[Service]\n{text.format(quoted=quoted)}\n")
+    assert (unit_of.installed(env) is not None) is serves
 
 
 def test_people_are_told_the_next_command(shell):

@@ -69,6 +69,20 @@ def test_those_that_do_something_stand_above_the_others():
     assert "5 sessions   1 waiting   1 running   1 blocked   2 clients   0 tokens/s   $1.25 today" in shown
 
 
+def test_what_fits_exactly_is_shown_and_a_failure_is_a_state():
+    looks = [look(0, session("a"), session("b", failed=True), extensions=[{"name": "e", "state": "ready"}])]
+    shown = picture.draw(looks, plain, width=200, height=9)
+    assert [line.split()[:2] for line in shown[4:6]] == [["b", "failed"], ["a", "idle"]]
+    assert shown[1].startswith("2 sessions   1 failed   2 clients")
+    assert [line.split()[0] for line in shown[7:]] == ["EXTENSION", "e"]
+
+
+def test_figures_end_below_each_other():
+    looks = [look(0, session("a", clients=9), session("b", clients=12))]
+    head, *rows = picture.draw(looks, plain, width=200, height=None)[3:]
+    assert [row[: head.index("CLIENTS") + 7].split()[-1] for row in rows] == ["9", "12"]
+
+
 def test_what_does_not_fit_is_counted():
     looks = [look(0, *(session(f"n{number}") for number in range(50)), extensions=[{"name": "e", "state": "ready"}])]
     shown = picture.draw(looks, plain, width=60, height=20)

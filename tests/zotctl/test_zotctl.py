@@ -182,15 +182,18 @@ def test_an_export_is_all_pages(shell, daemon, session):
 def test_the_configuration_is_shown_and_checked_without_a_daemon(shell):
     home = shell.home / "zot"
     file = home / "config.toml"
-    assert shell.zotctl("config", "check") == (0, f"{file}: fine\n", "")
+    assert shell.zotctl("config", "check") == (0, f"{file}: not there, so every setting has its default\n", "")
+    assert f"file: {file} (not there)" in shell.zotctl("config", "show")[1].splitlines()
     home.mkdir()
     file.write_text("max_steps = 9\n")
+    assert shell.zotctl("config", "check") == (0, f"{file}: fine\n", "")
     shell.env["ZOT_MODEL"] = "m"
     shown = json.loads(shell.zotctl("config", "show", "--json")[1])
     assert (shown["v"], shown["path"]) == (1, str(file))
     assert shown["settings"]["max_steps"] == {"value": 9, "source": "file"}
     lines = [line.split() for line in shell.zotctl("config", "show")[1].splitlines()]
     assert ["model", '"m"', "environment"] in lines
+    assert ["file:", str(file)] in lines
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from zotctl import standing
 from zotctl.doctor.checks import Scene
 from zotctl.doctor.table import Finding, found
-from zotd import config, paths
+from zotd import config
 from zotd.client.blocking import Connection, Json, open_socket
 from zotd.client.fields import children, strings, text
 from zotd.client.starts import Starts
@@ -39,7 +39,7 @@ def daemon(scene: Scene, status: Json) -> Iterator[Finding]:
         command = f"ls -l {scene.socket}" if state == "unreachable" else text(status, "next")
         yield found(STATES[state], next(line for line in reversed(said) if line), command)
     if state in {"stopped", "stale"}:
-        complaint = Starts(scene.socket, paths.start_log(scene.env)).complaint()
+        complaint = Starts(scene.socket, scene.env).complaint()
         if complaint is not None:
             yield found("gave-up", complaint)
 

@@ -51,12 +51,16 @@ def socket_directory(scene: Scene) -> Iterator[Finding]:
 def home(scene: Scene) -> Iterator[Finding]:
     """There is a home that can be written, and room in it."""
     place = _nearest(scene.home)
-    if place != scene.home:  # it will be made
-        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            yield found("home-not-writable", f"{scene.home} cannot be made in {place}", f"ls -ld {place}")
-        return
     try:
-        _write_into(place)
+        paths.check_text(str(scene.home))
+        if place == scene.home:
+            _write_into(place)
+        elif not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):  # it will be made there
+            yield found("home-not-writable", f"{scene.home} cannot be made in {place}", f"ls -ld {place}")
+            return
+    except paths.UnsafePathError as error:
+        yield found("home-not-writable", str(error), home=place)
+        return
     except OSError as error:
         full = error.errno in FULL
         text = f"nothing can be written into {place}: {error.strerror}"

@@ -1,6 +1,8 @@
 """What is in the home: keys and sessions. Read with the store's own code, and without a daemon."""
 
+import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +31,7 @@ def auth_file(scene: Scene) -> Iterator[Finding]:
     try:
         credentials.load(file)
     except StorageError as error:
-        yield found("auth-file", str(error), file=file)
+        yield found("auth-file", str(error), f"chmod 600 {file}" if _is_open(file) else f"mv {file} {file}.old")
 
 
 def keys(scene: Scene) -> Iterator[Finding]:
@@ -50,7 +52,7 @@ def keys(scene: Scene) -> Iterator[Finding]:
 def database(scene: Scene) -> Iterator[Finding]:
     """The database is one of ours, and its pages are whole, as far as a moment's look can tell."""
     file = scene.home / DATABASE
-    if not file.exists():
+    if not os.path.exists(file):  # in a home that may not be entered, neither; `checks.home` says so
         return
     try:
         problem = read_at_rest(file, _problem)
@@ -61,6 +63,15 @@ def database(scene: Scene) -> Iterator[Finding]:
     else:
         if problem is not None:
             yield from _damage(file, problem)
+
+
+def _is_open(file: Path) -> bool:
+    """Whether its mode is what is wrong: others may read it, or its owner may not."""
+    try:
+        mode = os.stat(file).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and stat.S_IMODE(mode) & 0o477 != 0o400
 
 
 def _damage(file: Path, problem: str) -> Iterator[Finding]:

@@ -107,7 +107,7 @@ STATES = (
         "auth-file",
         "the file with the keys cannot be used",
         "others may read it, or it is not of its form",
-        "chmod 600 {file}",
+        "chmod 600 {file}, when that is what is wrong; else mv {file} {file}.old",
     ),
     State(
         "no-key",

@@ -4,7 +4,7 @@ import argparse
 import os
 import shutil
 
-from zotctl import output
+from zotctl import output, standing
 from zotctl.commands import Commands
 from zotctl.service import launchd, systemd
 from zotctl.service.state import State
@@ -21,6 +21,8 @@ examples:
 A service starts when you log in (or, with linger, when the machine does), is restarted when it fails, and does not end
 by itself. A home of your own (ZOT_HOME, ZOTD_SOCKET, XDG_STATE_HOME) goes into the unit.
 """
+
+Manager = systemd.Systemd | launchd.Launchd
 
 ENVIRONMENT = ("ZOT_HOME", "ZOTD_SOCKET", "XDG_STATE_HOME")
 """Variables that say where the daemon lives: the service has to find the same places as its clients."""
@@ -44,8 +46,9 @@ def add(commands: Commands) -> None:
 
 
 def _install(args: argparse.Namespace) -> int:
-    manager, running = _manager(), _unmanaged()
+    manager = _manager()
     manager.check()
+    running = _unmanaged(manager)
     manager.install(_environment(), paths.socket_path(os.environ), start=running is None)
     return _show(args, manager.state(running))
 
@@ -54,18 +57,18 @@ def _uninstall(args: argparse.Namespace) -> int:
     manager = _manager()
     manager.check()
     manager.uninstall()
-    return _show(args, manager.state(_unmanaged()))
+    return _show(args, manager.state(_unmanaged(manager)))
 
 
 def _status(args: argparse.Namespace) -> int:
     manager = _manager()
     manager.check()
-    state = manager.state(_unmanaged())
+    state = manager.state(_unmanaged(manager))
     _show(args, state)
     return 0 if state.is_sound else 1
 
 
-def _manager() -> systemd.Systemd | launchd.Launchd:
+def _manager() -> Manager:
     """The service manager of this machine; raises ClientError when there is none that we know."""
     if shutil.which("launchctl"):
         return launchd.Launchd()
@@ -78,10 +81,11 @@ def _environment() -> dict[str, str]:
     return {name: os.path.abspath(os.environ[name]) for name in ENVIRONMENT if os.environ.get(name)}
 
 
-def _unmanaged() -> int | None:
-    """The pid of a daemon that runs here and that no service manager has started; None: none does."""
-    pid = holder(f"{paths.socket_path(os.environ)}.lock")
-    return None if pid is None or _manager().pid() == pid else pid
+def _unmanaged(manager: Manager) -> int | None:
+    """The pid of a daemon that has the home or the socket, and that `manager` has not started; None: none has."""
+    locks = os.path.join(paths.zot_home(os.environ), standing.HOME_LOCK), f"{paths.socket_path(os.environ)}.lock"
+    pid = next(filter(None, map(holder, locks)), None)
+    return None if pid is None or manager.pid() == pid else pid
 
 
 def _show(args: argparse.Namespace, state: State) -> int:

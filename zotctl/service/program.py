@@ -17,7 +17,13 @@ def ask(*command: str) -> tuple[int, str]:
     try:
         # The whole environment: XDG_RUNTIME_DIR and the bus address say which manager is meant.
         done = subprocess.run(  # noqa: S603  (the program of the service manager, with words of ours)
-            command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=ANSWER_S, text=True
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=ANSWER_S,
+            text=True,
+            errors="replace",
         )
     except subprocess.TimeoutExpired as error:
         raise ClientError(f"`{' '.join(command)}` has not answered for {ANSWER_S:g} s") from error
@@ -30,4 +36,5 @@ def order(*command: str) -> None:
     """Have it do something; raises ClientError with its own words when it has not."""
     code, said = ask(*command)
     if code != 0:
-        raise ClientError(f"`{' '.join(command)}` has failed: {said or f'exit code {code}'}")
+        reason = said.replace("\n", "; ") or f"exit code {code}"
+        raise ClientError(f"`{' '.join(command)}` has failed: {reason}")

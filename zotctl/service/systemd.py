@@ -5,13 +5,14 @@ import pwd
 import sys
 from collections.abc import Mapping
 
+from zotctl import unit
 from zotctl.service.program import ask, order
 from zotctl.service.state import State
 from zotctl.service.templates import template
 from zotd.client.errors import ClientError
 from zotd.client.whole_file import whole
 
-SERVICE, SOCKET = "zotd.service", "zotd.socket"
+SERVICE, SOCKET = unit.UNIT, "zotd.socket"
 
 SYSTEMCTL = ("systemctl", "--user")
 
@@ -39,7 +40,7 @@ class Systemd:
 
     def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
         """Write the units, have them read, enable them; `start`: and start them, or what has changed of them."""
-        folder = _folder()
+        folder = unit.folder(os.environ)
         os.makedirs(folder, exist_ok=True)
         written = [
             _write(os.path.join(folder, SERVICE), service(environment)),
@@ -73,11 +74,11 @@ class Systemd:
         """How it stands; `unmanaged`: as in `State`."""
         files = self._files()
         units = {name: _active(name) if _path(name) in files else "missing" for name in (SOCKET, SERVICE)}
-        lingers = os.path.exists(os.path.join(LINGER, pwd.getpwuid(os.getuid()).pw_name))
+        lingers = _lingers()
         hints = []
         if files and unmanaged is not None:
             hints.append(f"zotctl stop && zotctl service install   (pid {unmanaged} gives its sessions to the service)")
-        if files and not lingers:
+        if files and lingers is False:
             hints.append("loginctl enable-linger   (so that it runs without a login, and after your last logout)")
         if "failed" in units.values():
             hints.append(f"journalctl --user -u {SERVICE} -n 50   (why it has failed)")
@@ -101,6 +102,14 @@ def listener(socket: str, env: Mapping[str, str] = os.environ) -> str:
     return template(SOCKET).replace("ListenStream=%t/zot/zotd.sock", f"ListenStream={path}")
 
 
+def _lingers() -> bool | None:
+    """None: this user has no name, as in a container, and logind knows nobody without."""
+    try:
+        return os.path.exists(os.path.join(LINGER, pwd.getpwuid(os.getuid()).pw_name))
+    except KeyError:
+        return None
+
+
 def _quoted(word: str) -> str:
     """One word of a unit's line, whatever is in it (`systemd.syntax(7)`, `systemd.service(5)`)."""
     if "\n" in word:
@@ -109,14 +118,8 @@ def _quoted(word: str) -> str:
     return f'"{escaped}"'
 
 
-def _folder() -> str:
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    base = config if os.path.isabs(config) else os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "systemd", "user")
-
-
 def _path(name: str) -> str:
-    return os.path.join(_folder(), name)
+    return os.path.join(unit.folder(os.environ), name)
 
 
 def _write(path: str, text: str) -> bool:
@@ -124,7 +127,7 @@ def _write(path: str, text: str) -> bool:
     if os.path.islink(path):  # `systemctl link` has been here: what it leads to is not ours to change
         os.unlink(path)
     elif os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             if file.read() == text:
                 return False
     with whole(path) as file:

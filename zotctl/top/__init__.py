@@ -13,12 +13,15 @@ examples:
   zotctl top --json | jq .tokens_per_s
 
 q leaves. TOK/S counts what models write, over the last five looks; of a reply that is being written it is an estimate.
-CPU and memory of an extension are those of all processes that it has started. Does not start the daemon.
+CPU and memory of an extension are those of all processes that it has started; those of another machine (--host) cannot
+be seen from here. Does not start the daemon.
 """
 
 DELAY_S = 1.0
 SHORTEST_DELAY_S = 0.2
 """A look asks the daemon for its lists and the kernel for every process of the machine: 15 ms."""
+LONGEST_DELAY_S = 3600.0
+"""Nobody looks more rarely at something live; what is meant by more is a slip of the keyboard."""
 
 
 def add(commands: Commands) -> None:
@@ -28,15 +31,18 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "-d", "--delay", type=_delay, default=DELAY_S, metavar="S", help="seconds between two looks (1)"
     )
-    parser.add_argument("--once", action="store_true", help="show one picture and leave, as without a terminal")
+    parser.add_argument("--once", action="store_true", help="one look and leave, as without a terminal")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each look")
     parser.set_defaults(run=_run)
 
 
 def _delay(word: str) -> float:
-    seconds = float(word)
-    if not seconds >= SHORTEST_DELAY_S or seconds == float("inf"):
-        raise argparse.ArgumentTypeError(f"must be at least {SHORTEST_DELAY_S}")
+    try:
+        seconds = float(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{word}" is no number of seconds') from None
+    if not SHORTEST_DELAY_S <= seconds <= LONGEST_DELAY_S:
+        raise argparse.ArgumentTypeError(f"must be between {SHORTEST_DELAY_S:g} and {LONGEST_DELAY_S:g} seconds")
     return seconds
 
 

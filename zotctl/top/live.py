@@ -12,6 +12,7 @@ from zotctl import link, output
 from zotctl.top import picture
 from zotctl.top.sample import Observer, Sample
 from zotctl.top.screen import Screen
+from zotd.client import place
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, Watch
@@ -20,6 +21,9 @@ LEAVING = ("q", "Q", "\x1b", "\x04", "")
 """Keys that end it; the last one is a terminal that is gone."""
 
 LOST = "zotd is gone; as soon as one runs again it is shown here (q leaves)"
+
+WITHOUT_END = 1000
+"""Columns of what is no terminal, or says that it has none: lines are cut only to have an end."""
 
 LOOKS = 6
 """That a speed is taken from: five intervals, or a model that thinks between two sentences would seem to have stopped."""
@@ -38,7 +42,7 @@ def print_looks(delay_s: float, *, as_json: bool, once: bool) -> int:
             if once or not as_json:
                 break
     if not as_json:
-        width = os.get_terminal_size().columns if sys.stdout.isatty() else 1000
+        width = (os.get_terminal_size().columns if sys.stdout.isatty() else 0) or WITHOUT_END
         print("\n".join(picture.draw(looks, output.painted, width=width, height=None)))
     return 0
 
@@ -88,7 +92,7 @@ class _Daemon:
         """Raises `ClientError` when there is none, and when this one is gone."""
         if self._connection is None or self._observer is None:
             self._connection = link.connect("zotctl", start=False)
-            self._observer = Observer(self._connection, is_local=self._connection.server_pid is not None)
+            self._observer = Observer(self._connection, is_local=not place.of(os.environ).is_remote)
         try:
             return self._observer.look()
         except ClientError:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from zotctl.output import one_line
 from zotctl.top.sample import Load, Sample
-from zotd.client import colour
+from zotd.client import choosing, colour
 from zotd.client.blocking import Json
 from zotd.client.fields import child, number, text
 
@@ -14,13 +14,17 @@ STATES = {
     "waiting": colour.YELLOW,
     "held": colour.YELLOW,
     "blocked": colour.RED,
+    "failed": colour.RED,
     "parked": colour.RED,
     "restarting": colour.RED,
 }
 """The colours of states; others have none."""
 
-BUSY = ("waiting", "running", "held", "blocked")
+BUSY = ("waiting", "running", "held", "blocked", "failed")
 """States of sessions that stand above those that are idle, in this order."""
+
+FIGURES = frozenset({"TOK/S", "USD", "CLIENTS", "UPDATED", "PID", "CPU", "MEMORY"})
+"""Columns whose cells end below each other."""
 
 NAME_CHARS = 28
 MODEL_CHARS = 26
@@ -43,16 +47,17 @@ def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | Non
     look, speed = looks[-1], rates(looks)
     head = _head(look, sum(speed.values()))
     extensions = _extensions(look, paint)
-    room = None if height is None else max(1, height - len(head) - len(extensions) - 4)
+    below = ["", *extensions] if extensions else []
     ranked = sorted(look.sessions, key=_rank)
-    table = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "AGE", "DIRECTORY"]]
-    table += [_session(one, speed, look) for one in ranked[:room]]
+    room = len(ranked) if height is None else max(1, height - len(head) - 2 - len(below))
+    if room < len(ranked):
+        room = max(1, room - 1)  # the last line counts the others
+    table = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "UPDATED", "DIRECTORY"]]
+    table += [_session(one, speed) for one in ranked[:room]]
     lines = [*head, "", *_columns(table, paint, 1)]
-    if room is not None and len(ranked) > room:
+    if room < len(ranked):
         lines.append(f"… {len(ranked) - room} more")
-    if extensions:
-        lines += ["", *extensions]
-    return [_cut(line, width) for line in lines][:height]
+    return [_cut(line, width) for line in [*lines, *below]][:height]
 
 
 def as_json(looks: Sequence[Sample]) -> Json:
@@ -77,28 +82,27 @@ def _head(look: Sample, speed: float) -> list[str]:
     own = f"   cpu {load.cpu:.0f}%   memory {_size(load.rss_bytes)}" if load else ""
     uptime = status.get("uptime_s")
     since = _age(uptime) if isinstance(uptime, int | float) else "?"
-    states = [text(one, "state") for one in look.sessions]
+    states = [choosing.state(one) for one in look.sessions]
     counts = "".join(f"   {states.count(state)} {state}" for state in BUSY if state in states)
     spent = f"{speed:.0f} tokens/s   ${look.cost_today:.2f} today"
     return [
         f"zotd {text(status, 'version')}   up {since}   pid {number(status, 'pid')}{own}",
-        f"{len(states)} sessions{counts}   {number(status, 'clients')} clients   {spent}",
+        f"{_many(len(states), 'session')}{counts}   {_many(number(status, 'clients'), 'client')}   {spent}",
     ]
 
 
 def _rank(session: Json) -> int:
     """Those that do something first; otherwise as they were, newest first."""
-    state = text(session, "state")
+    state = choosing.state(session)
     return BUSY.index(state) if state in BUSY else len(BUSY)
 
 
-def _session(one: Json, speed: dict[str, float], look: Sample) -> list[str]:
-    del look
+def _session(one: Json, speed: dict[str, float]) -> list[str]:
     cost = child(one, "usage").get("cost_usd")
     rate = speed.get(text(one, "id"), 0.0)
     return [
         _short(text(one, "name") or text(one, "id"), NAME_CHARS),
-        text(one, "state"),
+        choosing.state(one),
         _short(text(one, "model"), MODEL_CHARS),
         f"{rate:.0f}" if rate >= 0.5 else "",
         f"{cost:.2f}" if isinstance(cost, int | float) and cost else "",
@@ -111,7 +115,8 @@ def _session(one: Json, speed: dict[str, float], look: Sample) -> list[str]:
 def _extensions(look: Sample, paint: Paint) -> list[str]:
     if not look.extensions:
         return []
-    table = [["EXTENSION", "STATE", "PID", "CPU", "MEMORY", "DIRECTORY", "REASON"]]
+    has_reasons = any(text(one, "reason") for one in look.extensions)
+    table = [["EXTENSION", "STATE", "PID", "CPU", "MEMORY", "DIRECTORY", "REASON" if has_reasons else ""]]
     for one in look.extensions:
         load = look.loads.get(number(one, "pid"))
         figures = [f"{load.cpu:.0f}%", _size(load.rss_bytes)] if load else ["", ""]
@@ -121,16 +126,20 @@ def _extensions(look: Sample, paint: Paint) -> list[str]:
 
 
 def _columns(table: Sequence[Sequence[str]], paint: Paint, state: int) -> list[str]:
-    """Columns as wide as they have to be; the head bold, column `state` in its colour."""
+    """Columns as wide as they have to be; the head bold, column `state` in its colour, figures at the right."""
     rows = [[one_line(cell) for cell in row] for row in table]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        cells = [_placed(*cell) for cell in zip(table[0], row, widths, strict=True)]
         if row[state] in STATES:
             cells[state] = paint(row[state], STATES[row[state]]) + " " * (widths[state] - len(row[state]))
         lines.append("  ".join(cells).rstrip())
     return [paint(lines[0], colour.BOLD), *lines[1:]]
+
+
+def _placed(column: str, cell: str, width: int) -> str:
+    return cell.rjust(width) if column in FIGURES else cell.ljust(width)
 
 
 def _cut(line: str, width: int) -> str:
@@ -150,6 +159,10 @@ def _cut(line: str, width: int) -> str:
 
 def _short(words: str, chars: int) -> str:
     return words if len(words) <= chars else words[: chars - 1] + "…"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _since(moment: str) -> str:

@@ -14,6 +14,9 @@ ENTER = "\x1b[?1049h\x1b[?25l"
 
 LEAVE = "\x1b[?25h\x1b[?1049l"
 
+UNKNOWN = (80, 24)
+"""Columns and rows of a terminal that says it has none."""
+
 
 class Screen:
     """The whole terminal, while `entered`."""
@@ -36,9 +39,9 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows, now."""
+        """Columns and rows, now; `UNKNOWN` ones of a terminal that has none, as over a serial line."""
         columns, rows = os.get_terminal_size(self.descriptor)
-        return columns, rows
+        return columns or UNKNOWN[0], rows or UNKNOWN[1]
 
     def show(self, lines: Sequence[str]) -> None:
         """Draw these lines, and nothing else; in one write, so that nothing flickers."""

@@ -55,16 +55,18 @@ class Connection:
         peer: str,
         ceiling: Role = Role.ADMIN,
         confinement: Confinement | None = None,
+        is_remote: bool = False,
     ) -> None:
         """`peer`: who the carrier says it is, for the log. `ceiling`: the most that hello may ask for.
 
-        `confinement`: what it may see, when that is not all.
+        `confinement`: what it may see, when that is not all. `is_remote`: it need not be a program of this user.
         """
         self.id = ids.new("k")
         self.client = Client()
         self.since = rfc3339()
         self.confinement = confinement
         self.ceiling = ceiling
+        self.is_remote = is_remote
         self.role = min(ceiling, Role.APPROVE)
         self.can_decide = False
         """It answers questions about calls in the sessions that it follows."""

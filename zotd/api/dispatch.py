@@ -32,6 +32,8 @@ class Door(Protocol):
 
     role: Role
     """What it may do."""
+    ceiling: Role
+    """What it may do if its hello asks for it."""
 
     @property
     def confinement(self) -> Confinement | None:
@@ -130,8 +132,7 @@ class Dispatcher:
         if door.confinement is not None:
             door.confinement.check(command.role, command.name)
         if door.role < command.role:
-            need = command.role.name.lower()
-            raise CommandError(Code.FORBIDDEN, f"{command.name} needs the role {need}; ask for it in hello")
+            raise CommandError(Code.FORBIDDEN, _beyond(door, command))
         if command.name not in self._handlers:
             raise CommandError(Code.UNSUPPORTED, f"{command.name} is not in this version of zotd yet")
         try:
@@ -164,6 +165,14 @@ class Dispatcher:
         except Exception:  # a fault of ours must cost this command only
             log.exception("a command failed")
             call.fail(Code.INTERNAL, "zotd failed inside; its log says more")
+
+
+def _beyond(door: Door, command: Command) -> str:
+    """Why a command is refused that needs another role, and how to get that."""
+    need, most = command.role.name.lower(), door.ceiling.name.lower()
+    if command.role <= door.ceiling:
+        return f"{command.name} needs the role {need}; ask for it in hello"
+    return f"{command.name} needs the role {need}, and the token has {most}: zotctl token create NAME --role {need}"
 
 
 def _envelope(line: bytes) -> Envelope:

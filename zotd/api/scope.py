@@ -1,7 +1,8 @@
 """What a token may do that is for some sessions only: what its role allows, there and nowhere else.
 
 It opens no session, for that would be another one, and a copy of one of its own (`session.fork`) would be, too. What
-concerns all sessions, or the daemon, it neither sees nor changes, whatever its role is.
+concerns all sessions, or the daemon, it neither sees nor changes, whatever its role is; nor the log and the frames of an
+extension, whose process serves other sessions, too.
 """
 
 from collections.abc import Collection
@@ -11,6 +12,9 @@ from zotd.api.house import House
 from zotd.wire.api import Approve, Command, Fork, Role
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
+
+SHARED = frozenset({"ext.logs", "ext.tap"})
+"""They show what an extension says, which serves other sessions, too."""
 
 
 class Scope(Confinement):
@@ -39,7 +43,7 @@ class Scope(Confinement):
 
 def _concerns_it_alone(command: Command, params: Frozen) -> bool:
     """Whether a command about a session is about nothing else."""
-    if isinstance(params, Fork) or getattr(params, "cwd", None) is not None:
+    if isinstance(params, Fork) or command.name in SHARED or getattr(params, "cwd", None) is not None:
         return False
     if isinstance(params, Approve) and params.scope == "always":  # a rule for all sessions
         return False

@@ -22,7 +22,7 @@ class StdioDoor:
     """The parent process. It follows its one session from the start."""
 
     stdio = True
-    role = Role.SUBMIT
+    role = ceiling = Role.SUBMIT
     confinement = None
     sender = "stdio"
 

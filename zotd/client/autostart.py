@@ -19,7 +19,7 @@ from zotd.client.blocking import open_socket
 from zotd.client.environment import shared
 from zotd.client.errors import NotRunningError, StartError
 from zotd.client.holder import holder
-from zotd.client.starts import Starts
+from zotd.client.starts import Starts, last_line, size
 
 READY_CAP_S = 10.0
 """How long a daemon may take to accept connections; it takes 0.6 s with a thousand sessions."""
@@ -32,9 +32,6 @@ LOCK_POLL_S = 0.05
 
 LOG_LIMIT = 1024 * 1024
 """A start log that has grown beyond this is put aside before the next start; one such file is kept."""
-
-REASON_BYTES = 64 * 1024
-"""How much of the log is searched for the reason of a failure."""
 
 DAEMON = (sys.executable, "-P", "-m", "zotd")
 """The daemon's command; `-P` because its working directory must not be searched for modules."""
@@ -102,7 +99,7 @@ def start(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) ->
     """As `ensure` without its limits, for whoever is in `held_up` because a person wants it now."""
     found = _probe(path)
     if found is None:
-        Starts(path, paths.start_log(env)).forget()
+        Starts(path, env).forget()
         found = _start_and_note(path, env, command)
     return found
 
@@ -186,7 +183,7 @@ def _start_within_limits(path: str, env: Mapping[str, str], command: Sequence[st
         raise StartError(
             "zotd was killed again, and this program has started it again once: see `zotctl doctor`, then `zotctl start`"
         )
-    Starts(path, paths.start_log(env)).check()
+    Starts(path, env).check()
     found = _start_and_note(path, env, command)
     if killed:
         _started_again.add(path)
@@ -194,12 +191,11 @@ def _start_within_limits(path: str, env: Mapping[str, str], command: Sequence[st
 
 
 def _start_and_note(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.socket:
-    log = paths.start_log(env)
-    starts = Starts(path, log)
+    starts = Starts(path, env)
     try:
         found = _start(path, env, command)
     except StartError as error:
-        starts.note(str(error).removeprefix("cannot start zotd: ").removesuffix(f" (log: {log})"))
+        starts.note(str(error).removeprefix("cannot start zotd: ").removesuffix(f" (log: {paths.start_log(env)})"))
         raise
     starts.note()
     return found
@@ -209,11 +205,11 @@ def _start(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.
     log = paths.start_log(env)
     log_fd = _open_log(log)
     try:
-        start = os.fstat(log_fd).st_size
+        start = size(log)
         word = _spawn_and_listen(command, env, log_fd)
         if word.startswith("ready"):
             return open_socket(path)
-        reason = word.removeprefix("error").strip() or _last_line(log_fd, start) or "it ended without a word"
+        reason = word.removeprefix("error").strip() or last_line(log, start) or "it ended without a word"
     finally:
         os.close(log_fd)
     # Somebody who does not know the lock, such as a service manager, may have been faster.
@@ -281,11 +277,3 @@ def _first_line(read_end: int) -> str:
             break
         said += chunk
     return said.partition(b"\n")[0].decode(errors="replace")
-
-
-def _last_line(log: int, start: int) -> str:
-    """The last line that this start has written: where Python puts the exception."""
-    size = os.fstat(log).st_size
-    begin = max(start, size - REASON_BYTES)
-    lines = os.pread(log, REASON_BYTES, begin).decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -39,6 +39,9 @@ FRAME_LIMIT = 4 * 1024 * 1024
 HELD_LIMIT = 100_000
 """Events that may arrive while a command's answer is waited for."""
 
+HELD_BYTES = 64 * 1024 * 1024
+"""The same in bytes of their lines: several times what so many have, but those of a stranger may be long."""
+
 _PEERCRED = struct.Struct("3i")
 """Linux `struct ucred`: pid, uid, gid."""
 
@@ -163,7 +166,7 @@ class Wire:
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if not self._wait(self._sock.fileno(), left):
-                raise NoAnswerError(f"zotd did not answer within {timeout_s:g} s")
+                raise NoAnswerError(f"zotd did not answer within {round(timeout_s or 0.0, 1):g} s")
             block = self._lines.feed(self._read())
             if block:
                 return block
@@ -202,6 +205,7 @@ class Connection:
         self._wire = Wire(sock, wait)
         self._frames: deque[tuple[bytes, Json]] = deque()
         self._events: deque[tuple[bytes, Json]] = deque()
+        self._held_bytes = 0
         self._last_id = 0
 
     def __enter__(self) -> "Connection":  # noqa: PYI034  (typing costs 4 ms)
@@ -260,7 +264,7 @@ class Connection:
         while True:
             line, frame = self._next_frame(max(0.0, deadline - time.monotonic()))
             if frame.get("type") != "response":
-                hear(frame) if hear else self._keep(line, frame, command)
+                hear(frame) if hear else self._keep(line, frame)
             elif frame.get("id") == request:
                 return _data(frame)
 
@@ -273,7 +277,9 @@ class Connection:
         """Like `events`, each with the line that it came as, without its newline."""
         while True:
             if self._events:
-                yield self._events.popleft()
+                line, event = self._events.popleft()
+                self._held_bytes -= len(line)
+                yield line, event
                 continue
             line, frame = self._next_frame(timeout_s)
             if frame.get("type") != "response":  # an answer nobody waits for any more is dropped
@@ -285,7 +291,7 @@ class Connection:
             while True:
                 line, frame = self._next_frame(0)
                 if frame.get("type") != "response":
-                    self._events.append((line, frame))
+                    self._keep(line, frame)
         except NoAnswerError:
             return [event for _, event in self._events]
 
@@ -304,9 +310,10 @@ class Connection:
             self._frames.extend((line, _frame(line)) for line in block.split(b"\n") if line)
         return self._frames.popleft()
 
-    def _keep(self, line: bytes, event: Json, command: str) -> None:
-        if len(self._events) >= HELD_LIMIT:
-            raise NoAnswerError(f"zotd sent {HELD_LIMIT} events and no answer to `{command}`")
+    def _keep(self, line: bytes, event: Json) -> None:
+        if len(self._events) >= HELD_LIMIT or self._held_bytes + len(line) > HELD_BYTES:
+            raise NoAnswerError(f"zotd sent {len(self._events)} events, and not what was waited for")
+        self._held_bytes += len(line)
         self._events.append((line, event))
 
 

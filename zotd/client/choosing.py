@@ -34,6 +34,11 @@ def stored(connection: Connection, cwd: str | None = None) -> Iterator[Json]:
     return (session for session in sessions(connection, cwd) if session.get("ephemeral") is not True)
 
 
+def state(session: Json) -> str:
+    """What a list says of a session: its state, or `failed` when nothing goes on and the last run has failed."""
+    return "failed" if text(session, "state") == "idle" and session.get("failed") is True else text(session, "state")
+
+
 def newest(connection: Connection, cwd: str | None = None) -> Json:
     """The stored session that was used last, of all or of one directory.
 

@@ -6,8 +6,10 @@ back). Nothing here reconnects; `zotd.client.follow` does.
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from threading import Thread
 
 from zotd.client import blocking, frames
 from zotd.client.errors import ClientError, ConnectionLostError, FellBehindError, NoAnswerError
@@ -21,20 +23,24 @@ CALL_S = blocking.CALL_S
 FEED_LIMIT = 200_000
 """Events that may wait for a reader of one session, about 20 MB; then its feed ends and the others go on."""
 
+FEED_BYTES = 128 * 1024 * 1024
+"""The same in bytes of their lines: several times what so many have, but those of a stranger may be long."""
+
 
 class Feed:
     """The events of one session, in batches, for one reader."""
 
     def __init__(self) -> None:
         self._waiting: list[AnyEvent] = []
+        self._bytes = 0
         self._wake: asyncio.Future[None] | None = None
         self._end: ClientError | None = None
 
     async def batch(self) -> list[AnyEvent]:
         """Everything that has come since the last call, at least one event, oldest first. Safe to cancel.
 
-        Raises `ConnectionLostError` at the end of the connection, `FellBehindError` beyond `FEED_LIMIT`; in both
-        cases only after what came before was read.
+        Raises `ConnectionLostError` at the end of the connection, `FellBehindError` beyond `FEED_LIMIT` or `FEED_BYTES`; in
+        all cases only after what came before was read.
         """
         while not self._waiting:
             if self._end is not None:
@@ -45,15 +51,17 @@ class Feed:
             finally:
                 self._wake = None
         batch, self._waiting = self._waiting, []
+        self._bytes = 0
         return batch
 
-    def add(self, events: list[AnyEvent]) -> None:
-        """Give the reader more."""
+    def add(self, events: list[AnyEvent], event_bytes: int = 0) -> None:
+        """Give the reader more; `event_bytes`: of each one's line, about."""
         if self._end is not None:
             return
         self._waiting.extend(events)
-        if len(self._waiting) > FEED_LIMIT:
-            self.end(FellBehindError(f"{FEED_LIMIT} events of the session were waiting to be read"))
+        self._bytes += len(events) * event_bytes
+        if len(self._waiting) > FEED_LIMIT or self._bytes > FEED_BYTES:
+            self.end(FellBehindError(f"{len(self._waiting)} events of the session were waiting to be read"))
         self._notify()
 
     def end(self, error: ClientError) -> None:
@@ -151,7 +159,8 @@ class Connection(asyncio.Protocol):
         try:
             block = self._lines.feed(data)
             if block:
-                self._receive(frames.decode(block))
+                received = frames.decode(block)
+                self._receive(received, len(block) // (len(received) or 1))
         except ConnectionLostError as error:
             self._give_up(error)
 
@@ -177,8 +186,11 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(line + b"\n")
 
-    def _receive(self, received: list[frames.Frame]) -> None:
-        """Route a chunk: runs of events of one session, which is what a chunk mostly is, go in one piece."""
+    def _receive(self, received: list[frames.Frame], frame_bytes: int) -> None:
+        """Route a chunk: runs of events of one session, which is what a chunk mostly is, go in one piece.
+
+        `frame_bytes`: of each frame, on the average.
+        """
         session: str | None = None
         piece: list[AnyEvent] = []
         for frame in received:
@@ -187,30 +199,30 @@ class Connection(asyncio.Protocol):
                 continue
             assert not isinstance(frame, frames.Answer)
             if type(frame) in OF_TOPICS:
-                self._deliver_topic(frame)
+                self._deliver_topic(frame, frame_bytes)
                 continue
             if frame.session != session:
-                self._deliver(session, piece)
+                self._deliver(session, piece, frame_bytes)
                 session, piece = frame.session, []
             piece.append(frame)
-        self._deliver(session, piece)
+        self._deliver(session, piece, frame_bytes)
 
-    def _deliver(self, session: str | None, piece: list[AnyEvent]) -> None:
+    def _deliver(self, session: str | None, piece: list[AnyEvent], event_bytes: int) -> None:
         if not piece:
             return
         if session is not None:
             for feed in self._feeds.get(session, ()):
-                feed.add(piece)
+                feed.add(piece, event_bytes)
             return
         # Heartbeats and evictions are about the connection, so every reader learns of them.
         self._evicted = next((event for event in piece if isinstance(event, Evicted)), self._evicted)
         for readers in self._feeds.values():
             for feed in readers:
-                feed.add(piece)
+                feed.add(piece, event_bytes)
 
-    def _deliver_topic(self, event: AnyEvent) -> None:
+    def _deliver_topic(self, event: AnyEvent, event_bytes: int) -> None:
         for feed in self._feeds.get(None, ()):
-            feed.add([event])
+            feed.add([event], event_bytes)
 
     def _answer(self, answer: frames.Answer) -> None:
         waiting = self._calls.get(answer.id) if isinstance(answer.id, int) else None
@@ -240,21 +252,35 @@ async def open_connection(where: Place, *, start: bool) -> Connection:
 
     Raises what `ensure` and `open` of the place raise. Safe to cancel.
     """
-    loop = asyncio.get_running_loop()
-    opening = loop.run_in_executor(None, where.ensure if start else where.open)
+    opening = _in_thread(where.ensure if start else where.open)
     try:
-        sock = await asyncio.shield(opening)  # bounded by the limits in there
+        sock = await asyncio.shield(asyncio.wrap_future(opening))  # bounded by the limits in there
     except asyncio.CancelledError:
         opening.add_done_callback(_close_late)
         raise
     try:
-        _, connection = await loop.create_unix_connection(Connection, sock=sock)
+        _, connection = await asyncio.get_running_loop().create_unix_connection(Connection, sock=sock)
     except BaseException:
         sock.close()
         raise
     return connection
 
 
-def _close_late(opening: "asyncio.Future[socket.socket]") -> None:
-    with suppress(ClientError, asyncio.CancelledError):
+def _in_thread(work: Callable[[], socket.socket]) -> "Future[socket.socket]":
+    """What `work` gives, in a thread that nobody waits for: for those of asyncio's pool a program's end does."""
+    found: Future[socket.socket] = Future()
+    found.set_running_or_notify_cancel()  # from now on it cannot be cancelled, and is found all the same
+
+    def run() -> None:
+        try:
+            found.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
+            found.set_exception(error)
+
+    Thread(target=run, name="connecting", daemon=True).start()
+    return found
+
+
+def _close_late(opening: "Future[socket.socket]") -> None:
+    if opening.exception() is None:
         opening.result().close()

@@ -25,12 +25,15 @@ PING_S = 15.0
 """Silence after which the daemon is pinged, and half as much until the connection counts as dead: routers forget idle
 connections after minutes, and machines that have gone to sleep say nothing."""
 
+REASON_CHARS = 200
+"""Of what aiohttp says about an answer that is none: it quotes what a stranger has sent."""
+
 CLOSE_S = 2.0
 """For the other side's goodbye; nobody waits for it here."""
 
 
 async def connected(
-    session: aiohttp.ClientSession, where: Origin, context: ssl.SSLContext | None, limit_s: float = HANDSHAKE_S
+    session: aiohttp.ClientSession, where: Origin, context: ssl.SSLContext | None, limit_s: float
 ) -> aiohttp.ClientWebSocketResponse:
     """A WebSocket to the daemon, for the caller to close; nothing has been sent over it. Raises `ClientError`."""
     try:
@@ -39,11 +42,11 @@ async def connected(
                 where.url,
                 ssl=context or True,
                 heartbeat=PING_S,
-                max_msg_size=FRAME_LIMIT,
+                max_msg_size=FRAME_LIMIT + 1,  # aiohttp refuses what is as long as this
                 timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
             )
     except TimeoutError as error:
-        raise too_late(where) from error
+        raise too_late(where, limit_s) from error
     except aiohttp.ClientError as error:
         raise _sentence(error, where.name) from error
 
@@ -63,9 +66,9 @@ async def ended(there: aiohttp.ClientWebSocketResponse) -> AsyncIterator[None]:
             network.shutdown(socket.SHUT_RDWR)
 
 
-def too_late(where: Origin) -> NoAnswerError:
-    """What is said after `HANDSHAKE_S`."""
-    return NoAnswerError(f"{where.name} has not answered within {HANDSHAKE_S:g} s")
+def too_late(where: Origin, limit_s: float) -> NoAnswerError:
+    """What is said after `limit_s`."""
+    return NoAnswerError(f"{where.name} has not answered within {limit_s:g} s")
 
 
 def trusting(ca_path: str) -> ssl.SSLContext:
@@ -135,7 +138,9 @@ def _sentence(error: aiohttp.ClientError, name: str) -> ClientError:
         case aiohttp.WSServerHandshakeError():
             return ClientError(_answered(error, name))
         case _:
-            return ClientError(f"{name} does not answer as a zotd does: {str(error) or type(error).__name__}")
+            said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+            reason = " ".join(said.split())[:REASON_CHARS] or type(error).__name__
+            return ClientError(f"{name} does not answer as a zotd does: {reason}")
 
 
 def _answered(error: aiohttp.WSServerHandshakeError, name: str) -> str:

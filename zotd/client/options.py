@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     mode = made.add_mutually_exclusive_group()
     mode.add_argument("-p", "--print", action="store_true", help="print the answer and leave")
     mode.add_argument("--json", action="store_true", help="print events as lines of JSON")
-    mode.add_argument("--list-models", action="store_true", help="list models that can be used")
+    mode.add_argument("--list-models", action="store_true", help="list models, and which have no key")
     made.add_argument("--plain", action="store_true", help="a chat in plain lines, as screen readers like it")
     made.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
     _add_session_flags(made)

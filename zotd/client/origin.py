@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from zotd.client.errors import ClientError
 
@@ -44,6 +44,7 @@ def parsed(url: str) -> Origin:
     Raises:
         ClientError: it is no URL, names no host, names more than a host, or would send a token in the clear.
     """
+    _refuse_secrets(url)
     # Before urlsplit, which drops tabs and line ends: what is shown must be what is meant.
     if not url.isascii() or any(letter <= " " or letter in "\\\x7f" for letter in url):
         raise ClientError(f"--host must be {_WHAT_IT_IS}, not {url!a}")
@@ -54,7 +55,8 @@ def parsed(url: str) -> Origin:
         raise ClientError(f"--host {url}: {error}") from error
     if parts.scheme not in PORTS or not parts.hostname:
         raise ClientError(f"--host must be {_WHAT_IT_IS}, not {url}")
-    _refuse_more(parts, url)
+    if parts.path not in {"", "/", PATH}:
+        raise ClientError(f"--host must end with the port, not with {parts.path}")
     host = _host(parts.hostname)
     if host is None or port == 0:
         raise ClientError(f"--host {url} names no host that could be connected to")
@@ -69,14 +71,12 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _refuse_more(parts: SplitResult, url: str) -> None:
-    """Whatever else a URL can hold would be a place for a token, or means something else than it seems to."""
-    if "@" in parts.netloc:
+def _refuse_secrets(url: str) -> None:
+    """Whatever else a URL can hold would be a place for a token, so this is checked first, and says nothing of it."""
+    if "@" in url:
         raise ClientError("--host must not hold a name or a password: the token is in the file of --token-file")
     if "?" in url or "#" in url:
         raise ClientError("--host must not hold a query or a fragment: the token is in the file of --token-file")
-    if parts.path not in {"", "/", PATH}:
-        raise ClientError(f"--host must end with the port, not with {parts.path}")
 
 
 def _host(name: str) -> str | None:

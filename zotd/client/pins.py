@@ -46,7 +46,7 @@ def record(token: str, name: str, home: str) -> None:
 def _belongs(path: Path, token: str, name: str) -> bool:
     """Whether it was sent there before; False when it was sent nowhere yet."""
     owner = _recorded(path).get(_digest(token))
-    if owner not in {None, name}:
+    if owner is not None and owner != name:
         raise ClientError(
             f"the token belongs to {owner} and was not sent to {name}: take that host's own token file"
             f" (or remove the entry in {path})"
@@ -54,7 +54,7 @@ def _belongs(path: Path, token: str, name: str) -> bool:
     return owner is not None
 
 
-def _recorded(path: Path) -> dict[str, object]:
+def _recorded(path: Path) -> dict[str, str]:
     content = private_file.read(path)
     if content is None:
         return {}
@@ -63,7 +63,7 @@ def _recorded(path: Path) -> dict[str, object]:
     except (ValueError, RecursionError):
         found = None
     tokens = found.get("tokens") if isinstance(found, dict) else None
-    if not isinstance(tokens, dict):
+    if not isinstance(tokens, dict) or not all(isinstance(name, str) for name in tokens.values()):
         raise ClientError(f"{path} is damaged, so nobody can tell which host a token belongs to: repair or remove it")
     return tokens
 

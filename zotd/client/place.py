@@ -29,9 +29,9 @@ class Local:
         """What a session's tools run in; None: what the daemon itself runs in."""
         self._env = env
 
-    def open(self, timeout_s: float = CONNECT_S) -> socket.socket:
-        """As `blocking.open_socket`."""
-        return open_socket(self.name, timeout_s)
+    def open(self, timeout_s: float | None = None) -> socket.socket:
+        """As `blocking.open_socket`; None: `CONNECT_S`."""
+        return open_socket(self.name, CONNECT_S if timeout_s is None else timeout_s)
 
     def ensure(self) -> socket.socket:
         """As `autostart.ensure`: to a daemon that is started when none runs."""
@@ -76,16 +76,15 @@ class Remote:
         self._ca_file = ca_file
         self._home = home
 
-    def open(self, timeout_s: float = CONNECT_S) -> socket.socket:
+    def open(self, timeout_s: float | None = None) -> socket.socket:
         """A blocking socket that speaks to the daemon, as `blocking.open_socket` gives it; the caller closes it.
 
-        `timeout_s` is for one machine's kernel; here there is a network in between, which gets `remote.HANDSHAKE_S`.
-        Raises what `remote.open_socket` raises.
+        `timeout_s`: for the whole handshake; None: `handshake.HANDSHAKE_S`. Raises what `remote.open_socket` raises.
         """
-        del timeout_s
-        from zotd.client import remote  # noqa: PLC0415  (0.2 s: aiohttp and TLS)
+        from zotd.client import handshake, remote  # noqa: PLC0415  (0.2 s: aiohttp and TLS)
 
-        return remote.open_socket(self.name, self._token_file, self._ca_file, self._home)
+        limit_s = handshake.HANDSHAKE_S if timeout_s is None else timeout_s
+        return remote.open_socket(self.name, self._token_file, self._ca_file, self._home, limit_s=limit_s)
 
     def ensure(self) -> socket.socket:
         """The same."""

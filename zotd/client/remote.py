@@ -35,7 +35,7 @@ GREETING = "zot introduces its client"
 """Id of the one request that no client has sent."""
 
 
-def open_socket(url: str, token_path: str, ca_path: str, home: str) -> socket.socket:
+def open_socket(url: str, token_path: str, ca_path: str, home: str, *, limit_s: float = HANDSHAKE_S) -> socket.socket:
     """A blocking socket that speaks to the daemon at `url`, like `blocking.open_socket`; the caller closes it.
 
     `token_path`, `ca_path`: see `token_file.read` and `ssl.create_default_context`; `home`: see `pins`. The token goes
@@ -46,7 +46,7 @@ def open_socket(url: str, token_path: str, ca_path: str, home: str) -> socket.so
 
     Raises:
         NotRunningError: nobody listens there.
-        NoAnswerError: the handshake has taken longer than `HANDSHAKE_S`.
+        NoAnswerError: the handshake has taken longer than `limit_s`.
         ClientError: anything else; the sentence says what to change.
     """
     where = origin.parsed(url)
@@ -54,15 +54,15 @@ def open_socket(url: str, token_path: str, ca_path: str, home: str) -> socket.so
     pins.check(token, where.name, home)
     context = handshake.trusting(ca_path) if where.is_tls else None
     ours, theirs = socket.socketpair()
-    bridge = _Bridge(theirs, where, token, home)
+    bridge = _Bridge(theirs, where, token, home, limit_s=limit_s)
     # A daemon thread: a client that ends does not wait for the network.
     threading.Thread(target=bridge.run, args=(context,), name=f"zot to {where.name}", daemon=True).start()
     try:
-        bridge.opened.result(HANDSHAKE_S)
+        bridge.opened.result(limit_s)
         limit_sends(ours, SEND_S)
     except TimeoutError as error:  # the thread is in the resolver, which only it can leave; it then finds us gone
         ours.close()
-        raise handshake.too_late(where) from error
+        raise handshake.too_late(where, limit_s) from error
     except BaseException:
         ours.close()
         raise
@@ -72,14 +72,15 @@ def open_socket(url: str, token_path: str, ca_path: str, home: str) -> socket.so
 class _Bridge:
     """One connection; lives in a thread of its own."""
 
-    def __init__(self, end: socket.socket, where: Origin, token: str, home: str) -> None:
-        """Owns `end`, of the pair whose other end the client has."""
+    def __init__(self, end: socket.socket, where: Origin, token: str, home: str, *, limit_s: float) -> None:
+        """Owns `end`, of the pair whose other end the client has. `limit_s`: for the handshake."""
         self.opened: Future[None] = Future()
         """Done when frames can be sent; or with the reason why not, a `ClientError`."""
         self._end = end
         self._where = where
         self._token = token
         self._home = home
+        self._limit_s = limit_s
 
     def run(self, context: ssl.SSLContext | None) -> None:
         """Carry frames until one side ends; the other one sees the end, too."""
@@ -94,13 +95,15 @@ class _Bridge:
 
     async def _run(self, context: ssl.SSLContext | None) -> None:
         async with handshake.session(self._where) as session:
-            there = await handshake.connected(session, self._where, context)
+            there = await handshake.connected(session, self._where, context, self._limit_s)
             async with handshake.ended(there):
                 pins.record(self._token, self._where.name, self._home)
                 here, client = await asyncio.open_unix_connection(sock=self._end, limit=REQUEST_LIMIT)
                 self.opened.set_result(None)
-                await self._talk(there, here, client)
-            client.close()
+                try:
+                    await self._talk(there, here, client)
+                finally:
+                    client.close()  # at once: the goodbye to a network that is silent takes `handshake.CLOSE_S`
             with suppress(ConnectionError):
                 await client.wait_closed()  # ends when the client has read what there is, or has closed its end
 
@@ -125,16 +128,22 @@ class _Bridge:
         client = {"name": "zot", "kind": "zot", "version": VERSION}
         await there.send_str(json.dumps({"type": "hello", "id": GREETING, "client": client, "token": self._token}))
         async with asyncio.timeout(GREETING_S):
-            answer: Json = {}
-            while answer.get("id") != GREETING:
-                message = await there.receive()
-                if message.type is not aiohttp.WSMsgType.TEXT:
-                    return self._refusal(there, message.extra)
-                answer = _decoded(message.data.encode())
+            answer = await self._greeted(there)
         if answer.get("success") is not True:
             return {"code": answer.get("code", "internal"), "error": answer.get("error", "zotd refused the connection")}
         await there.send_str(first.decode(errors="replace"))
         return None
+
+    async def _greeted(self, there: aiohttp.ClientWebSocketResponse) -> Json:
+        """The answer to our hello, or the refusal that came in its place. Raises `ConnectionError`: neither did."""
+        while (message := await there.receive()).type is aiohttp.WSMsgType.TEXT:
+            answer = _decoded(message.data.encode())
+            if answer.get("id") == GREETING:
+                return answer
+        refusal = self._refusal(there, message.extra)
+        if refusal is None:
+            raise ConnectionAbortedError("the daemon has gone away")
+        return refusal
 
     async def _pump(
         self, there: aiohttp.ClientWebSocketResponse, here: asyncio.StreamReader, client: asyncio.StreamWriter

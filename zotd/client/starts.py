@@ -1,15 +1,18 @@
 """What became of the daemons that clients have started lately, so that one that cannot live is not started for ever.
 
-A file beside the socket, `<socket>.starts`: for each start when it was, how long the start log was then, and why it
-failed. Read and written under the start lock. What did not live for `LIVED_S` counts, unless it was stopped: a daemon
-that is stopped takes its socket away and says nothing.
+A file beside the socket, `<socket>.starts`: for each start when it was, how long the start log was then, which
+configuration there was, and why it failed. Read and written under the start lock. What did not live for `LIVED_S` counts,
+unless it was stopped (such a daemon takes its socket away and says nothing), or config.toml is another one now: somebody
+has mended it.
 """
 
 import json
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
+from zotd import paths
 from zotd.client.errors import StartError
 
 WINDOW_S = 60.0
@@ -27,17 +30,19 @@ REASON_BYTES = 64 * 1024
 REASON_CHARS = 500
 """How much of a reason is kept."""
 
-Start = tuple[float, int, str | None]
-"""When, by the monotonic clock, which all processes share; bytes in the log before; why it ended, None while it serves."""
+Start = tuple[float, int, int, str | None]
+"""When, by the monotonic clock, which all processes share; bytes in the log before; when config.toml was changed (ns; 0:
+there was none); why it ended, None while it serves."""
 
 
 class Starts:
     """The starts at one socket. The caller holds the start lock for as long as it uses this."""
 
-    def __init__(self, socket: str, log: str) -> None:
-        """`log`: what daemons say on standard error."""
+    def __init__(self, socket: str, env: Mapping[str, str]) -> None:
+        """`env`: says where the home is, with the start log and the configuration."""
         self._socket = socket
-        self._log = log
+        self._log = paths.start_log(env)
+        self._config = os.path.join(paths.zot_home(env), "config.toml")
         self._file = f"{socket}.starts"
 
     def forget(self) -> None:
@@ -61,7 +66,7 @@ class Starts:
 
     def note(self, reason: str | None = None) -> None:
         """One was started; `reason`: and does not serve, because of that. `check` or `forget` come first."""
-        start = (time.monotonic(), self._log_bytes(), reason and reason[:REASON_CHARS])
+        start = (time.monotonic(), size(self._log), self._changed_ns(), reason and reason[:REASON_CHARS])
         self._write([*self._read(), start])
 
     def _complaint(self, starts: list[Start], now: float) -> str | None:
@@ -70,18 +75,20 @@ class Starts:
         wait_s = max(1, round(starts[-LIMIT][0] + WINDOW_S - now))
         return (
             f"zotd was started {len(starts)} times within {WINDOW_S:g} s and has not lived, at last because: "
-            f"{starts[-1][2]} (log: {self._log}); it is not started again for {wait_s} s, but with `zotctl start`"
+            f"{starts[-1][3]} (log: {self._log}); it is not started again for {wait_s} s, but with `zotctl start`"
         )
 
     def _lately(self, now: float) -> list[Start]:
         """Those that were in vain, oldest first; the last one may only be known to be so now."""
         starts = self._read()
-        if starts and starts[-1][2] is None:
-            at, log_bytes, _ = starts.pop()
+        if starts and starts[-1][3] is None:
+            at, log_bytes, changed_ns, _ = starts.pop()
             reason = self._end(log_bytes) if now - at < LIVED_S else None
             if reason is not None:
-                starts.append((at, log_bytes, reason))
-        return [start for start in starts if 0 <= now - start[0] < WINDOW_S]  # in the future: from before a reboot
+                starts.append((at, log_bytes, changed_ns, reason))
+        changed_ns = self._changed_ns()
+        # In the future: from before a reboot.
+        return [one for one in starts if 0 <= now - one[0] < WINDOW_S and one[2] == changed_ns]
 
     def _end(self, log_bytes: int) -> str | None:
         """Why a daemon that served is not there any more; None: somebody has stopped it."""
@@ -90,16 +97,16 @@ class Starts:
             return said[:REASON_CHARS]
         return "it was killed, or crashed without a word" if os.path.exists(self._socket) else None
 
-    def _log_bytes(self) -> int:
+    def _changed_ns(self) -> int:
         try:
-            return os.stat(self._log).st_size
+            return os.stat(self._config).st_mtime_ns
         except OSError:
             return 0
 
     def _read(self) -> list[Start]:
         try:
             with open(self._file, encoding="utf-8") as file:
-                return [(float(at), int(size), reason and str(reason)) for at, size, reason in json.load(file)]
+                return [(float(at), int(end), int(ns), why and str(why)) for at, end, ns, why in json.load(file)]
         except (OSError, ValueError, TypeError):  # there is none, or it is not ours: the count begins anew
             return []
 
@@ -110,12 +117,20 @@ class Starts:
             json.dump(starts[-LIMIT:], file)
 
 
+def size(log: str) -> int:
+    """Of the file `log`, in bytes; 0: there is none."""
+    try:
+        return os.stat(log).st_size
+    except OSError:
+        return 0
+
+
 def last_line(log: str, start: int) -> str:
     """The last line of the file `log` behind the byte `start`: where Python puts the exception; empty: there is none."""
     try:
         with open(log, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(start if start <= size else 0, size - REASON_BYTES))  # a shorter file has been put aside
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(start if start <= end else 0, end - REASON_BYTES))  # a shorter file has been put aside
             lines = file.read().decode(errors="replace").split("\n")
     except OSError:
         return ""

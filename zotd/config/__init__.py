@@ -24,6 +24,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo
 
 from zotd.config.sections import (
+    EXPOSED,
     PROVIDER,
     Approval,
     Budget,
@@ -39,6 +40,7 @@ from zotd.config.sections import (
 )
 
 __all__ = [
+    "EXPOSED",
     "PROVIDER",
     "Approval",
     "Budget",

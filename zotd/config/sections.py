@@ -1,5 +1,6 @@
 """The keys of `$ZOT_HOME/config.toml`, by tables: each is a field, whose text below it says what it does."""
 
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -164,6 +165,9 @@ class Channels(Struct, frozen=True, kw_only=True):
     telegram: Telegram = Telegram()
 
 
+EXPOSED = "other machines can reach {}, which needs TLS: set tls_cert and tls_key, or listen on 127.0.0.1"
+
+
 class Websocket(Struct, frozen=True, kw_only=True):
     """`[websocket]`: read when the daemon starts; who comes in needs a token (`zotctl token create`)."""
 
@@ -183,6 +187,15 @@ class Websocket(Struct, frozen=True, kw_only=True):
 
     origins: Names = ()
     """Web pages that may connect besides our own: `https://zot.example.org`, exactly as browsers write it."""
+
+    @property
+    def is_exposed(self) -> bool:
+        """Others can reach the address that it says, without TLS; of a name nobody knows here."""
+        host = (self.listen or "").rpartition(":")[0].strip("[]")
+        try:
+            return self.tls_cert is None and not ip_address(host).is_loopback
+        except ValueError:
+            return False
 
 
 class Provider(Struct, frozen=True, kw_only=True):
@@ -242,3 +255,7 @@ class Config(Struct, frozen=True, kw_only=True):
         if self.api_key_command and not any(PROVIDER in word for word in self.api_key_command):
             # Without it, one vendor's key would be sent to all of them.
             raise ValueError(f"api_key_command must contain {PROVIDER} where the vendor's name belongs")
+        if (self.websocket.tls_cert is None) != (self.websocket.tls_key is None):
+            raise ValueError("websocket: tls_cert and tls_key belong together; set both")
+        if self.websocket.is_exposed:  # names are asked for when the door is opened
+            raise ValueError(f"websocket.listen: {EXPOSED.format(self.websocket.listen)}")

@@ -174,6 +174,7 @@ class Turn:
         self._batches: list[list[str]] = []
         self._running: set[str] = set()
         self._begun = False
+        self._paused: int | None = None
         self._aborted = False
         self._draining = False
         self._ended = False
@@ -198,8 +199,7 @@ class Turn:
             case Abort():
                 return self._abort()
             case Drain():
-                self._draining = True
-                return []
+                return self._drain()
             case Finished(call):
                 return self._finished(call)
             case Opened(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | Compacted(attempt):
@@ -243,9 +243,7 @@ class Turn:
 
     def _send(self) -> list[Action]:
         if self._draining:
-            self._ended = True
-            self._awaited = None
-            return [Leave()]
+            return self._leave()
         self._number += 1
         self._opened = False
         return [Send(self._expect(), self._step, self._number)]
@@ -268,11 +266,14 @@ class Turn:
     def _failed(self, failed: Failed) -> list[Action]:
         error = failed.error
         if error.failure is Failure.CONTEXT and self._compacted_for != self._step and not self._opened:
-            return self._compact()
+            return self._leave() if self._draining else self._compact()
         delay = None if self._opened else retry.delay_s(error, self._number, failed.random)
         if delay is None:
             return self._end("error", error=error.sentence)
-        return [Wait(self._expect(), delay, self._number, error.sentence)]
+        if self._draining:
+            return self._leave()
+        self._paused = self._expect()
+        return [Wait(self._paused, delay, self._number, error.sentence)]
 
     def _next_batch(self) -> list[Action]:
         if not self._batches:
@@ -288,6 +289,17 @@ class Turn:
         if self._running:
             return []
         return self._end("aborted", open_step=True) if self._aborted else self._next_batch()
+
+    def _drain(self) -> list[Action]:
+        self._draining = True
+        if self._awaited is None or self._awaited != self._paused:
+            return []
+        return [Cancel(self._awaited), *self._leave()]  # before a retry nothing is under way
+
+    def _leave(self) -> list[Action]:
+        self._ended = True
+        self._awaited = None
+        return [Leave()]
 
     def _abort(self) -> list[Action]:
         if self._aborted:

@@ -21,7 +21,7 @@ from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 
 RESTART = ("channels.", "ext.", "local.", "websocket.")
-"""Keys of what is started with them. The rest of the configuration is only looked at."""
+"""Keys of what is started with them, and runs. All others are read when they are needed."""
 
 KEPT = "the configuration that was read before still holds"
 

@@ -150,8 +150,7 @@ class Peer:
     def drain(self) -> None:
         """Tell `Drained` as soon as no call is open."""
         self._is_draining = True
-        if self.bequest is not None:
-            self.bequest.end()  # another one has taken over
+        self._disown()  # another one has taken over
         if not len(self.calls):
             self._idle()
 
@@ -163,6 +162,7 @@ class Peer:
 
     def shut_down(self) -> None:
         """Ask it to leave."""
+        self._disown()  # and its stdin has no other end that would stay open
         self.send(ext.Shutdown())
         self.process.end_input()
 
@@ -234,6 +234,11 @@ class Peer:
         self._owner.happened(life.Exited(self.number, reason))
 
     # --- details ----------------------------------------------------------------------------------------------
+
+    def _disown(self) -> None:
+        """The next daemon is not to go on with it."""
+        if self.bequest is not None:
+            self.bequest.end()
 
     def _keep(self, line: bytes, frame: ext.FromExtension) -> None:
         """Note it for the next daemon."""

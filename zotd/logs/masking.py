@@ -24,11 +24,12 @@ _SHAPED = re.compile(
     r"""(?x) \b (?:
         (?: zot_ | sk- | github_pat_ | gh[opsu]_ | glpat- | xox[abprs]- ) [\w-]{16,}
       | AIza [\w-]{30,} | (?:AKIA|ASIA) [A-Z0-9]{16} | \d{8,12} : [\w-]{35}
-      | eyJ [\w-]{10,} \. [\w-]{10,} \. [\w-]+ )
+      | (?<!-) eyJ [\w-]{10,} \. [\w-]{10,} \. [\w-]+ )
     | (?<=://) [^\s/@"']{1,500} (?=@)"""
 )
 """What looks like a key wherever it stands: a token of ours, those of vendors and of hosts of repositories, AWS's, a
-Telegram bot's, a signed JSON token; and what stands before the host in a URL."""
+Telegram bot's, a signed JSON token; and what stands before the host in a URL. What may go on without an end matches, or
+begins only where nothing like it stands before: else each place of a line would be read to the end of the line."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """C0 and C1 controls, line and paragraph separators, and what changes the direction of text (CVE-2021-42574)."""

@@ -39,7 +39,7 @@ MIN_BYTES = 256 * 1024
 """A file is not written anew below this length, and then at twice what was left of it."""
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Longest file that is read: four times what a process may register, twice."""
+"""Longest file that is read. We write a third of that: twice the 8 MiB that a process may register, a line of 4 MiB."""
 
 _NAME = re.compile(rf"{PREFIX}([0-9a-f]{{16}})(?:-([0-9]{{1,9}}))?")
 
@@ -109,6 +109,7 @@ class Bequest:
         self._head = survivor.head if survivor else None
         self._file = survivor.file if survivor else -1
         self._number = survivor.number if survivor else 0
+        self._is_torn = survivor is not None and survivor.is_cut
         self._size = os.fstat(self._file).st_size if survivor else 0
         self._limit = max(MIN_BYTES, 2 * self._size)
 
@@ -123,25 +124,28 @@ class Bequest:
             self._write_anew([])
 
     def record(self, line: bytes) -> None:
-        """It has said something (without its newline) that the next daemon has to know."""
-        if self._file < 0:
-            return
-        self._add(line)
-        if self._size > self._limit:
+        """It has said something (without its newline) that the next daemon has to know.
+
+        To be told before anything is done about it: what is `condensed` need not have it yet.
+        """
+        if self._file >= 0 and self._size + len(line) > self._limit:
             self._write_anew([*self.condensed(), *([READY] if self.is_ready else [])])
             self._limit = max(MIN_BYTES, 2 * self._size)
+        if self._file >= 0:
+            self._add(line)
 
     def ready(self) -> None:
         """From here on the next daemon can go on with it."""
         if not self.is_ready and self._file >= 0:
-            self._add(READY)
             self.is_ready = True
+            self._add(READY)
 
     def torn(self, is_cut: bool) -> None:
         """A line is being written to its stdin that may stay a piece, or no more."""
+        self._is_torn = is_cut
         if self._file >= 0:
             with suppress(OSError):
-                os.pwrite(self._file, CUT if is_cut else WHOLE, 0)
+                os.pwrite(self._file, self._state(), 0)
 
     def end(self) -> None:
         """It is nobody's any more: it has ended, or is to go."""
@@ -163,17 +167,22 @@ class Bequest:
         assert self._head is not None
         return f"{PREFIX}{self._head.mark}" + ("" if number is None else f"-{number}")
 
+    def _state(self) -> bytes:
+        return CUT if self._is_torn else WHOLE
+
     def _add(self, line: bytes) -> None:
-        try:
-            self._size += os.write(self._file, line + b"\n")
-        except OSError:  # no memory for it
+        written = 0
+        with suppress(OSError):
+            written = os.write(self._file, line + b"\n")
+        self._size += written
+        if written <= len(line):  # no memory for all of it
             self.end()
 
     def _write_anew(self, lines: Sequence[bytes]) -> None:
         old, self._file = self._file, -1
         try:
             self._file = os.memfd_create(self._name(), os.MFD_CLOEXEC)
-            content = b"\n".join([WHOLE + msgspec.json.encode(self._head), *lines, b""])
+            content = b"\n".join([self._state() + msgspec.json.encode(self._head), *lines, b""])
             self._size = os.write(self._file, content)
             is_kept = self._size == len(content) and self._store.put(self._name(self._number + 1), [self._file])
         except OSError:
@@ -221,13 +230,13 @@ def survivors(found: Mapping[str, Sequence[int]], store: Store) -> list[Survivor
 def _survivor(mark: str, found: Mapping[str, Sequence[int]]) -> Survivor | None:
     numbers = [int(match[2]) for name in found if (match := _NAME.fullmatch(name)) and match[1] == mark and match[2]]
     for number in sorted(numbers, reverse=True):
-        for file in found[f"{PREFIX}{mark}-{number}"]:
+        for file in found.get(f"{PREFIX}{mark}-{number}", ()):
             read = _read(file)
             if read is None or read[0].mark != mark:
                 continue
             head, lines, is_cut = read
             pipes = _pipes(head, found.get(f"{PREFIX}{mark}", ()))
-            pidfd = hold(head.identity) if pipes else None
+            pidfd = _hold(head.identity) if pipes else None
             if pipes is not None and pidfd is not None:
                 return Survivor(head, pipes, file, number, lines, is_cut, pidfd)
     return None
@@ -236,7 +245,8 @@ def _survivor(mark: str, found: Mapping[str, Sequence[int]]) -> Survivor | None:
 def _read(file: int) -> tuple[Head, list[bytes], bool] | None:
     """The head, what the process has told, and whether a line to it is cut; None: nobody can go on with this."""
     try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             return None
         content = os.pread(file, MAX_BYTES, 0)
         first, *lines = content.split(b"\n")
@@ -265,11 +275,11 @@ def _pipes(head: Head, fds: Sequence[int]) -> tuple[int, int, int] | None:
         return None
 
 
-def hold(process: Identity) -> int | None:
+def _hold(process: Identity) -> int | None:
     """A pidfd of this very process, while it lives."""
     try:
         pidfd = os.pidfd_open(process.pid)
-    except OSError:
+    except (OSError, OverflowError):  # it is gone; or no process has such a number
         return None
     with suppress(OSError):
         signal.pidfd_send_signal(pidfd, 0)

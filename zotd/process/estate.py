@@ -74,6 +74,7 @@ class Estate:
         self._deadline.cancel()
         if self._is_left:
             for survivor in self._waiting:
+                Bequest(self._store, survivor.head.label, survivor).leave()
                 survivor.close()
             self._waiting.clear()
         else:

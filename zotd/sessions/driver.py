@@ -1,7 +1,7 @@
 """Carries out one run: what `core.turn` decides becomes model requests, tool calls, records and events.
 
 One coroutine (`run`) owns the turn and writes every record but one; the tasks it starts only report back. Records
-gather in `_pending` and are committed where `docs/durability.md` wants them: with the next attempt, before a call
+gather in a `Batch` and are committed where `docs/durability.md` wants them: with the next attempt, before a call
 that is not safe, and at the end of the run; results that nothing waits for go out at once, unsynced.
 """
 
@@ -21,6 +21,7 @@ from zotd.core.retry import TRIES, Failure, ModelError
 from zotd.exthost.guards import Note, Verdict
 from zotd.sessions.asking import Asked, Asking, rewritten
 from zotd.sessions.attempts import Attempts
+from zotd.sessions.batch import Batch
 from zotd.sessions.calls import NOT_STARTED, Calls, failure
 from zotd.sessions.hooks import noted
 from zotd.sessions.ledger import Ledger, Shown
@@ -30,7 +31,7 @@ from zotd.sessions.queue import Queue
 from zotd.sessions.summary import Summary, compaction_record, summarise
 from zotd.wire import events
 from zotd.wire.api import RunInfo
-from zotd.wire.content import Block, Text, Tokens, ToolCall, visible
+from zotd.wire.content import Block, Text, ToolCall, visible
 
 log = logging.getLogger(__name__)
 
@@ -89,14 +90,10 @@ class Driver:
         self._rested = rested
         self._input = start.input
         self._is_new = start.new
-        self._accepted = start.accepted
+        self._batch = Batch(ledger, run, start.accepted)
         self._notes = plan.notes
-        self._pending: list[Shown] = []
-        self._usage: Tokens | None = None
-        self._context: int | None = None
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
-        self._state = "running"
         self._is_at_rest = False  # what was reported is carried out; a request or calls may run
         calls = () if start.input else self._calls.take_over(ledger.transcript, plan.toolbox().tools)
         self._tell(turn.Begin(calls))  # now, so that an abort that comes before `run` is the second thing it hears
@@ -107,9 +104,9 @@ class Driver:
         When the journal cannot write, an ExceptionGroup with a StorageError comes out; nothing that was told is lost.
         """
         if self._input is None:
-            self._pending.append(self._attempts.resumed())
+            self._batch.add(self._attempts.resumed())
         elif self._is_new:
-            self._pending.append(Shown(self._input))
+            self._batch.add(Shown(self._input))
         self._reach("input taken")
         with closing(self._purse):
             async with asyncio.TaskGroup() as tasks:
@@ -146,14 +143,14 @@ class Driver:
             self._is_at_rest = False
             for action in report():
                 await self._carry_out(action, tasks)
-            await self._flush()
+            await self._batch.commit()
         return self._stop
 
     async def _carry_out(self, action: Action, tasks: asyncio.TaskGroup) -> None:
         match action:
             case turn.Send():
-                self._pending.append(self._attempts.begin(action))
-                await self._flush(durable=True)
+                self._batch.add(self._attempts.begin(action))
+                await self._batch.commit(durable=True)
                 self._reach("attempt on record")
                 self._show_notes()
                 self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
@@ -162,8 +159,8 @@ class Driver:
                 self._request = tasks.create_task(self._wait(attempt, delay_s), name=f"retry of {self.id}")
             case turn.Compact(attempt):
                 # A summary takes a while: the prompt is accepted and shown before it.
-                self._pending.append(self._attempts.summary(self._turn.step))
-                await self._flush(durable=True)
+                self._batch.add(self._attempts.summary(self._turn.step))
+                await self._batch.commit(durable=True)
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
             case turn.Cancel():
                 self._cancel_request()
@@ -174,48 +171,30 @@ class Driver:
             case turn.Skip(key):
                 self._record_result(key, failure(NOT_STARTED))
             case turn.End():
-                self._record_end(action)
-                self._state = self._ledger.rest
-                await self._flush(durable=True)
+                self._batch.close(action)
+                await self._batch.commit(durable=True)
                 self._reach("ended")
                 self._stop = action.stop
             case turn.Leave():
-                await self._flush(durable=True)
+                await self._batch.commit(durable=True)
                 self._stop = "cut"
 
     async def _start_calls(self, keys: Sequence[str], tasks: asyncio.TaskGroup, *, judged: bool) -> None:
         """Start these calls, or have them cleared first."""
         clearance = self._plan.clearance
         if not judged and clearance.is_needed:
-            await self._flush()  # people see what the model wants while guards, or they, think about it
+            await self._batch.commit()  # people see what the model wants while guards, or they, think about it
             keys = self._calls.judge(keys, clearance, tasks)
         if not keys:
             return
         clearance.settled(keys)
         started = self._calls.started(self.id, keys)
-        self._pending += [Shown(record) for record in started]
-        await self._flush(durable=bool(started))
+        self._batch.add(*map(Shown, started))
+        await self._batch.commit(durable=bool(started))
         if not judged:
             clearance.waved(self._calls.named(keys))
         self._reach("calls on record")
         self._calls.start(keys, tasks)
-
-    async def _flush(self, *, durable: bool = False) -> None:
-        """Commit what is pending, in one transaction, and wait until it is shown."""
-        if not self._pending:
-            return
-        items, self._pending = self._pending, []
-        usage, self._usage = self._usage, None
-        context, self._context = self._context, None
-        accepted, self._accepted = self._accepted, None
-        await self._ledger.write(
-            items,
-            durable=durable or accepted is not None,
-            usage=usage,
-            context=context,
-            accepted=accepted,
-            state=self._state,
-        )
 
     def _show_notes(self) -> None:
         notes, self._notes = self._notes, ()
@@ -255,7 +234,7 @@ class Driver:
         self._reports.put_nowait(partial(self._noted, notes))
 
     def _noted(self, notes: Sequence[Note]) -> Sequence[Action]:
-        self._pending += noted(notes)
+        self._batch.add(*noted(notes))
         return ()
 
     def _replied(self, send: turn.Send, asked: Asked) -> Sequence[Action]:
@@ -278,7 +257,7 @@ class Driver:
         expected = self._calls.expect(calls, reply.broken_calls(), asked.toolbox.tools)
         self._reach("replied")
         steered = not calls and self._queue.has_steering
-        return self._turn.receive(turn.Replied(send.attempt, expected, self._context or 0, steered))
+        return self._turn.receive(turn.Replied(send.attempt, expected, self._batch.context or 0, steered))
 
     def _failed(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
@@ -319,7 +298,7 @@ class Driver:
     def _compacted(self, attempt: int, summary: Summary) -> Sequence[Action]:
         if self._turn.awaited == attempt:
             self._record_usage(None)
-            self._pending.append(compaction_record(summary, self._ledger.transcript.known()))
+            self._batch.add(compaction_record(summary, self._ledger.transcript.known()))
         return self._turn.receive(turn.Compacted(attempt))
 
     def _not_compacted(self, attempt: int, error: ModelError) -> Sequence[Action]:
@@ -343,7 +322,7 @@ class Driver:
         self._reports.put_nowait(partial(self._decided, key, verdict))
 
     def _decided(self, key: str, verdict: Verdict[dict[str, object]]) -> Sequence[Action]:
-        self._pending += noted(verdict.notes)
+        self._batch.add(*noted(verdict.notes))
         return [Launch([key])] if self._calls.decide(key, verdict) else ()
 
     def _finished(self, key: str, outcome: ToolOutcome) -> Sequence[Action]:
@@ -356,24 +335,13 @@ class Driver:
     def _record_result(self, key: str, outcome: ToolOutcome) -> None:
         self._plan.clearance.settled([key])
         record, event = self._calls.result(self.id, key, outcome)
-        self._pending.append(Shown(record, [event]))
+        self._batch.add(Shown(record, [event]))
 
     def _record_usage(self, reply: Assembler | None, error: ModelError | None = None) -> None:
         """One row for each attempt, whether it was answered (`reply`) or not; without figures when nobody knows any."""
         row = self._purse.bill(self._turn.step, error)
-        if row is None:  # what is cancelled is the wait for the next attempt
-            return
-        shown: list[events.Event] = []
-        tokens = row.tokens
-        if tokens is not None:
-            self._usage = (self._usage or Tokens()) + tokens
-        if reply is not None and tokens is not None:
-            self._context = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
-            total = self._ledger.row.usage + (self._usage or Tokens())
-            shown.append(
-                events.Usage(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.cost_usd, total)
-            )
-        self._pending.append(Shown(row, shown))
+        if row is not None:  # else what is cancelled is the wait for the next attempt
+            self._batch.bill(row, replied=reply is not None)
 
     def _record_reply(
         self, content: list[Block], stop: str, after: Sequence[events.Event], seen: str | None = None
@@ -382,19 +350,4 @@ class Driver:
         record = records.Reply(time=rfc3339(), run=self.id, step=self._turn.step, content=content, stop=stop)
         blocks = visible(content) if seen is None else rewritten(visible(content), seen)
         shown: list[events.Event] = [events.AssistantMessage(blocks, record.time)] if blocks else []
-        self._pending.append(Shown(record, [*shown, *after]))
-
-    def _record_end(self, end: turn.End) -> None:
-        """The last events of the run: a record of their own, or the last one's when nothing went wrong."""
-        shown: list[events.Event] = []
-        if end.open_step:
-            shown.append(events.TurnEnd(end.stop, end.error))
-        if end.error is not None:
-            shown.append(events.Error(end.error))
-        shown.append(events.Done(run=self.id))
-        if end.stop == "end_turn" and self._pending:
-            last = self._pending[-1]
-            self._pending[-1] = Shown(last.record, [*last.shows, *shown])
-        else:
-            note = records.Note(time=rfc3339(), level="error" if end.error else "info", text=end.error or end.stop)
-            self._pending.append(Shown(note, shown))
+        self._batch.add(Shown(record, [*shown, *after]))

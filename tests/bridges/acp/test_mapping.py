@@ -285,5 +285,9 @@ async def test_events_of_other_runs_do_not_end_a_prompt():
     turn.run = Run("i", None)
     turn.on(events.Done(run="another"))
     assert not turn.outcome.done()
+    turn.on(events.QueueChanged(items=[], held=True))  # from before it was accepted
+    assert not turn.outcome.done()
+    waiting = events.QueueItem("i", "go on", "ann", "queue")
+    turn.on(events.QueueChanged(items=[waiting], held=True))
     turn.on(events.QueueChanged(items=[], held=True))
     assert await turn.outcome == "cancelled"  # somebody has taken it out of the queue

@@ -1,5 +1,6 @@
 """Commands about what a session does: prompts, abort, compaction, its queue, its model."""
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -160,13 +161,14 @@ async def set_reasoning(call: Call, params: api.SetReasoning) -> None:
 
 async def get_models(call: Call, params: api.GetModels) -> api.Models:
     """Models of the session's vendor, of a named one, or of all."""
-    models = call.manager.models
+    environment, provider = call.manager.environment(None, None), params.provider
     if params.session or call.door.stdio:
         session = await session_of(call, params.session)
-        provider = params.provider or (None if params.all else session.ledger.row.settings.provider)
-        return api.Models(models.listed(provider, session.environment))
-    environment = call.manager.environment(None, None)
-    return api.Models(models.listed(params.provider, environment))
+        environment = session.environment
+        provider = provider or (None if params.all else session.ledger.row.settings.provider)
+    await wait_for_room(call)
+    # The thousand models of all vendors take 20 ms, and there may be as many requests at once as a client likes.
+    return api.Models(await asyncio.to_thread(call.manager.models.listed, provider, environment))
 
 
 async def queue_list(call: Call, params: api.OfSession) -> api.QueueList:

@@ -23,7 +23,8 @@ export class Follower {
   /** On a new connection, or again when a new snapshot is wanted; rejects as `Wire.call`. */
   async attach({ afresh = false } = {}) {
     this.#isAttached = false;
-    const after = afresh || this.#cursor === null ? {} : { after: this.#cursor };
+    if (afresh) this.#cursor = null; // also for the attempts after this one, if its answer is lost
+    const after = this.#cursor === null ? {} : { after: this.#cursor };
     const snapshot = await this.#wire.call("attach", { session: this.#session, limit: PAGE, ...after });
     if (this.#isLeft) return;
     if (snapshot.mode === "snapshot") this.#cursor = { epoch: snapshot.epoch, seq: snapshot.seq };

@@ -21,7 +21,7 @@ HELLO_BYTES = 64 * 1024
 """Longest first message: a hello takes 300 bytes."""
 
 MAX_CONTROLS = 256
-"""Pings and pongs between two heartbeats; clients send one now and then."""
+"""Pings, pongs and empty messages between two heartbeats; clients send one now and then."""
 
 QUIET_BEATS = 3
 """Heartbeats, of 15 s, after which a client is gone that has sent nothing, not even the pong that each of them asks for:

@@ -56,7 +56,7 @@ class Heard:
     ping: bytes | None = None
     """The payload of the last ping, which is the only one that has to be answered."""
     controls: int = 0
-    """Pings and pongs."""
+    """Pings and pongs, and messages without a byte: what says nothing, and costs as much as what does."""
     close: int | None = None
     """The code to close with: the client has closed, or broken the protocol. Nothing behind it was read."""
 
@@ -134,6 +134,7 @@ class Frames:
         self._check_order(header)
         self._in_message, self._ends_message = True, header.is_last
         self._left, self._mask = header.size, header.mask
+        heard.controls += header.op is Op.TEXT and header.is_last and not header.size
         if not self._left:
             self._end_frame(heard)
         return header.end

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 import psutil
 
-from zotd.config import ConfigError, Websocket
+from zotd.config import EXPOSED, ConfigError, Websocket
 
 RESOLVE_S = 10.0
 """Longest wait for a name server, at the start; an address and `localhost` are known without one."""
@@ -80,8 +80,7 @@ async def prepared(settings: Websocket) -> Listening | None:
     addresses = await _resolved(host.strip("[]"), port)
     tls = _tls(settings)
     if tls is None and not all(ip_address(address).is_loopback for address in addresses):
-        sentence = f"websocket.listen: other machines can reach {settings.listen}, which needs TLS"
-        raise ConfigError(f"{sentence}: set tls_cert and tls_key, or listen on 127.0.0.1")
+        raise ConfigError(f"websocket.listen: {EXPOSED.format(settings.listen)}")
     return Listening(settings, [(address, port) for address in addresses], tls)
 
 
@@ -97,10 +96,8 @@ async def _resolved(host: str, port: int) -> Sequence[str]:
 
 
 def _tls(settings: Websocket) -> ssl.SSLContext | None:
-    if settings.tls_cert is None and settings.tls_key is None:
+    if settings.tls_cert is None or settings.tls_key is None:  # the configuration has both or none
         return None
-    if settings.tls_cert is None or settings.tls_key is None:
-        raise ConfigError("websocket: tls_cert and tls_key belong together; set both")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_refused)

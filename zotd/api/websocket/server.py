@@ -184,6 +184,7 @@ class Server:
             peer=f"{guest.source} token:{name}",
             ceiling=token.ceiling,
             confinement=Scope(token.sessions, self._house, name) if token.sessions else None,
+            is_remote=True,
         )
         self._members[connection] = _Member(wire, name, token)
         self._house.came()

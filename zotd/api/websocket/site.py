@@ -10,7 +10,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from zotd.api import page
 from zotd.api.house import House
@@ -85,12 +85,12 @@ class Site:
     async def _websocket(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
         if not _asks_for_websocket(request):
             return plain(426, "this is a WebSocket", Upgrade="websocket", Connection="Upgrade")
-        key = request.headers.get("Sec-WebSocket-Key", "")
-        if request.headers.get("Sec-WebSocket-Version") != "13" or not _is_key(key):
+        keys = request.headers.getall("Sec-WebSocket-Key", [])
+        if request.headers.get("Sec-WebSocket-Version") != "13" or len(keys) != 1 or not _is_key(keys[0]):
             return plain(400, "this is no WebSocket of version 13", **{"Sec-WebSocket-Version": "13"})
         if not self._throttle.hears(source):
             return self._too_often(source)
-        accept = base64.b64encode(hashlib.sha1(f"{key}{_GUID}".encode(), usedforsecurity=False).digest()).decode()
+        accept = base64.b64encode(hashlib.sha1(f"{keys[0]}{_GUID}".encode(), usedforsecurity=False).digest()).decode()
         headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept, "Server": "zotd"}
         response = web.StreamResponse(status=101, headers=headers)
         response.force_close()
@@ -109,13 +109,14 @@ class Site:
         return _response(200, figures.exposition(await self._house.metrics()), figures.CONTENT_TYPE, {})
 
     def admitted(self, given: str | None, source: str) -> tuple[str, Token] | None:
-        """The name and the token that somebody from `source` has shown; None when it is none, or was not looked at."""
-        if not self._throttle.hears(source):
-            self._log_failure(source, "too many wrong tokens before")
-            return None
+        """The name and the token that somebody from `source` has shown; None when it is none.
+
+        Whoever has got as far as this is not refused for the failures of others at the same address.
+        """
         found = None if given is None else self._tokens.admitted(given)
         if found is None:
-            self._throttle.failed(source)
+            if self._throttle.hears(source):  # else those who came in together would put off the next look for ever
+                self._throttle.failed(source)
             self._log_failure(source, "no token was shown" if given is None else "no such token")
         return found
 
@@ -141,7 +142,9 @@ def _response(status: int, body: bytes, kind: str, headers: Mapping[str, str]) -
 
 def _asks_for_websocket(request: web.BaseRequest) -> bool:
     wants = {word.strip().lower() for word in request.headers.get("Connection", "").split(",")}
-    return "upgrade" in wants and request.headers.get("Upgrade", "").lower() == "websocket"
+    is_named = "upgrade" in wants and request.headers.get("Upgrade", "").lower() == "websocket"
+    # With a body, a proxy between us and the client could take other bytes for the first frame than we do.
+    return is_named and request.version >= HttpVersion11 and not request.body_exists
 
 
 def _is_key(key: str) -> bool:

@@ -2,7 +2,8 @@
 
 Each address has ten failures a minute, and one each second when these are used up; what comes in between is not heard.
 This machine's own address is treated like any other: what runs in a browser comes from there, too. The one each second
-is there for the owner of a good token at the same address, whom nobody must be able to lock out.
+is there for the owner of a good token at the same address: who has failed before locks nobody out. (Who goes on knocking
+without a pause can, for who comes is not known before the token is shown.)
 """
 
 from collections import OrderedDict

@@ -21,7 +21,7 @@ HELLO_S = 10.0
 """From the accepting to a hello with a token: TLS, the upgrade and the hello take four round trips."""
 
 MAX_VISITORS = 128
-"""Who has shown no token yet, 20 kB each. A client does so within milliseconds; as many would have to come in between."""
+"""Who has shown no token yet, 20 kB each, with TLS 280 kB. A client does so within milliseconds; as many would have to come in between."""
 
 QUIET = logging.getLogger(f"{__name__}.http")
 """For aiohttp, which logs what strangers send: we have lines of our own, which hold nothing of that."""
@@ -47,16 +47,24 @@ class Guest:
     def dismiss(self) -> None:
         """Its time is over."""
         self.leave()
-        if self.wire is not None:
+        if self.wire is None:
+            self._hang_up()
+        else:
             self.wire.leave(CloseCode.UNAUTHORIZED)
-            return
-        with suppress(OSError):  # it has gone by itself
-            self._peer.shutdown(socket.SHUT_RDWR)  # whatever reads from it, TLS or HTTP, ends by that
+
+    def give_way(self) -> None:
+        """Its place is wanted now: the moment in which others may read why they go would cost a descriptor each."""
+        self.dismiss()
+        self._hang_up()
 
     def leave(self) -> None:
         """It waits no longer: it is in, or gone. Harmless when it has left."""
         self._timer.cancel()
         self._lobby.forget(self)
+
+    def _hang_up(self) -> None:
+        with suppress(OSError):  # it has gone by itself
+            self._peer.shutdown(socket.SHUT_RDWR)  # whatever reads from it, TLS or HTTP, ends by that
 
 
 class Lobby:
@@ -69,7 +77,7 @@ class Lobby:
         """A place for somebody who has just come; OSError when it has gone already."""
         guest = Guest(peer, self)
         if len(self._guests) >= MAX_VISITORS:
-            next(iter(self._guests)).dismiss()
+            next(iter(self._guests)).give_way()
         self._guests[guest] = None
         return guest
 

@@ -72,7 +72,7 @@ class Agent:
         except ClientError as error:
             raise RpcError(Code.INTERNAL, str(error)) from error
 
-    def hear(self, notification: Notification) -> None:
+    async def hear(self, notification: Notification) -> None:
         """Carry out a notification; one that nobody knows, or that makes no sense, is not answered."""
         if notification.method != "session/cancel":
             return
@@ -82,7 +82,7 @@ class Agent:
             log.warning("session/cancel: %s", error)
             return
         if session_id in self._sessions:
-            self._spawn("session/cancel", self._sessions[session_id].prompting.cancel())
+            await self._sessions[session_id].prompting.cancel()
 
     # --- methods ------------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Agent:
         opened = self._of(params.session_id)
         if opened.session.turns:
             await opened.prompting.cancel()
-        self._forget(params.session_id)
+        self._forget(opened, "it was closed")
         respond(frames.Empty())
 
     async def set_mode(self, params: frames.SetMode, respond: Respond) -> None:
@@ -152,6 +152,8 @@ class Agent:
     async def prompt(self, params: frames.Prompt, respond: Respond) -> None:
         """A prompt, or a slash command; answered when its run is over."""
         opened = self._of(params.session_id)
+        if opened.session.over is not None:
+            raise opened.session.over
         respond(frames.Prompted(await opened.prompting.prompt(prompts.entered(params.prompt))))
 
     # --- open sessions ------------------------------------------------------------------------------------------------
@@ -162,12 +164,12 @@ class Agent:
         if info.cwd != cwd:
             raise RpcError(Code.PARAMS, f"the session {info.id} works in {info.cwd}, not in {cwd}")
         session = await self._open(info)
-        self._begin(session, None, replays=replays)
+        opened = self._begin(session, None, replays=replays)
         try:
             async with asyncio.timeout(OPEN_S):
                 await asyncio.shield(session.opened)
         except TimeoutError as error:
-            self._forget(info.id)
+            self._forget(opened, "it was not there in time")
             raise RpcError(Code.INTERNAL, f"the session {info.id} was not there within {OPEN_S:g} s") from error
         respond(frames.Opened(options.modes(session.info), session.config_options))
         await self._leave_out(params.mcp_servers, session)
@@ -181,11 +183,14 @@ class Agent:
         session.shows_notices = self._shows_notices
         return session
 
-    def _begin(self, session: OpenSession, after: api.Cursor | None, *, replays: bool = False) -> None:
-        self._forget(session.info.id)  # opened a second time: it is replayed to this editor once more
+    def _begin(self, session: OpenSession, after: api.Cursor | None, *, replays: bool = False) -> _Open:
+        before = self._sessions.get(session.info.id)
+        if before is not None:  # it is replayed to this editor once more
+            self._forget(before, "it was opened a second time, and what it does goes on there")
         unfollow = self._spawn(f"session {session.info.id}", session.follow(after, replays=replays))
         prompting = Prompting(session, daemon=self._daemon, editor=self._editor)
-        self._sessions[session.info.id] = _Open(session, prompting, unfollow)
+        opened = self._sessions[session.info.id] = _Open(session, prompting, unfollow)
+        return opened
 
     def _of(self, session_id: str) -> _Open:
         opened = self._sessions.get(session_id)
@@ -193,11 +198,13 @@ class Agent:
             raise RpcError(Code.NOT_FOUND, f"the session {session_id} is not open here; session/load opens it")
         return opened
 
-    def _forget(self, session_id: str) -> None:
-        opened = self._sessions.pop(session_id, None)
-        if opened is not None:
-            opened.unfollow()
-            opened.session.leave()
+    def _forget(self, opened: _Open, why: str) -> None:
+        """Follow it no longer, unless it was left before; whoever waits for something of it is told `why`."""
+        session_id = opened.session.info.id
+        opened.unfollow()
+        opened.session.leave(RpcError(Code.INTERNAL, f"the session {session_id} is followed no longer: {why}"))
+        if self._sessions.get(session_id) is opened:
+            del self._sessions[session_id]
 
     def _directory(self, path: str) -> str:
         if not path.startswith("/"):

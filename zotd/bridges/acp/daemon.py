@@ -13,7 +13,7 @@ from typing import TypeVar
 from zotd import ids
 from zotd.client import place
 from zotd.client.client import Client
-from zotd.client.connection import CALL_S
+from zotd.client.connection import CALL_S, open_connection
 from zotd.client.errors import ClientError, ConnectionLostError
 from zotd.wire import api
 from zotd.wire.base import Frozen
@@ -56,7 +56,7 @@ class Daemon:
         """Start it again, if it was killed: one that was stopped takes its socket away, and is left stopped."""
         try:
             if self.place.was_killed():
-                (await asyncio.to_thread(self.place.ensure)).close()
+                await (await open_connection(self.place, start=True)).close()
         except ClientError as error:
             log.warning("zotd could not be started again: %s", error)
 

@@ -1,7 +1,8 @@
 """The editor at the other end of standard input and output: its requests, and ours to it.
 
-Requests are carried out side by side, `MAX_REQUESTS` at most; beyond that its input is not read. What goes out waits
-in a buffer that is as long as a pipe: whoever has many updates waits for `room` before each.
+What it asks for is carried out side by side, `MAX_REQUESTS` at a time; beyond that its input is not read. What goes out
+waits in a buffer that is as long as a pipe: whoever has many updates waits for `room` before each, and a request that is
+answered counts until there is room. So an editor that asks and does not read is not answered into memory without end.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.framing import CLIENT_LIMIT, Lines
 
 MAX_REQUESTS = 256
-"""Requests that are carried out at once, prompts that wait for their run included; no editor has ten."""
+"""Requests and notifications that are carried out at once, prompts that wait for their run included; no editor has ten."""
 
 T = TypeVar("T", bound=Frozen)
 
@@ -33,7 +34,8 @@ class Editor:
         """`output` stays the caller's to close."""
         self.serve: Callable[[Request, Callable[[Frozen], None]], Coroutine[object, object, None]] | None = None
         """Carries out a request and calls its second argument with the result, or raises."""
-        self.hear: Callable[[Notification], None] | None = None
+        self.hear: Callable[[Notification], Coroutine[object, object, None]] | None = None
+        """Carries out a notification."""
         self.may_read = threading.Event()
         """Cleared while too many requests are under way."""
         self.may_read.set()
@@ -130,18 +132,34 @@ class Editor:
     def _take(self, message: Request | Notification | Answer | Fault) -> None:
         match message:
             case Request():
-                self._count(1)
-                self._owe(1)
-                self._spawn(message.method, self._carry_out(message))
+                self._begin(message.method, self._carry_out(message))
             case Notification():
-                if self.hear is not None:
-                    self.hear(message)
+                assert self.hear is not None, "nobody hears notifications"
+                self._begin(message.method, self.hear(message))
             case Answer(id=request):
                 waiting = self._asked.get(request) if isinstance(request, int) else None
                 if waiting is not None and not waiting.done():  # else nobody waits for it any more
                     waiting.set_result(message)
-            case Fault(code=code, sentence=sentence, id=request):
-                self._write(jsonrpc.failure_line(request, code, sentence))
+            case Fault():
+                self._begin("a fault", self._refuse(message))
+
+    def _begin(self, name: str, work: Coroutine[object, object, None]) -> None:
+        self._count(1)
+        self._owe(1)
+        self._spawn(name, self._counted(work))
+
+    async def _counted(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            try:
+                await work
+            finally:
+                self._owe(-1)
+            await self.room()
+        finally:
+            self._count(-1)
+
+    async def _refuse(self, fault: Fault) -> None:
+        self._write(jsonrpc.failure_line(fault.id, fault.code, fault.sentence))
 
     async def _carry_out(self, request: Request) -> None:
         def respond(result: Frozen) -> None:
@@ -155,9 +173,6 @@ class Editor:
         except Exception:
             self._write(jsonrpc.failure_line(request.id, Code.INTERNAL, "zot acp has failed; see its standard error"))
             raise
-        finally:
-            self._owe(-1)
-            self._count(-1)
 
     def _count(self, step: int) -> None:
         self._under_way += step

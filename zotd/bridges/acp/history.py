@@ -5,10 +5,13 @@ from zotd.wire import api
 from zotd.wire.content import Message
 
 REPLAY_MESSAGES = 1000
-"""Of a session that is loaded, the newest; an editor lays all of them out at once. As pages of at most 4 MiB they are
-held until the oldest is known."""
+"""Of a session that is loaded, the newest; an editor lays all of them out at once. They are held until the oldest
+is known."""
 
 PAGE_MESSAGES = 200
+
+PAGES = 16
+"""At most, 64 MiB: pages of long messages hold few of them."""
 
 
 async def older(daemon: Daemon, snapshot: api.Attached) -> tuple[list[list[Message]], bool]:
@@ -17,7 +20,7 @@ async def older(daemon: Daemon, snapshot: api.Attached) -> tuple[list[list[Messa
     Raises `ClientError`.
     """
     pages, has_more = [snapshot.messages], snapshot.has_more
-    while has_more and sum(map(len, pages)) < REPLAY_MESSAGES:
+    while has_more and sum(map(len, pages)) < REPLAY_MESSAGES and len(pages) < PAGES:
         wanted = api.History(session=snapshot.session.id, before=_oldest(pages, snapshot.seq), limit=PAGE_MESSAGES)
         page = await daemon.ask(wanted, api.HistoryPage, command="session.history")
         if not page.messages:

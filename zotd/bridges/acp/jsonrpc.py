@@ -85,7 +85,8 @@ class _Envelope(Frozen, frozen=True):
     method: str | msgspec.UnsetType = msgspec.UNSET
     params: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
-    error: Error | msgspec.UnsetType = msgspec.UNSET
+    error: Error | msgspec.UnsetType | None = msgspec.UNSET
+    """None: as if it were absent; some libraries put it beside a result."""
 
 
 def parsed(line: bytes | TooLong) -> Request | Notification | Answer | Fault:

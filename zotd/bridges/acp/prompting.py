@@ -34,6 +34,8 @@ class Prompting:
                 await self._submit(turn, entered)
             if turn.is_cancelled:
                 await self._stop([turn])
+            if self._session.over is not None:  # nobody would see how it ends
+                turn.fail(self._session.over)
             async with self._editor.unhurried():
                 return await turn.outcome
         finally:

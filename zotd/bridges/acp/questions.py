@@ -57,7 +57,8 @@ class Questions:
 
     async def _ask(self, question: ApprovalRequested, call: CallFields) -> None:
         # A CallFields, not the update that it comes from: that would carry the update's tag.
-        request = RequestPermission(self._session, CallFields(**asdict(call)), options(question))
+        offered = options(question)
+        request = RequestPermission(self._session, CallFields(**asdict(call)), offered)
         try:
             answer = await self._editor.ask("session/request_permission", request, Permission)
         except BadFrameError as error:
@@ -65,9 +66,9 @@ class Questions:
             return
         finally:  # it is no question any more: that others hear of the decision must not cancel it
             self._open.pop(question.approval, None)
-        decision = _DECISIONS.get(answer.outcome.option_id) if answer.outcome.outcome == "selected" else None
-        if decision is not None:
-            await self._decide(question, *decision)
+        chosen = answer.outcome.option_id
+        if answer.outcome.outcome == "selected" and any(chosen == one.option_id for one in offered):
+            await self._decide(question, *_DECISIONS[chosen])
 
     async def _decide(self, question: ApprovalRequested, decision: str, scope: str) -> None:
         params = api.Approve(

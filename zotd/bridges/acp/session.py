@@ -63,7 +63,9 @@ class OpenSession:
         self.shows_notices = False
         """The editor has a place for remarks."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the editor has what was said before; or the `ClientError` that was in the way."""
+        """Done when the editor has what was said before; or what was in the way, a `ClientError` or an `RpcError`."""
+        self.over: RpcError | None = None
+        """Why nothing of it comes any more."""
         self.turns: list[Turn] = []
         """Prompts of the editor that are not answered, oldest first."""
         self.order = asyncio.Lock()
@@ -119,9 +121,16 @@ class OpenSession:
             self._commands = commands
             await self.show(CommandsUpdate(commands))
 
-    def leave(self) -> None:
-        """Nobody is asked any more."""
+    def leave(self, why: RpcError) -> None:
+        """Nothing of it comes any more: nobody is asked, and prompts are answered with `why`, once they are accepted."""
+        self.over = self.over or why
         self._questions.keep(set())
+        if not self.opened.done():
+            self.opened.set_exception(why)
+            self.opened.exception()  # after `session/new` nobody waits for it
+        for turn in self.turns:
+            if turn.run is not None:
+                turn.fail(why)
 
     # --- what comes from the daemon -----------------------------------------------------------------------------------
 
@@ -182,7 +191,8 @@ class OpenSession:
         self._failures += 1
         if self._failures == PATIENCE:
             reason = lost.reason.rstrip(".")
-            await self._remark(Remark("warning", f"{reason}; it goes on when zotd is back (zotctl start)"))
+            hint = "" if self._daemon.place.is_remote else " (zotctl start)"
+            await self._remark(Remark("warning", f"{reason}; it goes on when zotd is back{hint}"))
         await self._daemon.revive()
 
     async def _take(self, event: events.AnyEvent) -> None:
@@ -200,6 +210,8 @@ class OpenSession:
                 await self._ask(event)
             case events.ApprovalResolved(approval=approval):
                 self._questions.close(approval)
+            case events.Interrupted():  # its daemon was killed, and could resolve nothing
+                self._questions.keep(set())
             case events.SessionChanged():
                 await self._changed(event)
             case events.UserMessage() if not self.info.name:
@@ -283,7 +295,6 @@ class OpenSession:
         log.info("the session %s is left: %s", self.info.id, error)
         if not self.opened.done():
             self.opened.set_exception(error)
-            self.opened.exception()  # after `session/new` nobody waits for it
+            self.opened.exception()
         code = Code.NOT_FOUND if isinstance(error, CallError) else Code.INTERNAL
-        for turn in self.turns:
-            turn.fail(RpcError(code, str(error)))
+        self.leave(RpcError(code, str(error)))

@@ -30,6 +30,7 @@ class Turn:
         """The person has cancelled it: whatever comes of it, that is the answer."""
         self.outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The stop reason, or the `RpcError` that is the answer."""
+        self._was_queued = False
         self._stop = "end_turn"
         self._error = ""
         self._cut = ""
@@ -41,7 +42,7 @@ class Turn:
 
     def on(self, event: events.AnyEvent) -> None:
         """Something has happened in the session."""
-        if self.run is None or self.outcome.done():
+        if self.run is None or self.outcome.done() or self._is_older(event):
             return
         try:
             mine = select(self.run, [event])
@@ -52,6 +53,13 @@ class Turn:
             self._note(one)
         if self.run.over:
             self._conclude()
+
+    def _is_older(self, event: events.AnyEvent) -> bool:
+        """A queue without the prompt, before one with it: from before it was accepted, which another connection says."""
+        if not isinstance(event, events.QueueChanged) or self.run is None:
+            return False
+        self._was_queued |= any(item.id == self.run.input_id for item in event.items)
+        return not self._was_queued
 
     def reports(self, event: events.AnyEvent) -> bool:
         """Whether the answer will say what this error says, so that nothing else has to."""

@@ -1,0 +1,208 @@
+"""Every command of the protocol through the WebSocket door: what no token, a low one, and one for a session get of it."""
+
+import contextlib
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.api.conftest import Door
+from tests.api.web import CLOSE
+from zotd.testing.live_daemon import serving
+from zotd.testing.wire_client import WireClient
+from zotd.wire.api import BY_NAME, COMMANDS, Role
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SESSION = {"provider": "ollama", "model": "none"}
+
+FIELDS = {
+    "name": "some-name",
+    "path": "/nowhere/at/all",
+    "source": "/nowhere/at/all",
+    "cwd": "/nowhere/at/all",
+    "role": "read",
+    "message": "hi",
+    "command": "true",
+    "query": "words",
+    "topics": [],
+    "model": "none",
+    "reasoning": "off",
+    "mode": "ask",
+    "seq": 1,
+    "focused": True,
+    "kind": "command",
+    "text": "a",
+    "input": "i",
+    "position": 0,
+    "approval": "a",
+    "args_digest": "d",
+    "decision": "deny",
+    "panel_id": "p",
+    "key": "a",
+    "width": 80,
+    "height": 24,
+    "provider": "ollama",
+    "api_key": "k",
+    "channel": "c",
+    "code": "1",
+    "sender": "s",
+}
+"""A value for each field that a command must have."""
+
+ABOUT_NOTHING = "hello ping subscribe session.list get_models daemon.status daemon.metrics"
+"""What a token for a session may ask that is about no session; nothing of another one is in the answers."""
+
+ABOUT_A_SESSION = """
+    attach detach session.get session.history session.tree session.rename session.configure session.rewind session.export
+    session.close session.delete presence presence.update get_state get_messages complete workspace.info approval.list
+    queue.list queue.withdraw queue.move ext.list ext.doctor ext.reload auth.list prompt abort compact run_command clear
+    set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
+"""
+"""What it may ask about its own session; a new command is refused until somebody writes it here."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def door(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("door")
+    settings = {"ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"}
+    async with serving(folder, settings) as place, contextlib.AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(WireClient.connect(place.socket))
+        await admin.ask("hello", role="admin")
+        yield Door(stack, place, admin, (await admin.ask("daemon.status"))["websocket"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sessions(door):
+    """Ids: the token's own, and another one."""
+    made = [await door.admin.ask("session.create", cwd=str(door.place.cwd), name=name, **SESSION) for name in "ab"]
+    return [one["session"]["id"] for one in made]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def reader(door):
+    return await door.member(await door.token("reader", "read"), role="admin")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def guest(door, sessions):
+    return await door.member(await door.token("guest", "admin", session=sessions[0]), role="admin")
+
+
+def fields(name, session=None):
+    """Parameters of a command with which it can be begun; about this session, if it can be about one."""
+    known = {field.encode_name: field for field in msgspec.structs.fields(BY_NAME[name].params)}
+    needed = {key: FIELDS[key] for key, field in known.items() if field.required}
+    return needed | ({"session": session} if session and "session" in known else {})
+
+
+def takes_session(name):
+    return any(field.encode_name == "session" for field in msgspec.structs.fields(BY_NAME[name].params))
+
+
+async def code(web, name, /, **params):
+    answer = await web.answer(name, **params)
+    return "" if answer["success"] else answer["code"]
+
+
+async def test_without_a_token_no_command_is_even_answered(door):
+    for number, name in enumerate(BY_NAME, 1):
+        web = await door.stranger(local=(f"127.0.1.{number}", 0))  # wrong tokens of one address are slowed down
+        web.send(name, **fields(name, "s"))
+        assert await web.raw() == (CLOSE, (4401).to_bytes(2, "big")), name
+
+
+async def test_a_token_that_may_read_reads(door, sessions):
+    reader = await door.member(await door.token("reader", "read"), role="admin")
+    for command in COMMANDS:
+        refused = await code(reader, command.name, **fields(command.name, sessions[0])) == "forbidden"
+        assert refused == (command.role > Role.READ), command.name
+
+
+async def test_a_token_for_a_session_gets_nothing_of_another_one(guest, sessions):
+    for name in BY_NAME:
+        if takes_session(name):
+            others = [
+                sessions[1],
+                "b",
+                sessions[1][:-1],
+                f" {sessions[0]}",
+                *(["", None] if name != "get_models" else []),
+            ]
+            said = [await code(guest, name, **{**fields(name), "session": other}) for other in others]
+            assert set(said) <= {"forbidden", "bad_request"}, name  # the latter: it is no text
+            assert said[0] == "forbidden", name
+        elif name not in ABOUT_NOTHING.split():
+            assert await code(guest, name, **fields(name)) == "forbidden", name
+
+
+async def test_a_token_for_a_session_is_for_what_concerns_it_alone(guest, sessions):
+    for name in BY_NAME.keys() - set(ABOUT_A_SESSION.split()) - set(ABOUT_NOTHING.split()):
+        assert await code(guest, name, **fields(name, sessions[0])) == "forbidden", name
+
+
+async def test_what_is_about_no_session_shows_a_token_for_one_no_other(guest, sessions):
+    for name in ABOUT_NOTHING.split():
+        answer = await guest.answer(name, **fields(name))
+        assert answer["success"], name
+        assert sessions[1] not in str(answer), name
+
+
+async def test_a_token_for_a_session_may_all_else_there(door, guest, sessions):
+    last = ["session.close", "session.delete"]
+    for name in [*(name for name in ABOUT_A_SESSION.split() if name not in last), *last]:
+        assert await code(guest, name, **fields(name, sessions[0])) != "forbidden", name
+    (left,) = (await door.admin.ask("session.list"))["sessions"]
+    assert left["id"] == sessions[1]
+
+
+# --- a low role brings no code ---
+
+
+async def environment_of(door, session):
+    """What a command of the session runs in."""
+    client = door.admin
+    await client.ask("attach", session=session)
+    await client.ask("shell", session=session, command="echo mark=$ZOT_TEST_MARK trust=$ZOT_TRUST")
+    events = await client.until("done")
+    await client.ask("detach", session=session)
+    return str(events)
+
+
+@pytest.mark.parametrize("command", ["session.create", "session.configure", "attach"])
+async def test_a_token_that_may_only_submit_does_not_say_what_tools_run_in(door, command):
+    web = await door.member(await door.token(f"submits-{command}", "submit"))
+    env = {"PATH": "/usr/bin:/bin", "ZOT_TEST_MARK": "from-afar", "ZOT_TRUST": "1"}
+    made = await web.ask(
+        "session.create", cwd=str(door.place.cwd), **SESSION, **({"env": env} if command == "session.create" else {})
+    )
+    session = made["session"]["id"]
+    if command != "session.create":
+        await web.ask(command, session=session, env=env)
+    shown = await environment_of(door, session)
+    assert "mark=" in shown
+    assert "from-afar" not in shown
+
+
+async def test_a_token_that_may_only_submit_brings_no_extension(door):
+    web = await door.member(await door.token("brings", "submit"))
+    brought = {"extensions": [str(door.place.cwd)]}
+    assert await web.refused("session.create", cwd=str(door.place.cwd), **SESSION, **brought) == "forbidden"
+    session = (await web.ask("session.create", cwd=str(door.place.cwd), **SESSION))["session"]["id"]
+    assert await web.refused("session.configure", session=session, **brought) == "forbidden"
+
+
+async def test_a_key_that_was_given_for_one_place_does_not_go_to_another(door):
+    given = {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "secrets": {"api_key": "k"}}
+    session = (await door.admin.ask("session.create", cwd=str(door.place.cwd), **given))["session"]["id"]
+    web = await door.member(await door.token("elsewhere", "submit"))
+    assert await web.refused("session.configure", session=session, base_url="http://192.0.2.1/v1") == "blocked"
+    await web.ask("session.configure", session=session, base_url="http://192.0.2.1/v1", secrets={"api_key": "mine"})
+
+
+async def test_what_is_beyond_the_token_is_refused_with_the_way_to_another_one(reader):
+    answer = await reader.answer("daemon.reload")
+    assert answer["code"] == "forbidden"
+    assert answer["error"].endswith(
+        "needs the role admin, and the token has read: zotctl token create NAME --role admin"
+    )

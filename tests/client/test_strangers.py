@@ -1,0 +1,65 @@
+"""What a client holds of what somebody else sends, and whom it waits for."""
+
+import asyncio
+import socket
+import threading
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from zotd.client.blocking import FRAME_LIMIT, Connection
+from zotd.client.connection import FEED_BYTES, Feed, open_connection
+from zotd.client.errors import FellBehindError, NoAnswerError
+from zotd.wire import events
+
+WAIT_S = 20
+
+
+async def test_what_waits_for_a_reader_is_bounded_in_bytes():
+    feed, event = Feed(), events.Done()
+    feed.add([event], FEED_BYTES)
+    feed.add([event], 1)
+    assert await feed.batch() == [event, event]
+    with pytest.raises(FellBehindError):
+        await feed.batch()
+
+
+def test_what_comes_before_an_answer_is_bounded_in_bytes():
+    ours, theirs = socket.socketpair()
+    line = b'{"type":"heartbeat","more":"' + b"x" * (FRAME_LIMIT // 2) + b'"}\n'
+
+    def flood():
+        with suppress(ConnectionError):
+            while True:
+                theirs.sendall(line)
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    with Connection(ours) as connection, pytest.raises(NoAnswerError, match="not what was waited for"):
+        connection.call("ping")
+    flooding.join(WAIT_S)
+    theirs.close()
+    assert not flooding.is_alive()
+
+
+def test_nobody_waits_for_a_connection_that_is_not_wanted_any_more():
+    ours, theirs = socket.socketpair()
+    may_open = threading.Event()
+    opened = []
+
+    def slow():
+        may_open.wait(WAIT_S)
+        opened.append(ours)
+        return ours
+
+    async def leave():
+        async with asyncio.timeout(0):
+            await open_connection(SimpleNamespace(open=slow), start=False)  # type: ignore[arg-type]  # all that it needs
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(leave())
+    assert opened == []
+    may_open.set()
+    assert theirs.recv(1) == b""  # it was closed when it had come about
+    theirs.close()
