@@ -80,11 +80,6 @@ async def sessions(door):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def reader(door):
-    return await door.member(await door.token("reader", "read"), role="admin")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def guest(door, sessions):
     return await door.member(await door.token("guest", "admin", session=sessions[0]), role="admin")
 
@@ -200,7 +195,8 @@ async def test_a_key_that_was_given_for_one_place_does_not_go_to_another(door):
     await web.ask("session.configure", session=session, base_url="http://192.0.2.1/v1", secrets={"api_key": "mine"})
 
 
-async def test_what_is_beyond_the_token_is_refused_with_the_way_to_another_one(reader):
+async def test_what_is_beyond_the_token_is_refused_with_the_way_to_another_one(door):
+    reader = await door.member(await door.token("another", "read"), role="admin")
     answer = await reader.answer("daemon.reload")
     assert answer["code"] == "forbidden"
     assert answer["error"].endswith(

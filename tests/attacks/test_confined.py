@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,7 +45,8 @@ async def opened(user):
     async with AsyncExitStack() as stack:
 
         async def opened(*wrapper):
-            env = {"XDG_RUNTIME_DIR": str(user / "runtime"), "USER_KEYS": "hidden"}
+            ours = f"{ROOT}:{sys.prefix}"  # wherever they are: in /tmp nothing is seen that is not named
+            env = {"XDG_RUNTIME_DIR": str(user / "runtime"), "USER_KEYS": "hidden", "READ": ours}
             daemon = DaemonProcess(user, env, wrapper=list(map(str, wrapper)))
             stack.enter_context(daemon)
             return House(stack, daemon.place, daemon)

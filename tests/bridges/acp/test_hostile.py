@@ -151,9 +151,10 @@ async def test_prompts_of_a_session_that_is_closed_or_opened_again_are_answered(
         assert [found[one]["result"] for one in (1, 2)] == [{"stopReason": "cancelled"}] * 2
         raw.send(4, "session/load", **where)
         raw.send(5, "session/load", **where)
-        found = await answers(raw, 2)
-        assert "result" in found[4] or "opened a second time" in found[4]["error"]["message"]
-        assert "result" in found[5]
+        found = await answers(raw, 2)  # both are under way at once, and either may be the later one
+        refused = [found[one]["error"]["message"] for one in (4, 5) if "error" in found[one]]
+        assert len(refused) < 2
+        assert all("opened a second time" in message for message in refused)
         raw.prompt(6, session, "runs on")
         await run_begins(here, 2)
         raw.send(7, "session/resume", **where)

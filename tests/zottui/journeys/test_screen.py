@@ -173,6 +173,7 @@ def test_a_reply_or_its_code_is_on_the_clipboard(world, command, copied):
     zot = world.zot()
     ask(zot)
     zot.wait("^two$")
+    zot.until(lambda: "writing…" not in zot.screen(), "the end of the reply")
     ask(zot, command)
     zot.wait("copied")
     zot.until(lambda: zot.tmux("list-buffers"), "the clipboard")
