@@ -1,6 +1,7 @@
 """What a client holds of what somebody else sends, and whom it waits for."""
 
 import asyncio
+import gc
 import socket
 import threading
 from contextlib import suppress
@@ -10,7 +11,7 @@ import pytest
 
 from zotd.client.blocking import FRAME_LIMIT, Connection
 from zotd.client.connection import FEED_BYTES, Feed, open_connection
-from zotd.client.errors import FellBehindError, NoAnswerError
+from zotd.client.errors import FellBehindError, NoAnswerError, NotRunningError
 from zotd.wire import events
 
 WAIT_S = 20
@@ -63,3 +64,23 @@ def test_nobody_waits_for_a_connection_that_is_not_wanted_any_more():
     may_open.set()
     assert theirs.recv(1) == b""  # it was closed when it had come about
     theirs.close()
+
+
+async def test_a_connection_that_fails_when_nobody_waits_any_more_is_no_news():
+    loop, told, may_fail = asyncio.get_running_loop(), [], threading.Event()
+    loop.set_exception_handler(lambda _, context: told.append(context))
+
+    def slow():
+        may_fail.wait(WAIT_S)
+        raise NotRunningError("nobody listens")
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await open_connection(SimpleNamespace(open=slow), start=False)  # type: ignore[arg-type]  # all that it needs
+    may_fail.set()
+    for thread in threading.enumerate():
+        if thread.name == "connecting":
+            await asyncio.to_thread(thread.join, WAIT_S)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert told == []

@@ -126,8 +126,9 @@ class Sender:
         snapshot = await client.attach(self.seen.session, after=self.seen.cursor)
         self.seen.attached(snapshot)
         self._past = snapshot.seq
-        self._is_active = snapshot.session.state == "running"
         self._is_held = snapshot.session.state == "held"
+        # What is held goes on by itself in a moment, when that is configured.
+        self._is_active = snapshot.session.state == "running" or (self._is_held and self._resume == "auto")
         for sent in self.sent[-AHEAD - 1 :]:  # also what was answered: the client might have forgotten it
             await self._send(client, sent)
 

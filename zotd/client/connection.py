@@ -253,10 +253,12 @@ async def open_connection(where: Place, *, start: bool) -> Connection:
     Raises what `ensure` and `open` of the place raise. Safe to cancel.
     """
     opening = _in_thread(where.ensure if start else where.open)
+    here = asyncio.wrap_future(opening)
     try:
-        sock = await asyncio.shield(asyncio.wrap_future(opening))  # bounded by the limits in there
+        sock = await asyncio.shield(here)  # bounded by the limits in there
     except asyncio.CancelledError:
-        opening.add_done_callback(_close_late)
+        opening.add_done_callback(_close_late)  # also when the loop is closed by then
+        here.add_done_callback(_seen)
         raise
     try:
         _, connection = await asyncio.get_running_loop().create_unix_connection(Connection, sock=sock)
@@ -279,6 +281,12 @@ def _in_thread(work: Callable[[], socket.socket]) -> "Future[socket.socket]":
 
     Thread(target=run, name="connecting", daemon=True).start()
     return found
+
+
+def _seen(opening: "asyncio.Future[socket.socket]") -> None:
+    """Nobody wants to know any more why it failed."""
+    if not opening.cancelled():
+        opening.exception()
 
 
 def _close_late(opening: "Future[socket.socket]") -> None:

@@ -1,6 +1,7 @@
 """Journeys 21, 22 and 40: looking through a conversation, however long it is."""
 
 import asyncio
+import re
 
 import psutil
 
@@ -25,11 +26,12 @@ def ask(zot, words):
 
 
 def scrollback(zot):
-    """All that the terminal shows and has shown above the status bar.
+    """All that the terminal shows and has shown above the status bar, once nothing runs any more.
 
     Rows as they are: tmux forgets that a line goes on across the first row of the screen whenever a program uses the
     alternate one.
     """
+    zot.until(lambda: not re.search("writing…|working…", zot.screen()), "the end of the run")
     return zot.tmux("capture-pane", "-p", "-S", "-").rstrip("\n").rpartition("\n")[0]
 
 
