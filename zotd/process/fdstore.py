@@ -11,11 +11,12 @@ Source: sd_notify(3), sd_listen_fds(3).
 import asyncio
 import logging
 import os
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
+
+from zotd.process.notify import notify
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +26,6 @@ about the store by itself only since version 254."""
 
 FIRST_FD = 3
 """Where `LISTEN_FDS` begins."""
-
-SEND_S = 0.5
-"""Longest wait for a manager that does not read, which holds up everything; it takes 30 us."""
 
 ASK_S = 1.0
 """Longest wait for `systemctl`, which takes 10 ms; a stop must not wait for a manager that hangs."""
@@ -50,7 +48,7 @@ class SystemdStore:
 
     def __init__(self, address: str) -> None:
         """`address`: what `NOTIFY_SOCKET` says."""
-        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._address = address
         self._has_failed = False
 
     def put(self, name: str, fds: Sequence[int]) -> bool:
@@ -64,10 +62,7 @@ class SystemdStore:
 
     def _tell(self, message: str, fds: Sequence[int] = ()) -> bool:
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
-                manager.settimeout(SEND_S)
-                manager.connect(self._address)
-                socket.send_fds(manager, [message.encode("ascii")], fds)
+            notify(self._address, message, fds)
         except OSError as error:
             if not self._has_failed:
                 log.warning(

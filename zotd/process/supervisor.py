@@ -3,19 +3,17 @@
     READY=1 ──> (STATUS=…, WATCHDOG=1)* ──> (RELOADING=1 ──> READY=1)* ──> STOPPING=1, EXTEND_TIMEOUT_USEC=…
 
 Where no service manager has started it, every word goes nowhere. Source: `sd_notify(3)`; systemd 252 is the oldest one
-that this was tried with. No library: the one of systemd needs its C headers, and the rest is one datagram.
+that this was tried with.
 """
 
 import asyncio
 import logging
 import os
-import socket
 import time
 from collections.abc import Mapping
 from typing import Self
 
-SEND_S = 0.5
-"""Longest wait for a manager that does not read: a word that is lost costs less than a loop that stands still."""
+from zotd.process.notify import notify
 
 FEEDS = 3
 """How often the watchdog is fed within its time: two of them may be late or lost."""
@@ -78,10 +76,7 @@ class Supervisor:
     def _send(self, words: str) -> None:
         if self._address is None:
             return
-        name = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address  # `@`: an abstract one
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-                manager.settimeout(SEND_S)
-                manager.sendto(words.encode(), name)
+            notify(self._address, words)
         except OSError as error:
             log.warning("the service manager at %s was not told %s: %s", self._address, words.partition("\n")[0], error)
