@@ -39,9 +39,9 @@ class Confinement(ABC):
         cwd: str | None = getattr(event, "cwd", None)
         return self.sees(event.session) if event.session is not None else self._works_in(cwd)
 
+    @abstractmethod
     def opened(self, session: str) -> None:
         """It has opened this session, which `admit` has let it."""
-        raise NotImplementedError(session)
 
     @abstractmethod
     def check(self, role: Role, what: str) -> None:

@@ -27,6 +27,9 @@ class Scope(Confinement):
         super().__init__(frozenset(sessions), house)
         self._name = name
 
+    def opened(self, session: str) -> None:
+        """Nothing: it opens none."""
+
     def check(self, role: Role, what: str) -> None:
         """Nothing: roles are bounded by the token itself."""
 
