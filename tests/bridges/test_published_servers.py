@@ -1,13 +1,10 @@
 """Three published servers, in pinned versions: what users will try first."""
 
 import json
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
 
+from tests.bridges.npm import installed
 from zotd.testing.ext_driver import text_of
 
 VERSION = "2026.8.31"
@@ -21,21 +18,9 @@ pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 @pytest.fixture(scope="session")
 def programs(request):
     """The directory of the servers' programs."""
-    home = request.config.cache.mkdir("mcp-servers") / VERSION
-    if not home.exists():
-        draft = Path(tempfile.mkdtemp(dir=home.parent))
-        packages = [f"@modelcontextprotocol/server-{name}@{VERSION}" for name in SERVERS]
-        subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--prefix", draft, *packages],
-            check=True,
-            capture_output=True,
-            timeout=INSTALL_S,
-        )
-        try:
-            draft.rename(home)
-        except OSError:  # another run was faster
-            shutil.rmtree(draft)
-    return home / "node_modules" / ".bin"
+    folder = request.config.cache.mkdir("mcp-servers")
+    packages = [f"@modelcontextprotocol/server-{name}@{VERSION}" for name in SERVERS]
+    return installed(folder, VERSION, packages, within_s=INSTALL_S) / ".bin"
 
 
 @pytest.fixture

@@ -1,18 +1,15 @@
 """`zot acp` in a process of its own, an editor at its other end, a real daemon and a scripted model behind it."""
 
 import json
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import jsonschema
 import pytest
 
 from tests.bridges.acp.editor import Editor
+from tests.bridges.npm import installed
 from zotd.testing import live_daemon
 from zotd.testing.live_daemon import ROOT, DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
@@ -27,20 +24,9 @@ INSTALL_S = 60
 @pytest.fixture(scope="session")
 def sdk(request):
     """The directory of the TypeScript SDK, installed once on this machine."""
-    home = request.config.cache.mkdir("acp-sdk") / VERSION
-    if not home.exists():
-        draft = Path(tempfile.mkdtemp(dir=home.parent))
-        subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--prefix", draft, f"@agentclientprotocol/sdk@{VERSION}"],
-            check=True,
-            capture_output=True,
-            timeout=INSTALL_S,
-        )
-        try:
-            draft.rename(home)
-        except OSError:  # another run was faster
-            shutil.rmtree(draft)
-    return home / "node_modules" / "@agentclientprotocol" / "sdk"
+    folder = request.config.cache.mkdir("acp-sdk")
+    modules = installed(folder, VERSION, [f"@agentclientprotocol/sdk@{VERSION}"], within_s=INSTALL_S)
+    return modules / "@agentclientprotocol" / "sdk"
 
 
 class Judge:
