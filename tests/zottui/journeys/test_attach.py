@@ -10,7 +10,7 @@ import pytest
 
 from tests.zottui.journeys.deciding import decide
 from tests.zottui.journeys.table import journey
-from tests.zottui.journeys.world import PROMPT
+from tests.zottui.journeys.world import PROMPT, rests
 from zotd.testing.script import Call, Text
 
 ASKS = "--mode", "ask"
@@ -67,7 +67,7 @@ def test_what_was_missed_is_there_once_and_the_stream_goes_on(world, how):
     assert "◐" in zot.ask("#{pane_title}")
     world.model.open(back)
     zot.wait("^four$")
-    zot.until(lambda: "writing…" not in zot.screen(), "the end of the reply")
+    rests(zot)
     said = [line for line in zot.history().split("\n") if line.strip()]
     assert said[:5] == ["❯ go", "one", "two", "three", "four"]
 

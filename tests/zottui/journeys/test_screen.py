@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.zottui.journeys.table import journey
-from tests.zottui.journeys.world import PROMPT
+from tests.zottui.journeys.world import PROMPT, rests
 from tests.zottui.journeys.world import world as made
 from zotd.testing.script import Call, Text
 
@@ -173,7 +173,7 @@ def test_a_reply_or_its_code_is_on_the_clipboard(world, command, copied):
     zot = world.zot()
     ask(zot)
     zot.wait("^two$")
-    zot.until(lambda: "writing…" not in zot.screen(), "the end of the reply")
+    rests(zot)
     ask(zot, command)
     zot.wait("copied")
     zot.until(lambda: zot.tmux("list-buffers"), "the clipboard")

@@ -1,13 +1,12 @@
 """Journeys 21, 22 and 40: looking through a conversation, however long it is."""
 
 import asyncio
-import re
 
 import psutil
 
 from benchmarks import history
 from tests.zottui.journeys.table import journey
-from tests.zottui.journeys.world import PROMPT
+from tests.zottui.journeys.world import PROMPT, rests
 from zotd.testing.script import Call
 from zottui.widgets.cells import POINTER
 
@@ -31,7 +30,7 @@ def scrollback(zot):
     Rows as they are: tmux forgets that a line goes on across the first row of the screen whenever a program uses the
     alternate one.
     """
-    zot.until(lambda: not re.search("writing…|working…", zot.screen()), "the end of the run")
+    rests(zot)
     return zot.tmux("capture-pane", "-p", "-S", "-").rstrip("\n").rpartition("\n")[0]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,6 +23,11 @@ ZOT = [sys.executable, "-m", "zotd.cli"]
 
 PROMPT = r"^❯ ?$"
 """An empty editor."""
+
+
+def rests(zot):
+    """Wait until nothing runs any more: a reply is on the screen before its run has ended."""
+    zot.until(lambda: not re.search("thinking…|working…|writing…", zot.screen()), "the end of the run")
 
 
 class Model:
