@@ -2,13 +2,19 @@
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
 MODULE_LINES = 400
 FUNCTION_LINES = 60
+FILE_BYTES = 500_000
+"""Largest file outside docs/pictures: every clone and every sdist carries it."""
+
 DECLARATION_LINES = 10
 """Longest function of a module that only declares things."""
 
@@ -78,3 +84,12 @@ def test_no_source_names_a_directory_of_the_machine_it_was_written_on():
 def test_a_todo_carries_the_number_of_its_issue():
     mine = Path(__file__)
     assert [name(path) for path in PYTHON if path != mine and NAKED_TODO.search(path.read_text())] == []
+
+
+def test_a_committed_file_is_small_enough_for_every_clone():
+    try:
+        listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("git: this is not a checkout")
+    paths = [ROOT / file for file in listing.decode().split("\0") if file and not file.startswith("docs/pictures/")]
+    assert [name(path) for path in paths if path.is_file() and path.stat().st_size > FILE_BYTES] == []
