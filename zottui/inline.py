@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from threading import Thread
 
 from zotd.client import place
@@ -79,9 +80,10 @@ async def _shown(args: Namespace, question: Question, opening: "Future[Opened]")
 
     preferences = load(os.environ)
     answer = question.answer()
+    theme = choose(os.environ, "plain" if args.no_color else preferences.theme, is_dark=answer.is_dark)
     app = App(
         Setup(
-            theme=choose(os.environ, "plain" if args.no_color else preferences.theme, is_dark=answer.is_dark),
+            theme=replace(theme, wraps_words=preferences.wrap != "terminal"),
             cwd=place.of(os.environ).directory(args.cwd) or "",
             env=os.environ,
             typed=answer.typed,

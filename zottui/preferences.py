@@ -17,6 +17,7 @@ class Preferences(NamedTuple):
 
     theme: str = "auto"
     editing_mode: str = "emacs"
+    wrap: str = "words"
 
 
 def load(env: Mapping[str, str]) -> Preferences:

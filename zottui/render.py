@@ -3,31 +3,46 @@
 What a block says is harmless when it is printed, and colours end on the line on which they begin.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from zottui.amounts import counted, duration
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.cards import INDENT, card_lines, has_body
-from zottui.harmless import harmless
+from zottui.columns import width_of, word_wrapped
+from zottui.harmless import SGR, harmless
 from zottui.theme import Role, Theme
 from zottui.widgets.cells import POINTER
 
 MODEL = "zot"
 """Who answers, where roles are said in words."""
 
+PROMPT_LINES = 12
+"""Most lines of a prompt that are printed. What was pasted stands in the viewer, whole."""
+
+PROMPT_CHARS = 2_000
+"""Most characters of a prompt that are printed: a paste may be a single line."""
+
+NARROWEST = 20
+"""Columns that text keeps behind a long name."""
+
 _LEVELS = {"success": Role.SUCCESS, "warn": Role.WARNING, "error": Role.ERROR}
 _WORDS = {"success": "done: ", "warn": "warning: ", "error": "error: "}
 """Of notes, by level: colours may be off, and not everybody sees them."""
 
 
-def render(block: Block, width: int, theme: Theme, after: Block | None = None) -> list[str]:
+def render(block: Block, width: int, theme: Theme, after: Block | None = None, *, is_whole: bool = False) -> list[str]:
     """The logical lines of a block, with SGR and without newlines, for a terminal of `width` columns.
 
-    A paragraph is one line, however long: the terminal wraps it, joins it when it is copied, and wraps it again when it
-    is resized. Nothing stands beside text or code that would be copied with it.
+    Prose is broken between words, unless the theme leaves that to the terminal. Nothing stands beside text or code that
+    would be copied with it.
 
     `after` is the block that was printed before; it decides about a blank line at the front and, without colours, about
-    who speaks. None: that is not known, or there is none.
+    who speaks. None: that is not known, or there is none. `is_whole`: print long prompts to their end.
     """
-    lines = _lines(block, width, theme)
+    is_named = theme.is_plain and isinstance(block, Prose) and not block.tight and not isinstance(after, Prose | Code)
+    room = width - len(f"{MODEL}: ") if is_named else width
+    lines = _prompt(block, width, theme) if is_whole and isinstance(block, UserSaid) else _lines(block, room, theme)
     if theme.is_plain and not isinstance(after, Prose | Code):
         lines = _said(block, lines)
     return ["", *lines] if lines and _has_gap(block, after) else lines
@@ -41,15 +56,17 @@ def _lines(block: Block, width: int, theme: Theme) -> list[str]:
 
             return markdown_lines(block.source, width, theme)
         case Code():
-            return _code(block, theme)
+            from zottui.markdown.code import fenced  # noqa: PLC0415  (as above)
+
+            return fenced(block, width, theme)
         case ToolRan():
             return card_lines(block, width, theme)
         case UserSaid():
-            return _prompt(block, theme)
+            return _prompt_beginning(block, width, theme)
         case Thought():
-            return _thought(block, theme)
+            return _thought(block, width, theme)
         case Note():
-            return _note(block, theme)
+            return _note(block, width, theme)
         case Rule():
             words = " ".join(harmless(block.text).split())
             return [f"--- {words} ---" if theme.is_plain else theme.paint(Role.MUTED, f"── {words} ──")]
@@ -84,23 +101,14 @@ def _said(block: Block, lines: list[str]) -> list[str]:
             return lines
 
 
-def _code(block: Code, theme: Theme) -> list[str]:
-    from zottui.markdown.code import highlighted  # noqa: PLC0415  (as above)
-
-    lines = highlighted(block.language, block.lines, block.before, theme)
-    if not theme.is_plain:
-        return lines
-    opening = [f"```{harmless(block.language)}"] if block.opens else []
-    return [*opening, *lines, *(["```"] if block.closes else [])]
-
-
-def _prompt(block: UserSaid, theme: Theme) -> list[str]:
+def _prompt(block: UserSaid, width: int, theme: Theme) -> list[str]:
     sender = harmless(block.sender)
     if theme.is_plain:
         mark = f"{sender or 'you'}: "
     else:
         mark = (theme.paint(Role.MUTED, f"{sender} ") if sender else "") + theme.paint(Role.ACCENT, f"{POINTER} ")
-    first, *others = harmless(block.text).split("\n")
+    text = harmless(block.text).split("\n")
+    first, *others = _hanging(text, width, theme, first_taken=width_of(SGR.sub("", mark)))
     lines = [
         mark + theme.paint(Role.USER, first),
         *(theme.paint(Role.USER, INDENT + line if line else "") for line in others),
@@ -110,18 +118,39 @@ def _prompt(block: UserSaid, theme: Theme) -> list[str]:
     return lines
 
 
-def _thought(block: Thought, theme: Theme) -> list[str]:
+def _prompt_beginning(block: UserSaid, width: int, theme: Theme) -> list[str]:
+    lines = block.text.split("\n")
+    if len(lines) <= PROMPT_LINES + 1 and len(block.text) <= PROMPT_CHARS:
+        return _prompt(block, width, theme)
+    beginning = "\n".join(lines[:PROMPT_LINES])[:PROMPT_CHARS]
+    # A line that is cut within counts as left out.
+    left_out = len(lines) - (beginning.count("\n") + 1 if len(beginning) < PROMPT_CHARS else beginning.count("\n"))
+    more = theme.paint(Role.MUTED, f"… {left_out} more (ctrl+t)")
+    return [*_prompt(replace(block, text=beginning), width, theme), INDENT + more]
+
+
+def _thought(block: Thought, width: int, theme: Theme) -> list[str]:
     text = harmless(block.text).strip()
-    said = [theme.paint(Role.MUTED, INDENT + line if line else "") for line in text.split("\n")] if text else []
+    rows = _hanging(text.split("\n"), width, theme) if text else []
+    said = [theme.paint(Role.MUTED, INDENT + row if row else "") for row in rows]
     return [theme.paint(Role.MUTED, f"thought {duration(round(block.seconds))}"), *said]
 
 
-def _note(block: Note, theme: Theme) -> list[str]:
+def _note(block: Note, width: int, theme: Theme) -> list[str]:
     role = _LEVELS.get(block.level, Role.MUTED)
     mark = "" if theme.is_plain else "· "
-    first, *others = harmless(block.text).rstrip("\n").split("\n")
+    lines = harmless(block.text).rstrip("\n").split("\n")
     source = harmless(block.source)
-    source = f"{source}: " if source and not first.startswith(f"{source} ") else ""
-    head = theme.paint(role, f"{mark}{_WORDS.get(block.level, '')}{source}")
+    source = f"{source}: " if source and not lines[0].startswith(f"{source} ") else ""
+    head = f"{mark}{_WORDS.get(block.level, '')}{source}"
+    first, *others = _hanging(lines, width, theme, first_taken=width_of(head))
     indent = INDENT if mark else ""  # lists stand in columns
-    return [head + first, *(indent + line if line else "" for line in others)]
+    return [theme.paint(role, head) + first, *(indent + line if line else "" for line in others)]
+
+
+def _hanging(lines: Sequence[str], width: int, theme: Theme, *, first_taken: int = len(INDENT)) -> list[str]:
+    """Rows of these lines that fit behind `INDENT`, and the first one behind what stands before it."""
+    if not theme.wraps_words:
+        return list(lines)
+    room = max(width - max(first_taken, len(INDENT)), NARROWEST)
+    return [row for line in lines for row in word_wrapped(line, room)]

@@ -61,6 +61,8 @@ class Theme:
     """The same for source code."""
     has_links: bool = False
     """Text can be a link (OSC 8); otherwise the address is shown behind it."""
+    wraps_words: bool = True
+    """Break prose between words; otherwise a paragraph is one line, which the terminal wraps and joins when copied."""
 
     @property
     def is_plain(self) -> bool:
@@ -74,6 +76,10 @@ class Theme:
     def paint_all(self, roles: Iterable[Role], text: str) -> str:
         """`text` in several roles at once; where they contradict each other, the last one counts."""
         return painted(";".join(filter(None, (self.sgr.get(role) for role in roles))), text)
+
+    def in_colours_of(self, other: "Theme") -> "Theme":
+        """The colours of `other`, for the terminal that this theme was made for."""
+        return replace(other, has_links=other.has_links and self.has_links, wraps_words=self.wraps_words)
 
     def style(self) -> dict[str, str]:
         """The same for prompt_toolkit: style class -> style string."""

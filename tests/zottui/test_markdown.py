@@ -1,6 +1,7 @@
 """Markdown as lines for the terminal."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -36,8 +37,35 @@ def painted(language: str, *lines: str) -> list[str]:
 # --- text ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_paragraph_is_one_line_however_long():
-    assert plain("word " * 100 + "\nmore") == ["word " * 99 + "word more"]
+def test_prose_breaks_between_words():
+    assert plain("one two three\nfour five six", width=20) == ["one two three four", "five six"]
+    assert shown("one **two three** four five six", width=20) == ["one {strong:two three} four", "five six"]
+
+
+def test_a_word_that_is_wider_than_the_row_is_left_whole():
+    address = "https://a.example/" + "b" * 40
+
+    assert plain(f"see {address} there", width=20) == ["see", address, "there"]
+
+
+def test_wide_characters_break_anywhere_but_before_closing_punctuation():
+    assert plain("漢字" * 12, width=20) == ["漢字" * 5, "漢字" * 5, "漢字漢字"]
+    assert plain("漢字" * 5 + "。漢", width=20) == ["漢字" * 4 + "漢", "字。漢"]
+
+
+def test_prose_is_left_to_the_terminal_where_the_user_wants_that():
+    theme = replace(PLAIN, wraps_words=False)
+
+    assert markdown_lines("- " + "word " * 100 + "\nmore", 20, theme) == ["- " + "word " * 99 + "word more"]
+
+
+@given(st.text("ab 漢é。-", max_size=80), st.integers(20, 60))
+@settings(deadline=None)
+def test_no_word_is_lost_by_breaking_prose(text, width):
+    rows = plain(f"x {text}", width)
+
+    assert "".join("".join(rows).split()) == "".join(plain(f"x {text}", 10_000)[0].split())
+    assert all(width_of(row) <= width or " " not in row.strip() for row in rows)
 
 
 def test_a_hard_break_is_a_new_line():
@@ -82,6 +110,18 @@ def test_a_loose_list_has_blank_lines_and_a_tight_one_has_none():
     assert plain("1. a\n\n   b\n2. c") == ["1. a", "", "   b", "", "2. c"]
 
 
+def test_the_lines_of_an_item_hang_below_its_text():
+    assert plain("- one two three four five\n  1. six seven eight nine ten", width=25) == [
+        "- one two three four five",
+        "  1. six seven eight nine",
+        "     ten",
+    ]
+
+
+def test_the_lines_of_a_quotation_all_have_its_bar():
+    assert plain("> one two three four five", width=22) == ["> one two three four", "> five"]
+
+
 def test_tasks_have_boxes():
     assert shown("- [x] a\n- [ ] b") == ["{accent:• }☑ a", "{accent:• }☐ b"]
     assert plain("- [x] a") == ["- [x] a"]
@@ -98,7 +138,7 @@ def test_quotations_nest():
 
 @pytest.mark.parametrize("source", [">" * 500 + " word", "- " * 500 + "word", "*a " * 2000 + "word"])
 def test_what_is_nested_too_deeply_is_shown_as_it_is(source):
-    assert plain(source) == [source]
+    assert " ".join(plain(source)) == source
 
 
 def test_what_is_too_long_to_be_parsed_is_shown_as_it_is():
@@ -162,7 +202,27 @@ def test_columns_are_aligned_by_what_is_seen():
     ]
 
 
-def test_a_table_that_is_too_wide_becomes_records():
+def test_a_table_that_is_too_wide_wraps_its_cells():
+    table = "| File | What it does |\n|---|---|\n| a.py | reads all of the settings |\n| b.py | writes |"
+
+    assert plain(table, width=24) == [
+        "File  What it does",
+        "----  ------------------",
+        "a.py  reads all of the",
+        "      settings",
+        "....  ..................",
+        "b.py  writes",
+    ]
+
+
+def test_words_of_a_table_are_cut_only_when_columns_would_not_fit_otherwise():
+    table = f"| {'a' * 12} | b |\n|---|---|\n| c | d |"
+
+    assert plain(table, width=15) == [f"{'a' * 12}  b", f"{'-' * 12}  -", "c             d"]
+    assert plain(table, width=12) == [f"{'a' * 9}  b", f"{'a' * 3}", f"{'-' * 9}  -", "c          d"]
+
+
+def test_a_table_without_room_for_its_columns_becomes_records():
     assert shown(TABLE, width=9) == [
         "{strong:Name}: {strong:日本}",
         "{strong:N}: 1",
@@ -173,8 +233,8 @@ def test_a_table_that_is_too_wide_becomes_records():
     assert len(shown(TABLE, width=10)) == 4
 
 
-def test_without_colours_a_table_is_records():
-    assert plain(TABLE) == ["Name: 日本", "N: 1", "", "Name: b", "N: 1000"]
+def test_without_colours_a_table_keeps_its_columns():
+    assert plain(TABLE) == ["Name     N", "----  ----", "日本     1", "b     1000"]
 
 
 def test_cells_without_a_head_are_not_lost():
@@ -186,7 +246,7 @@ def test_a_row_may_have_too_few_cells():
 
 
 def test_a_table_in_a_list_item_is_one():
-    assert plain("- a\n\n  | b | c |\n  |---|---|\n  | d | e |") == ["- a", "", "  b: d", "  c: e"]
+    assert plain("- a\n\n  | b | c |\n  |---|---|\n  | d | e |") == ["- a", "", "  b  c", "  -  -", "  d  e"]
 
 
 # --- code ---------------------------------------------------------------------------------------------------------
@@ -245,13 +305,18 @@ def test_code_has_spaces_for_tabs_and_no_sequences():
     assert painted("text", "\ta\x1b[2J\x1b[31mb") == ["    a^[[2Jb"]
 
 
-def test_a_fence_in_a_quotation_is_painted_and_marked_without_colours():
-    assert shown("> ```py\n> 1\n> ```") == ["{muted:│} {number:1}"]
+def test_a_fence_in_a_quotation_is_labelled_with_and_without_colours():
+    assert shown("> ```py\n> 1\n> ```", width=12) == [
+        "{muted:│} {muted:── py ────}",
+        "{muted:│} {number:1}",
+        "{muted:│} {muted:──────────}",
+    ]
     assert plain("> ```py\n> 1\n> ```") == ["> ```py", "> 1", "> ```"]
 
 
-def test_indented_code_is_code():
-    assert shown("    a\n     b") == ["{code:a}", "{code: b}"]
+def test_indented_code_is_set_apart_like_a_fence():
+    assert shown("    a\n     b", width=12) == ["{muted:── code ────}", "{code:a}", "{code: b}", "{muted:────────────}"]
+    assert plain("    a") == ["```", "a", "```"]
 
 
 @given(st.text("| -a日`*\n", max_size=60), st.integers(1, 30))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.columns import clipped, width_of, wrapped
 from zottui.harmless import harmless
-from zottui.render import render
+from zottui.render import PROMPT_CHARS, PROMPT_LINES, render
 from zottui.theme import DARK, PLAIN
 from zottui.widgets.cells import POINTER
 
@@ -51,6 +51,43 @@ def test_code_without_colours_stands_between_fences():
 def test_prompts_have_a_mark_and_say_whose_they_are():
     assert coloured(UserSaid("hi\n\nthere")) == ["", f"{POINTER} hi", "", "  there"]
     assert coloured(UserSaid("hi", images=2, sender="anna")) == ["", f"anna {POINTER} hi [2 images]"]
+
+
+def test_a_long_prompt_is_broken_between_words_below_its_mark():
+    assert coloured(UserSaid("one two three four five six"), width=24) == [
+        "",
+        f"{POINTER} one two three four",
+        "  five six",
+    ]
+
+
+def test_a_pasted_prompt_is_printed_in_part_and_said_to_be():
+    prompt = UserSaid("\n".join(f"line {i}" for i in range(5_000)))
+
+    assert coloured(prompt)[-2:] == [f"  line {PROMPT_LINES - 1}", f"  … {5_000 - PROMPT_LINES} more (ctrl+t)"]
+    assert len(coloured(prompt)) == PROMPT_LINES + 2
+    assert len(render(prompt, 60, DARK, is_whole=True)) == 5_001
+
+
+def test_a_pasted_line_without_end_is_printed_in_part():
+    shown = "".join(coloured(UserSaid("x" * 100_000)))
+
+    assert shown.count("x") == PROMPT_CHARS
+    assert shown.endswith("  … 1 more (ctrl+t)")
+
+
+def test_notes_and_thoughts_break_between_words():
+    assert coloured(Note("one two three four five"), width=22)[-2:] == ["· one two three four", "  five"]
+    assert coloured(Thought(1, "one two three four five"), width=22)[-2:] == ["  one two three four", "  five"]
+
+
+def test_code_stands_between_lines_that_name_its_language():
+    pieces = [Code("py x", ("a",), opens=True), Code("py x", (), ("a",), closes=True)]
+
+    assert [line for piece in pieces for line in coloured(piece, width=20)] == [
+        *("", "── py ──────────────"),
+        *("a", "─" * 20),
+    ]
 
 
 def test_tight_items_and_pieces_of_a_fence_follow_without_a_blank_line():

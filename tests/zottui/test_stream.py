@@ -228,7 +228,7 @@ def pending(text: str) -> Stream:
 def test_the_tail_is_the_last_rows_of_what_waits():
     assert tail(pending("a\nb\nc"), 2, 10) == ["b", "c"]
     assert tail(pending("abcdefgh"), 2, 3) == ["def", "gh"]
-    assert tail(pending("x " * 100_000), 3, 10) == ["x x x x x "] * 3
+    assert tail(pending("x " * 100_000), 3, 10) == ["x x x x x", "x x x x x", "x x x x x "]
 
 
 def test_the_tail_counts_columns():

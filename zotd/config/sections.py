@@ -71,6 +71,10 @@ class Terminal(Struct, frozen=True, kw_only=True):
     editing_mode: Literal["emacs", "vi"] = "emacs"
     """Whose keys the editor has; vi begins in INSERT."""
 
+    wrap: Literal["words", "terminal"] = "words"
+    """Where prose is broken. `words`: between words, with list items hanging; `terminal`: paragraphs are single lines
+    that the terminal wraps, which copies them whole. `/copy` copies the Markdown of the last reply either way."""
+
 
 class Limits(Struct, frozen=True, kw_only=True):
     """`[limits]`."""

@@ -20,7 +20,7 @@ async def theme(desk: Desk, name: str) -> None:
 
 
 async def _set_theme(desk: Desk, name: str) -> None:
-    desk.theme = THEMES[name]
+    desk.theme = desk.theme.in_colours_of(THEMES[name])
     desk.say(f'theme {name}; to keep it: theme = "{name}" under [terminal] in config.toml')
 
 

@@ -16,9 +16,17 @@ from pygments.lexer import ExtendedRegexLexer, Lexer, RegexLexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from zottui.blocks import Code
+from zottui.columns import clipped
 from zottui.harmless import harmless
 from zottui.markdown import CONTEXT_LINES
 from zottui.theme import Role, Syntax, Theme, painted
+
+RULE_COLUMNS = 40
+"""Length of a rule: not of the terminal, which would break it when it becomes narrower."""
+
+FENCE = "```"
+"""Set before and behind code where there are no colours."""
 
 LINE_CHARS = 1_000
 """Longer lines, as in what was made by a program, stay without colours: some rules take quadratic time in them."""
@@ -90,6 +98,21 @@ class Lexed:
 
 _after: dict[tuple[str, tuple[str, ...]], Lexed] = {}
 """By fence, the newest last. To forget costs time only: all follows from the lines."""
+
+
+def fenced(code: Code, width: int, theme: Theme) -> list[str]:
+    """A piece of a fence, between lines that set it apart and name its language.
+
+    Nothing stands beside the code, so that it can be copied, and its lines are left to the terminal to wrap.
+    """
+    lines = highlighted(code.language, code.lines, code.before, theme)
+    if theme.is_plain:
+        first, last = f"{FENCE}{harmless(code.language)}", FENCE
+    else:
+        length = min(RULE_COLUMNS, width)
+        label = clipped(language_of(harmless(code.language)) or "code", length - len("──  ─"))
+        first, last = (theme.paint(Role.MUTED, line.ljust(length, "─")) for line in (f"── {label} ", ""))
+    return [*([first] if code.opens else []), *lines, *([last] if code.closes else [])]
 
 
 def highlighted(info: str, lines: Sequence[str], before: tuple[str, ...], theme: Theme) -> list[str]:

@@ -7,10 +7,11 @@ from functools import lru_cache
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from zottui.blocks import Code
 from zottui.harmless import harmless
-from zottui.markdown.code import highlighted
+from zottui.markdown.code import RULE_COLUMNS, fenced
 from zottui.markdown.cutting import bars
-from zottui.markdown.inline import lines_of, painted
+from zottui.markdown.inline import Line, lines_of, painted, wrapped
 from zottui.markdown.tables import table_lines
 from zottui.theme import Role, Theme
 
@@ -20,14 +21,11 @@ PARSED_CHARS = 20_000
 NESTED = 40
 """Blocks and marks in each other; what is deeper is shown as it is. A parser has to stop somewhere, and forgets the rest."""
 
-RULE_COLUMNS = 40
-"""Length of a rule: not of the terminal, which would break it when it becomes narrower."""
-
 COLOURED_HEADINGS = 2
 """Levels of headings that have a colour; those below are strong."""
 
-FENCE = "```"
-"""What stands before and behind code where there are no colours."""
+NARROWEST = 20
+"""Columns that prose keeps however deep it is nested; the terminal wraps what does not fit."""
 
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 """Of tasks."""
@@ -107,14 +105,20 @@ class Emitter:
     def _paragraph(self, node: SyntaxTreeNode) -> list[str]:
         inline = node.children[0]
         lines = lines_of(inline, self.theme, keeps_newlines=inline.content.startswith("<"))
-        return [painted(line, self.theme, *self.under) for line in lines]
+        return [painted(row, self.theme, *self.under) for row in self._rows(lines)]
+
+    def _rows(self, lines: Sequence[Line], taken: int = 0) -> list[Line]:
+        """The lines broken between words, with `taken` columns left free."""
+        if not self.theme.wraps_words:
+            return list(lines)
+        return [row for line in lines for row in wrapped(line, max(self.width - taken, NARROWEST))]
 
     def _heading(self, node: SyntaxTreeNode) -> list[str]:
         level = int(node.tag.removeprefix("h"))
         role = Role.HEADING if level <= COLOURED_HEADINGS else Role.STRONG
         mark = f"{'#' * level} " if self.theme.is_plain else ""
-        lines = lines_of(node.children[0], self.theme)
-        return [mark + painted(line, self.theme, *self.under, role) for line in lines]
+        rows = self._rows(lines_of(node.children[0], self.theme), taken=len(mark))
+        return [mark + painted(row, self.theme, *self.under, role) for row in rows]
 
     def _list(self, node: SyntaxTreeNode) -> list[str]:
         lines: list[str] = []
@@ -161,10 +165,8 @@ class Emitter:
         return table_lines(rows, sides, self.width, self.theme)
 
     def _code(self, node: SyntaxTreeNode) -> list[str]:
-        lines = node.content.removesuffix("\n").split("\n")
-        if self.theme.is_plain and node.type == "fence":
-            return [f"{FENCE}{harmless(node.info)}", *lines, FENCE]
-        return highlighted(node.info, lines, (), self.theme)
+        code = Code(node.info, tuple(node.content.removesuffix("\n").split("\n")), opens=True, closes=True)
+        return fenced(code, self.width, self.theme)
 
 
 def _rule(theme: Theme, width: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from markdown_it.tree import SyntaxTreeNode
 
-from zottui.columns import width_of
+from zottui.columns import width_of, word_spans
 from zottui.harmless import harmless
 from zottui.theme import Role, Theme
 
@@ -46,6 +46,21 @@ def lines_of(inline: SyntaxTreeNode, theme: Theme, *, keeps_newlines: bool = Fal
         else:
             lines[-1].append(replace(piece, text=" ") if piece.text == _SOFT_BREAK else piece)
     return lines
+
+
+def wrapped(line: Line, width: int, *, breaks_words: bool = False) -> list[Line]:
+    """The rows of a line, broken between words; at least one. See `zottui.columns.word_spans`."""
+    spans = word_spans("".join(piece.text for piece in line), width, breaks_words=breaks_words)
+    return [line] if len(spans) == 1 else [list(_part(line, start, end)) for start, end in spans]
+
+
+def _part(line: Line, start: int, end: int) -> Iterator[Piece]:
+    at = 0
+    for piece in line:
+        first, last = max(start - at, 0), min(end - at, len(piece.text))
+        if first < last:
+            yield replace(piece, text=piece.text[first:last])
+        at += len(piece.text)
 
 
 def columns(line: Iterable[Piece]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from wcwidth import grapheme_boundary_before
 
 from zottui.blocks import Block
-from zottui.columns import wrapped
+from zottui.columns import word_wrapped, wrapped
 from zottui.harmless import harmless
 from zottui.markdown.cutting import NOTHING, Open, cut, finish, source
 from zottui.markdown.rope import EMPTY, Rope
@@ -64,7 +64,16 @@ def tail(stream: Stream, rows: int, width: int) -> list[str]:
     if len(text) < wanted:
         text = source(stream.begun).end(wanted) + text
     shown = harmless(_settled(text[-wanted:])).rstrip("\n")
-    lines = [row for line in shown.split("\n")[-rows:] for row in wrapped(line, width)] if shown else []
+    lines = (
+        [
+            row
+            for line in shown.split("\n")[-rows:]
+            for part in word_wrapped(line, width)
+            for row in wrapped(part, width)
+        ]
+        if shown
+        else []
+    )
     return lines[-rows:]
 
 

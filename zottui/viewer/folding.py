@@ -8,7 +8,7 @@ from functools import lru_cache
 from prompt_toolkit.formatted_text import ANSI, to_formatted_text
 
 from zottui.harmless import SGR
-from zottui.widgets.cells import cells, head
+from zottui.widgets.cells import CHARS_PER_CELL, head
 
 Pieces = list[tuple[str, str]]
 """(style of prompt_toolkit, text) from the left."""
@@ -47,26 +47,35 @@ def plain(pieces: Sequence[tuple[str, str]]) -> str:
     return "".join(text for _, text in pieces)
 
 
-def folded(pieces: Sequence[tuple[str, str]], width: int) -> Iterator[Folded]:
+def folded(pieces: Sequence[tuple[str, str]], width: int, *, at_words: bool = False) -> Iterator[Folded]:
     """The rows of a line, at least one, each of at most `width` columns; a character that is wider has a row for itself.
 
     Columns are counted as prompt_toolkit paints: character by character. What joins a character stays with it.
+    `at_words`: break behind the last space that fits, unless a single word fills the row.
     """
-    row: Pieces = []
-    offset, room = 0, width
+    text = plain(pieces)
+    start = 0
+    while True:
+        fitting = head(text[start : start + width * CHARS_PER_CELL], width) or text[start : start + 1]
+        end = start + len(fitting)
+        if at_words and end < len(text):
+            end = text.rfind(" ", start, end + 1) + 1 or end
+        yield Folded(start, _between(pieces, start, end))
+        if end >= len(text):
+            return
+        start = end
+
+
+def _between(pieces: Sequence[tuple[str, str]], start: int, end: int) -> Pieces:
+    """The part of a line from one character to another."""
+    part: Pieces = []
+    at = 0
     for style, text in pieces:
-        rest = text
-        while rest:
-            fitting = head(rest, room) or (rest[:1] if room == width else "")
-            if fitting:
-                row.append((style, fitting))
-                room -= cells(fitting)
-                rest = rest[len(fitting) :]
-            if rest:
-                yield Folded(offset, row)
-                offset += sum(len(part) for _, part in row)
-                row, room = [], width
-    yield Folded(offset, row)
+        inner = text[max(start - at, 0) : max(end - at, 0)]
+        if inner:
+            part.append((style, inner))
+        at += len(text)
+    return part
 
 
 def marked(pieces: Sequence[tuple[str, str]], spans: Sequence[tuple[int, int]], style: str) -> Pieces:

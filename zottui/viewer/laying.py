@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
-from zottui.blocks import Block, ToolRan
+from zottui.blocks import Block, Code, ToolRan
 from zottui.theme import Theme
 from zottui.transcript import blocks_of
 from zottui.viewer import whole
@@ -61,7 +61,9 @@ class Laying:
 
     def __init__(self, theme: Theme, width: int = 80) -> None:
         """All calls are cards."""
-        self._theme = replace(theme, has_links=False)  # prompt_toolkit knows no links: the address is shown
+        # prompt_toolkit knows no links, so the address is shown. Lines are folded here, so that a search finds words on
+        # both sides of a break.
+        self._theme = replace(theme, has_links=False, wraps_words=False)
         self._width = width
         self._expands = False
         self._others: set[tuple[int, int]] = set()
@@ -132,7 +134,7 @@ class Laying:
             else:
                 lines = whole.card(block, self._width, self._theme, above)
             for at, line in enumerate(lines):
-                parts = folded(parsed(line), self._width)
+                parts = folded(parsed(line), self._width, at_words=not isinstance(block, ToolRan | Code))
                 rows += [Row(number, at, part.offset, part.pieces) for part in parts]
             above = block
         return Laid(tuple(blocks), frozenset(expanded), tuple(rows))

@@ -17,7 +17,7 @@ _MORE = re.compile(r"(\s*… \d+ more) \(ctrl\+t\)")
 
 def card(block: Block, width: int, theme: Theme, after: Block | None) -> list[str]:
     """A block as it is printed, with the key that shows more of it here."""
-    lines = render(block, width, theme, after)
+    lines = render(block, width, theme, after, is_whole=True)
     return [line.replace("(ctrl+t)", "(enter)") if is_fold(line) else line for line in lines]
 
 

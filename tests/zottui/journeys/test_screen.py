@@ -306,3 +306,58 @@ def test_a_question_calls_too(quick):
     ask(zot)
     zot.until(lambda: alarms(zot) == 1, "a notification")
     zot.until(lambda: zot.ask("#{pane_title}").startswith("● needs you"), "the title")
+
+
+# --- prose --------------------------------------------------------------------------------------------------------
+
+REPLY = """The daemon waits longer between two attempts each time.
+
+- an item whose words take more than a single row of this terminal
+  - and one within it that does so too, because it is nested
+
+| Setting | Default | Meaning |
+|---|---:|---|
+| `patience` | 14400 | How long a run keeps trying before it gives up |
+
+```sh
+zotctl retry
+```
+"""
+
+
+def test_a_reply_breaks_between_words_and_keeps_its_shape(world):
+    world.model.says(REPLY)
+    zot = world.zot(columns=44, NO_COLOR="1")
+    ask(zot)
+    zot.wait("zotctl retry")
+    rests(zot)
+    said = zot.history().partition("zot: ")[2].split("\n")
+    assert [line.rstrip() for line in said[:17]] == [
+        "The daemon waits longer between two",
+        "attempts each time.",
+        "",
+        "- an item whose words take more than a",
+        "  single row of this terminal",
+        "  - and one within it that does so too,",
+        "    because it is nested",
+        "",
+        "Setting     Default  Meaning",
+        "----------  -------  -----------------------",
+        "`patience`    14400  How long a run keeps",
+        "                     trying before it gives",
+        "                     up",
+        "",
+        "```sh",
+        "zotctl retry",
+        "```",
+    ]
+
+
+def test_a_reply_is_left_to_the_terminal_to_wrap_where_that_is_set(world):
+    world.configure(terminal={"wrap": "terminal"})
+    world.model.says("word " * 30 + "end")
+    zot = world.zot(columns=50)
+    ask(zot)
+    zot.wait("end$", where="history")
+    rests(zot)
+    assert "word " * 30 + "end" in zot.tmux("capture-pane", "-p", "-J", "-S", "-")
