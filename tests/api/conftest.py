@@ -53,6 +53,10 @@ class Door:
     async def token(self, name="tests", role="admin", **fields):
         return (await self.admin.ask("token.create", name=name, role=role, **fields))["token"]
 
+    async def local(self):
+        """A client on the Unix socket that has not said hello yet."""
+        return await self.stack.enter_async_context(WireClient.connect(self.place.socket))
+
     async def visitor(self, **options):
         return await self.stack.enter_async_context(visitor(self.url, **options))
 

@@ -9,6 +9,8 @@ import pytest_asyncio
 from tests.api.conftest import Door
 from tests.api.web import CLOSE
 from zotd.testing.live_daemon import serving
+from zotd.testing.model_server import ModelServer
+from zotd.testing.script import text
 from zotd.testing.wire_client import WireClient
 from zotd.wire.api import BY_NAME, COMMANDS, Role
 
@@ -187,12 +189,61 @@ async def test_a_token_that_may_only_submit_brings_no_extension(door):
     assert await web.refused("session.configure", session=session, **brought) == "forbidden"
 
 
-async def test_a_key_that_was_given_for_one_place_does_not_go_to_another(door):
-    given = {"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "secrets": {"api_key": "k"}}
-    session = (await door.admin.ask("session.create", cwd=str(door.place.cwd), **given))["session"]["id"]
-    web = await door.member(await door.token("elsewhere", "submit"))
-    assert await web.refused("session.configure", session=session, base_url="http://192.0.2.1/v1") == "blocked"
-    await web.ask("session.configure", session=session, base_url="http://192.0.2.1/v1", secrets={"api_key": "mine"})
+ELSEWHERE: dict[str, dict[str, object]] = {
+    "base_url": {"base_url": "http://192.0.2.1/v1"},
+    "secrets": {"secrets": {"api_key": "mine"}},
+}
+
+
+@pytest.mark.parametrize("what", ELSEWHERE)
+@pytest.mark.parametrize("kind", ["all sessions", "one session", "the socket"])
+async def test_below_approve_nobody_says_where_keys_and_prompts_go(door, what, kind):
+    session = (await door.admin.ask("session.create", cwd=str(door.place.cwd), **SESSION))["session"]["id"]
+    if kind == "the socket":
+        client = await door.local()
+        await client.ask("hello", role="submit")
+    else:
+        scope = {"session": session} if kind == "one session" else {}
+        client = await door.member(await door.token(f"{kind[:3]}-{what}", "submit", **scope), role="admin")
+    asked = ELSEWHERE[what]
+    answer = await client.answer("session.configure", session=session, **asked)
+    assert (answer["success"], answer["code"]) == (False, "forbidden")
+    if kind != "one session":
+        assert f"{what} says where keys and prompts go, which needs the role approve" in answer["error"]
+        assert await client.refused("session.create", cwd=str(door.place.cwd), **SESSION, **asked) == "forbidden"
+    assert await client.ask("session.configure", session=session, reasoning="low")
+
+
+async def test_a_key_of_the_environment_is_not_taken_from_a_client_below_approve(door):
+    client = await door.local()
+    await client.ask("hello", role="submit")
+    env = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-mine", "ZOT_TEST_MARK": "mine"}
+    session = (await client.ask("session.create", cwd=str(door.place.cwd), **SESSION, env=env))["session"]["id"]
+    for command in ("attach", "session.configure"):
+        await client.ask(command, session=session, env=env)
+    (openai,) = [
+        one for one in (await client.ask("auth.list", session=session))["providers"] if one["provider"] == "openai"
+    ]
+    assert openai["source"] != "environment"
+    assert "mark=mine" in await environment_of(door, session)
+
+
+@pytest.mark.parametrize("role", ["approve", "admin"])
+async def test_a_key_that_was_given_for_one_place_does_not_go_to_another(door, role):
+    async with ModelServer(text("answered") for _ in range(3)) as server:
+        first, second = server.openai_url, server.openai_url.replace("127.0.0.1", "localhost")
+        given = {"provider": "openai", "model": "m", "base_url": first, "secrets": {"api_key": "sk-for-one-place"}}
+        made = await door.admin.ask("session.create", cwd=str(door.place.cwd), **given)
+        session = made["session"]["id"]
+        web = await door.member(await door.token(f"elsewhere-{role}", role), role=role)
+        await web.ask("attach", session=session)
+        for base_url in (None, second, first):
+            await web.ask("session.configure", session=session, base_url=base_url)
+            await web.ask("prompt", session=session, message="go")
+            await web.until("done")
+        keyed = ["sk-for-one-place" in str(dict(request.headers)) for request in server.requests]
+    assert keyed[0]
+    assert not any(keyed[1:])
 
 
 async def test_what_is_beyond_the_token_is_refused_with_the_way_to_another_one(door):

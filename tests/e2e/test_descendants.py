@@ -32,7 +32,7 @@ with connect(paths.socket_path(os.environ)) as daemon:
 async def nesting(tmp_path):
     """A daemon in a process of its own that lets programs open sessions."""
     async with AsyncExitStack() as stack:
-        daemon = stack.enter_context(DaemonProcess(tmp_path, {"ZOT_NESTED": "submit"}))
+        daemon = stack.enter_context(DaemonProcess(tmp_path, {"ZOT_NESTED": "submit", "OPENAI_API_KEY": "sk-own"}))
         yield House(stack, daemon.place, daemon)
 
 
@@ -133,9 +133,8 @@ async def test_a_daemon_of_another_home_is_not_affected(process, model, look, tm
         assert "[exit 0]" in said
 
 
-def zot(server, prompt):
-    url = shlex.quote(server.openai_url)
-    return f"zot -p --no-session --provider openai --base-url {url} --api-key sk-nested --model small {prompt}"
+def zot(prompt, *options):
+    return shlex.join(["zot", "-p", "--no-session", "--provider", "openai", "--model", "small", *options, prompt])
 
 
 async def test_it_opens_no_session_and_is_told_what_would_let_it(process, model, look):
@@ -145,16 +144,26 @@ async def test_it_opens_no_session_and_is_told_what_would_let_it(process, model,
     assert 'nested = "submit"' in said
 
 
+async def configured(house, text):
+    """Have the daemon read this configuration."""
+    (house.place.home / "config.toml").write_text(text)
+    person = await house.connect(role="admin")
+    await person.ask("daemon.reload")
+
+
+@pytest.mark.parametrize("option", ["base-url", "api-key"])
+async def test_a_nested_session_does_not_say_where_prompts_go(nesting, model, look, option):
+    server = await model(bash(zot("below", f"--{option}", "http://127.0.0.1:9/v1")), text("Refused."))
+    (said,) = await told(await Shop(nesting).open(server), look)
+    assert "says where keys and prompts go, which needs the role approve" in said
+
+
 async def test_where_it_may_it_opens_one_that_is_gone_afterwards_and_opens_none_itself(nesting, model, look):
     answers: deque[Answer] = deque()
     server = await model(lambda _: answers.popleft())
-    answers += (
-        bash(zot(server, "below")),
-        bash(zot(server, "deeper")),
-        text("I was told: one level."),
-        text("It said so."),
-    )
+    answers += (bash(zot("below")), bash(zot("deeper")), text("I was told: one level."), text("It said so."))
     talk = await Shop(nesting).open(server)
+    await configured(nesting, f'[providers.openai]\nbase_url = "{server.openai_url}"\n')
     (said,) = await told(talk, look)
     assert "I was told: one level." in said
     assert "(rule: one level deep)" in str(server.requests[2].body)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from zotd.api.bringing import checked, environment_of, may_bring_code
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import (
     ENVELOPE_BYTES,
@@ -43,9 +44,7 @@ async def create(call: Call, params: api.SessionCreate) -> api.Created:
         _check_may_set(call, params.mode, call.manager.terms.mode)
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
-    if not _may_bring_code(call):
-        _check_brings_none(params)
-        params = msgspec.structs.replace(params, env=None)
+    params = checked(call, params)
     session = await call.manager.create(params)
     if session.ephemeral:
         connection_of(call).made(session)
@@ -92,8 +91,8 @@ async def attach(call: Call, params: api.Attach) -> None:
         raise CommandError(Code.BAD_REQUEST, f"no event has the seq {params.after.seq}; 0 stands before the first")
     session = await session_of(call, params.session)
     connection = connection_of(call)
-    if params.env is not None and _may_bring_code(call):
-        session.environment = call.manager.environment(params.env, session.environment.api_key)
+    if params.env is not None and may_bring_code(call):
+        session.environment = environment_of(call, session, params.env)
     call.manager.hosting.join(session)
     # Registering and the snapshot's figures belong to one step of the loop: no await in between.
     follower = connection.follow(session)
@@ -129,14 +128,11 @@ async def rename(call: Call, params: api.Rename) -> None:
 async def configure(call: Call, params: api.SessionConfigure) -> None:
     """Change what is given; keep the rest."""
     session = await session_of(call, params.session)
-    environment = session.environment
-    if not _may_bring_code(call):
-        _check_brings_none(params)
-        params = msgspec.structs.replace(params, env=None)
-    if params.env is not None or params.secrets is not None:
-        key = params.secrets.api_key if params.secrets else environment.api_key
-        env = params.env if params.env is not None else {**environment.variables, **environment.keys}
-        environment = call.manager.environment(env, key)
+    params = checked(call, params)
+    environment = session.environment if params.env is None else environment_of(call, session, params.env)
+    if params.secrets is not None:
+        env = {**environment.variables, **environment.keys}
+        environment = call.manager.environment(env, params.secrets.api_key)
     settings, environment = _settings(call, session, params, environment)
     await _configure(call, session, settings, checked_name(params.name) if params.name else session.ledger.row.name)
     session.environment = environment
@@ -153,21 +149,6 @@ async def delete(call: Call, params: api.Mutation) -> None:
     """Remove a session for good."""
     session = await session_of(call, params.session)
     await call.manager.delete(session)
-
-
-def _may_bring_code(call: Call) -> bool:
-    """Whether the client says what tools and extensions run in, and by that what they run: nobody is asked about it.
-
-    A reader does not; nor does one of the network who gets no shell either, for it is no program of this user's.
-    """
-    is_remote = not call.door.stdio and connection_of(call).is_remote
-    return call.door.role >= (api.Role.APPROVE if is_remote else api.Role.SUBMIT)
-
-
-def _check_brings_none(params: api.SessionCreate | api.SessionConfigure) -> None:
-    if params.extensions:
-        sentence = "extensions by their path, from another machine, need the role approve; ask for it in hello"
-        raise CommandError(Code.FORBIDDEN, sentence)
 
 
 def _check_may_set(call: Call, mode: str, before: str) -> None:
@@ -197,8 +178,9 @@ def _settings(
         if provider != settings.provider and params.secrets is None:
             environment = environment.without_own_key()
         settings, _ = switched(session, provider, model)
-    if params.base_url not in {None, settings.base_url} and params.secrets is None and not _may_bring_code(call):
-        environment = environment.without_own_key()  # which somebody else has given, for another place
+    if params.base_url not in {None, settings.base_url} and params.secrets is None:
+        environment = environment.without_own_key()  # it was given for the old place, whoever asks now
+        settings = msgspec.structs.replace(settings, own_key=False)
     changes = {
         field: value
         for field in Settings.__struct_fields__
