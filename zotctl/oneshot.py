@@ -13,7 +13,7 @@ from signal import SIGINT
 
 from zotctl import link, output
 from zotd.client.blocking import FRAME_LIMIT, Connection, Json
-from zotd.client.errors import ClientError
+from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import children, number, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import open_session, parser
@@ -68,7 +68,10 @@ def _piped() -> str:
 def _run(args: argparse.Namespace, prompt: str) -> int:
     watch = Watch(sys.stdout.fileno())
     with link.connect("zot", watch.wait) as connection:
-        session = open_session(connection, args, os.environ)
+        try:
+            session = open_session(connection, args, os.environ)
+        except CallError as error:
+            return _failed(error.sentence, as_json=args.json, code=2 if error.code == "bad_request" else 1)
         try:
             with watch:  # from here on there is a run to take care of
                 code, outcome = _follow(connection, session, args, prompt)
@@ -135,12 +138,23 @@ def _notice_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
 
     def show(_: bytes, event: Json) -> None:
         outcome.see(event)
-        words = text(event, "text")
-        if event.get("type") == "notice" and words not in told:
+        words = _warning(event)
+        # What was told about an extension that has crashed begins with what is told when it crashes again.
+        if words and not any(one.startswith(words) for one in told):
             told.add(words)
             sys.stderr.write(f"zot: {harmless(words)}\n")
 
     return show
+
+
+def _warning(event: Json) -> str:
+    """A notice, or what an extension (or the daemon about it) warns of; empty for any other event."""
+    if event.get("type") == "notice":
+        return text(event, "text")
+    if event.get("type") != "ext_notify" or event.get("level") not in {"warn", "error"}:
+        return ""
+    extension, words = text(event, "extension"), text(event, "message")
+    return words if words.startswith(f"{extension} ") else f"{extension}: {words}"
 
 
 def _print_answer(answer: str) -> None:
@@ -150,14 +164,14 @@ def _print_answer(answer: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _failed(sentence: str, *, as_json: bool) -> int:
+def _failed(sentence: str, *, as_json: bool, code: int = 1) -> int:
     sys.stderr.write(f"zot: {harmless(sentence)}\n")
     if as_json:
         try:
             print(json.dumps({"type": "error", "message": sentence}), flush=True)
         except BrokenPipeError:
             output.forget_stdout()
-    return 1
+    return code
 
 
 def _list_models(*, as_json: bool) -> int:

@@ -1,6 +1,7 @@
 """Whom an extension serves: what it is told about sessions, and what it gets of the environment."""
 
 import json
+import shutil
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
@@ -182,12 +183,25 @@ async def test_a_reload_of_the_directory_reaches_what_a_session_has_named(shop, 
     assert (await talk.ask("run_command", name="v"))["text"] == "two"
 
 
-async def test_a_named_extension_that_is_not_there_is_told_when_the_run_starts(shop, model, look):
-    talk = await shop.open(await model(text("hi"), text("hi")), extensions=["/nowhere"])
+async def test_a_named_extension_that_is_not_there_is_refused(shop, model):
+    talk = await shop.open(await model(text("hi")))
+    answer = await talk.client.answer("session.create", cwd=str(shop.house.cwd), extensions=["/nowhere"])
+    assert (answer["code"], answer["error"]) == (
+        "bad_request",
+        "/nowhere/extension.json cannot be read: no such file or directory",
+    )
+    assert await talk.refused("session.configure", extensions=["/nowhere"]) == "bad_request"
+
+
+async def test_a_named_extension_that_has_vanished_is_told_once_when_a_run_starts(shop, model, look):
+    directory = shop.write("mine", "", into=shop.house.cwd)
+    talk = await shop.open(await model(text("hi"), text("hi"), text("hi")), extensions=[str(directory)])
+    assert look.only(await talk.run(), "notice") == []
+    shutil.rmtree(directory)
+    await talk.ask("session.configure", no_ext=True)  # looks for them anew
     notices = look.only(await talk.run(), "notice")
-    assert [notice["text"] for notice in notices] == [
-        "/nowhere/extension.json cannot be read: no such file or directory"
-    ]
+    sentence = f"{directory}/extension.json cannot be read: no such file or directory"
+    assert [notice["text"] for notice in notices] == [sentence]
     assert look.only(await talk.run(), "notice") == []
 
 

@@ -68,7 +68,8 @@ def of_run(run: Run, session: str, frames: Iterable[tuple[bytes, Json]]) -> Iter
         _feed(run, event)
         if run.withdrawn:
             raise RunFailedError("the input was withdrawn from the session's queue before it started")
-        if run.started or run.over:
+        # A notice that comes while our run is being prepared is about it: which extension it waits for, for example.
+        if run.started or run.over or (run.run_id is not None and event.get("type") == "notice"):
             yield line, event
         if run.over:
             return

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from zotd.core.life import State
 from zotd.core.records import Settings
+from zotd.exthost.extension import Extension
 from zotd.exthost.guards import Guards
 from zotd.exthost.host import READY_S, Limits, Wish
 from zotd.exthost.offers import Offers
@@ -29,6 +30,10 @@ Submission = ext.Submit | ext.SubmitSlash
 
 OfPanel = ext.PanelKey | ext.PanelResize | ext.PanelClosed
 """What happens to a panel."""
+
+
+TELL_AFTER_S = 1.0
+"""How long a run waits for extensions before its clients are told which ones; most start within 0.3 s."""
 
 
 class Extensions:
@@ -75,9 +80,11 @@ class Extensions:
     async def ready_for_run(self) -> None:
         """The same, until `hurry`."""
         self._patience = asyncio.timeout(READY_S)
+        telling = asyncio.get_running_loop().call_later(TELL_AFTER_S, self._tell_who_is_slow)
         try:
             await self._settle(self._patience)
         finally:
+            telling.cancel()
             self._patience = None
 
     def hurry(self) -> None:
@@ -103,8 +110,9 @@ class Extensions:
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
 
     def hints(self) -> list[str]:
-        """What people should know when a run starts; each once."""
-        new = [sentence for sentence in self.lineup.warnings() if sentence not in self._hinted]
+        """What people should know when a run starts: extensions that are missing from it, and why; each once."""
+        missing = (sentence for one in self.lineup.used() if (sentence := _why_missing(one)) is not None)
+        new = [sentence for sentence in (*self.lineup.warnings(), *missing) if sentence not in self._hinted]
         self._hinted.update(new)
         return new
 
@@ -154,6 +162,12 @@ class Extensions:
 
     # --- inside -----------------------------------------------------------------------------------------------
 
+    def _tell_who_is_slow(self) -> None:
+        slow = [one.name for one in self.lineup.used() if not one.was_tried and one.serving is None]
+        if slow:
+            words = f"waiting up to {READY_S:g} s for extensions that have not said hello: {', '.join(slow)}"
+            self._ledger.live([events.Notice("info", words, session=self._ledger.label)])
+
     async def _settle(self, patience: asyncio.Timeout) -> None:
         with suppress(TimeoutError):
             async with patience:
@@ -166,3 +180,12 @@ class Extensions:
             if isinstance(event, events.UserMessage):
                 self.board.clear_notes()
             self.audience.tell(event)
+
+
+def _why_missing(extension: Extension) -> str | None:
+    """A sentence about an extension that crashed or has not said hello; None when it serves, or was stopped."""
+    if extension.state in {State.RESTARTING, State.PARKED}:
+        return f"{extension.condition}; its log: zotctl ext logs {extension.name}"
+    if not extension.was_tried and extension.serving is None:
+        return f"{extension.name} has not said hello yet; the run goes on without it"
+    return None

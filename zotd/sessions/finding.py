@@ -1,16 +1,21 @@
 """What a workspace has of extensions: its own where it is trusted, the user's, Python modules and MCP servers."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from zotd.exthost.discovery import Discovered, Shadowed, discover, project_extensions
-from zotd.exthost.manifest import Manifest, Scope
+from zotd.exthost.manifest import FILE, Manifest, ManifestError, Scope, read_manifest
 from zotd.exthost.mcp import servers
 from zotd.exthost.modules import tools_host
+from zotd.wire.errors import Code, CommandError
 
 MCP_FILE = "mcp.json"
 PROJECT_MCP_FILE = ".mcp.json"
+
+CHECK_S = 5.0
+"""Longest wait for the manifest that a client names: local files take milliseconds, a dead network mount for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,23 @@ def tool_directories(places: Places, cwd: Path) -> list[Path]:
 def of_session(paths: Iterable[Path]) -> Discovered:
     """What `--ext` names. Blocks, as all of these do."""
     return discover(explicit=list(paths), cwd=None, home=None, is_trusted=_nobody)
+
+
+async def check_named(paths: Sequence[str]) -> None:
+    """Raise `CommandError` when one of the extensions that a client names by path has no usable manifest."""
+    for path in paths:
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await asyncio.to_thread(read_manifest, _directory(Path(path)))
+        except ManifestError as error:
+            raise CommandError(Code.BAD_REQUEST, str(error)) from error
+        except TimeoutError as error:
+            sentence = f"the manifest of the extension {path} could not be read within {CHECK_S:g} s"
+            raise CommandError(Code.TIMEOUT, sentence) from error
+
+
+def _directory(path: Path) -> Path:
+    return path.parent if path.name == FILE else path
 
 
 def of_workspace(places: Places, cwd: Path, *, is_trusted: bool) -> Discovered:

@@ -20,6 +20,7 @@ from zotd.sessions.blocked import Blocked
 from zotd.sessions.closing import STOP_S, Closing
 from zotd.sessions.commands import Commands
 from zotd.sessions.environment import Environment, split
+from zotd.sessions.finding import check_named
 from zotd.sessions.hosting import Hosting
 from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
@@ -161,6 +162,7 @@ class Manager:
     async def create(self, params: SessionCreate) -> Session:
         """A new session; when something about it is wrong, a CommandError comes out and nothing is made."""
         await asyncio.to_thread(_check_directory, params.cwd)
+        await check_named(params.extensions or ())
         environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
         settings = self.terms.settings(params, environment, self.models)
         now = rfc3339()

@@ -20,6 +20,7 @@ from zotd.core import permissions
 from zotd.core.lineage import Span, events_left
 from zotd.core.records import Settings
 from zotd.sessions.environment import Environment
+from zotd.sessions.finding import check_named
 from zotd.sessions.session import Session
 from zotd.sessions.spending import check_budget
 from zotd.sessions.terms import check_mode, check_steps
@@ -133,6 +134,8 @@ async def configure(call: Call, params: api.SessionConfigure) -> None:
     if params.secrets is not None:
         env = {**environment.variables, **environment.keys}
         environment = call.manager.environment(env, params.secrets.api_key)
+    if params.extensions is not None and params.extensions != session.ledger.row.settings.extensions:
+        await check_named(params.extensions)
     settings, environment = _settings(call, session, params, environment)
     await _configure(call, session, settings, checked_name(params.name) if params.name else session.ledger.row.name)
     session.environment = environment
