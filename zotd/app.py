@@ -158,10 +158,10 @@ class Daemon:
         house.reload = partial(self._reload, found)
         self._configuration = found
 
-    async def _reload(self, configuration: Configuration) -> ConfigReloaded:
+    async def _reload(self, configuration: Configuration, *, by_signal: bool = False) -> ConfigReloaded:
         self._supervisor.reloading()
         try:
-            return await configuration.reload()
+            return await configuration.reload(by_signal=by_signal)
         finally:
             self._leaving.look()  # the time after which it leaves may be another one
             self._supervisor.ready()
@@ -170,7 +170,7 @@ class Daemon:
         assert self._configuration is not None
         if self._leaving.over.is_set():  # there may be nobody left to do it
             return
-        self._spawn("reload", _unheard(self._reload(self._configuration)))
+        self._spawn("reload", _unheard(self._reload(self._configuration, by_signal=True)))
 
     def _assemble(self, journal: Journal) -> Parts:
         return assemble(

@@ -12,7 +12,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
@@ -54,6 +54,7 @@ __all__ = [
     "Source",
     "Telegram",
     "Websocket",
+    "changed_back",
     "docs",
     "keys",
     "load",
@@ -147,6 +148,13 @@ def parse(text: str, path: Path) -> Loaded:
     Raises ConfigError as `load` does.
     """
     return _loaded(_parsed(text, path), path, {}, {})
+
+
+def changed_back(loaded: Loaded, values: Mapping[str, object], *, dropped: Sequence[str]) -> Loaded:
+    """The configuration with these values instead, and without the keys in `dropped`."""
+    found = {name: value for name, value in {**loaded.values, **values}.items() if name not in dropped}
+    sources = {name: source for name, source in loaded.sources.items() if name not in dropped}
+    return replace(loaded, config=_assemble(found), values=found, sources=sources)
 
 
 def _loaded(tree: Mapping[str, object], path: Path, env: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:

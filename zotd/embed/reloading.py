@@ -16,6 +16,7 @@ from zotd.api.house import House
 from zotd.config import Config, ConfigError, Loaded
 from zotd.core.ports import StorageError
 from zotd.embed.assembly import Parts, defaults, key_command
+from zotd.embed.widening import narrowed
 from zotd.wire.api import ConfigReloaded
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
@@ -54,8 +55,8 @@ class Configuration:
         """Its values."""
         return self._loaded.config
 
-    async def reload(self) -> ConfigReloaded:
-        """Read it again, and take over what has changed.
+    async def reload(self, *, by_signal: bool = False) -> ConfigReloaded:
+        """Read it again, and take over what has changed; `by_signal`: what `embed.widening` lets pass of it.
 
         Raises:
             CommandError: it cannot be used; nothing has changed, and `daemon.status` says so until it can.
@@ -68,6 +69,9 @@ class Configuration:
                 self._house.about_config = [sentence]
                 log.error("%s", sentence)  # noqa: TRY400  (the sentence says it all)
                 raise CommandError(Code.CONFLICT, sentence) from error
+            waiting: list[str] = []
+            if by_signal:
+                found, waiting = narrowed(found, self._loaded.values)
             changed = _changed(self._loaded, found)
             self._house.about_config = list(found.warnings)
             if changed:
@@ -76,6 +80,8 @@ class Configuration:
         later = [name for name in changed if name.startswith(RESTART)]
         applied = [name for name in changed if name not in later]
         log.info("the configuration was read again; changed: %s", ", ".join(applied) or "nothing")
+        if waiting:
+            log.warning("%s: changed, and not taken over by a signal; zotctl reload does that", ", ".join(waiting))
         if later:
             log.warning("these keys hold after a restart of the daemon: %s", ", ".join(later))
         return ConfigReloaded(applied=applied, restart=later, warnings=list(found.warnings))
