@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from zotd.client import slash
+from zotd.client import place, slash
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
 from zotd.wire import api
 from zottui.asking import Refreshing
@@ -13,6 +13,8 @@ from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, of
 from zottui.desk import Desk
+from zottui.editor.images import ImageError
+from zottui.editor.mentions import with_mentioned_images
 from zottui.editor.placeholders import Draft, Submission
 from zottui.editor.ranking import nearest
 
@@ -113,15 +115,24 @@ class Outgoing:
         self._unsent.append(submission)
         self._all_sent.clear()
         try:
-            await self._send(submission, when_busy)
+            await self._send(await self._with_images(submission), when_busy)
             self._unsent.remove(submission)
-        except CallError:
+        except (CallError, UsageError):
             self._unsent.remove(submission)
             self._put_back(submission.draft)
             raise
         finally:
             if not self._unsent:
                 self._all_sent.set()
+
+    async def _with_images(self, submission: Submission) -> Submission:
+        """The prompt with the images that it mentions; those of another machine are the model's to read."""
+        if place.of(self._desk.env).is_remote or "@" not in submission.text:
+            return submission
+        try:
+            return await asyncio.to_thread(with_mentioned_images, submission, self._desk.cwd)
+        except ImageError as error:
+            raise UsageError(str(error)) from error
 
     async def _send(self, submission: Submission, when_busy: str) -> None:
         await self._live.wait()

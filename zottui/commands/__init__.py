@@ -12,7 +12,9 @@ WHAT_CELLS = 60
 async def help_(desk: Desk, _: str) -> None:
     """List the commands; those of extensions, too."""
     rows = [(f"/{command.name} {command.args}".rstrip(), command.summary) for command in COMMANDS]
-    rows += [(f"/{each.name}", f"{cut(clean(each.what), WHAT_CELLS)} ({each.source})") for each in desk.learnt]
+    for each in desk.learnt:
+        source = f" ({each.source})" if each.source else ""
+        rows.append((f"/{each.name}", f"{cut(clean(each.what), WHAT_CELLS)}{source}"))
     desk.say("\n".join(f"{name:26} {what}" for name, what in rows))
 
 

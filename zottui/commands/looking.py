@@ -17,9 +17,20 @@ from zottui.keys import KEYS
 from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.transcript import fences
 from zottui.viewer import view
+from zottui.widgets.cells import clean, cut
 
 LABEL_COLUMNS = 24
 """For keys in a list: as wide as the longest."""
+
+
+NAME_CELLS = 20
+"""Of a session's name beside what was found in it."""
+
+BEFORE_HIT_CHARS = 8
+"""How much of a snippet is shown before what was found."""
+
+FORMATS = {"": "markdown", ".md": "markdown", ".markdown": "markdown", ".txt": "markdown", ".jsonl": "jsonl"}
+"""What `/export` writes, by the end of the file's name."""
 
 
 async def jump(desk: Desk, args: str) -> None:
@@ -33,16 +44,29 @@ async def find(desk: Desk, words: str) -> None:
         raise UsageError("/find takes the words to look for; words in quotes are a phrase")
     page = await desk.ask(api.Search(query=words), reports.SearchPage)
     if not page.hits:
-        desk.say(f"nobody has said {words}" + ("" if page.complete else "; the newest messages are not searched yet"))
+        desk.say(f"no message has {words}" + ("" if page.complete else "; the newest messages are not searched yet"))
         return
     entries = [
-        Entry(f"{hit.session} {hit.seq}", hit.snippet, (hit.name or hit.session, hit.time[:10]), mark=hit.role)
+        Entry(
+            f"{hit.session} {hit.seq}",
+            _around(hit.snippet, words),
+            (hit.time[:10], cut(clean(hit.name or hit.session), NAME_CELLS)),
+            mark=hit.role,
+        )
         for hit in page.hits
     ]
     chosen = await choose.ask(desk, f"found: {words}", entries)
     if chosen is not None:
         session, _, seq = chosen.partition(" ")
         await view(desk, session=session, seq=int(seq))
+
+
+def _around(snippet: str, words: str) -> str:
+    """The snippet from shortly before the first word that was found, so that a narrow list still shows it."""
+    places = [snippet.casefold().find(word.strip('"').casefold()) for word in words.split()]
+    first = min((place for place in places if place >= 0), default=0)
+    start = max(first - BEFORE_HIT_CHARS, 0)
+    return f"…{snippet[start:].lstrip()}" if start else snippet
 
 
 async def usage(desk: Desk, _: str) -> None:
@@ -68,15 +92,20 @@ async def who(desk: Desk, _: str) -> None:
 
 
 def _present(client: ClientInfo, *, is_you: bool) -> str:
-    you = " (you)" if is_you else ""
-    doing = "is typing" if client.typing else "looks at it" if client.focused else "is attached"
-    return f"{client.name or client.kind or client.id}{you} {doing}, since {client.since[11:16]} UTC"
+    if is_you:  # what this client has just typed is /who
+        doing = " (you) is here"
+    else:
+        doing = " is typing" if client.typing else " looks at it" if client.focused else " is attached"
+    return f"{client.name or client.kind or client.id}{doing}, since {client.since[11:16]} UTC"
 
 
 async def export(desk: Desk, path: str) -> None:
     """Write the session into a file: Markdown, or all of it in a file whose name ends with .jsonl."""
     session = of(desk)
-    form = "jsonl" if path.endswith(".jsonl") else "markdown"
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"/export writes Markdown (.md) or everything (.jsonl), and no {suffix} file")
+    form = FORMATS[suffix]
     pages: list[str] = []
     after: int | None = 0
     while after is not None:

@@ -43,7 +43,7 @@ KEYS = (
     Key(("escape",), "stop", "stop a search; when there is none, go back"),
 )
 
-HINTS = "enter whole  { } prompts  / search  y copy  [ print  v editor  q back"
+HINTS = ("q back", "/ search", "enter whole", "{ } prompts", "y copy", "v editor", "[ print")
 """For the last line: what is not tried out by itself."""
 
 BY_KEY = {name: key.action for key in KEYS for name in key.keys}

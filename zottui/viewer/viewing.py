@@ -1,7 +1,7 @@
 """The viewer: what its keys do, and what its last line says. How it comes onto the screen is `zottui.viewer.screen`."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from zotd.client.errors import ClientError
@@ -17,13 +17,16 @@ from zottui.viewer.keys import BY_KEY, HINTS
 from zottui.viewer.searching import Search
 from zottui.viewer.visit import Visit
 from zottui.viewer.whole import words_of
-from zottui.widgets.cells import POINTER, clean, fit, piece, style
+from zottui.widgets.cells import POINTER, cells, clean, cut, fit, piece, row_cells, style
 
 GUTTER = 2
 """Columns beside the text, for the cursor."""
 
 WHEEL_ROWS = 3
 """That a notch of the wheel moves, as in most programs."""
+
+NAME_CELLS = 16
+"""Of a session's name, before hints are left out for it."""
 
 NEWS_S = 0.5
 """How often it is looked whether something was added: the desk tells nobody, and a number is quickly compared."""
@@ -92,13 +95,19 @@ class Viewer:
             return self._line.row("/", width)
         numbers = self._visit.going.numbers
         number, count = (numbers.of(self._reader.seq), len(numbers)) if numbers.is_complete else ("?", "?")
-        where = f"{clean(self._visit.name)}  turn {number}/{count}  {self._visit.going.percent}%"
-        row = [piece(Role.STATUS, where)]
+        row = [piece(Role.STATUS, f"turn {number}/{count}  {self._visit.going.percent}%")]
         if self._desk.state.approvals:
             row.append(piece(Role.WARNING, "  needs you: q goes back"))
+        name = clean(self._visit.name)
         said = self._said()
-        row.append(piece(Role.TEXT if said else Role.STATUS, f"  {clean(said or HINTS)}"))
-        return fit(row, width)
+        if said:
+            row.append(piece(Role.TEXT, f"  {clean(said)}"))
+        else:
+            room = width - row_cells(row) - min(cells(name), NAME_CELLS) - len("  ")
+            row += [piece(Role.STATUS, f"  {hint}") for hint in _fitting(HINTS, room)]
+        # A long name gets what the rest leaves: it is in the status line as well, messages and hints are nowhere else.
+        name = cut(name, max(width - row_cells(row) - len("  "), 0))
+        return fit([piece(Role.STATUS, f"{name}  " if name else ""), *row], width)
 
     def _said(self) -> str:
         if self._search is not None and self._work is not None:
@@ -322,3 +331,14 @@ class Viewer:
             if self._desk.state.last_seq != seen:
                 seen = self._desk.state.last_seq
                 await self._guarded(going.load_news)
+
+
+def _fitting(hints: Sequence[str], width: int) -> list[str]:
+    """As many of the hints, each behind two blanks, as fit."""
+    fitting: list[str] = []
+    for hint in hints:
+        width -= cells(hint) + len("  ")
+        if width < 0:
+            break
+        fitting.append(hint)
+    return fitting
