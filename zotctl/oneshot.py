@@ -13,7 +13,7 @@ from signal import SIGINT
 
 from zotctl import link, output
 from zotd.client.blocking import FRAME_LIMIT, Connection, Json
-from zotd.client.errors import CallError, ClientError
+from zotd.client.errors import CallError, ClientError, NotTextError
 from zotd.client.fields import children, number, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import open_session, parser
@@ -47,7 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _prompt(words: list[str], *, needed: bool) -> str:
     """What was piped in, and what stands on the command line; exits with 2 when there is neither and it is needed."""
-    parts = [_piped(), " ".join(words)]
+    argument = " ".join(words)
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:  # before a session is made for it
+        raise NotTextError("the prompt", argument) from error
+    parts = [_piped(), argument]
     prompt = "\n\n".join(part for part in parts if part.strip())
     if needed and not prompt:
         sys.stderr.write("zot: there is no prompt; give one as an argument or on standard input\n")

@@ -49,7 +49,7 @@ def _run(args: argparse.Namespace) -> int:
         raise ClientError(
             "--when-busy, --steer and --reject are for prompts; a slash command runs at once, and what it starts is queued"
         )
-    prompt = sys.stdin.read() if line == "-" else slash.unescaped(line)
+    prompt = sys.stdin.buffer.read().decode(errors="replace") if line == "-" else slash.unescaped(line)
     watch = Watch(sys.stdout.fileno())
     with link.connect("zotctl", watch.wait) as connection, watch:
         session = text(link.chosen(connection, args), "id")

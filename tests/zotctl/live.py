@@ -48,7 +48,7 @@ class Live:
         self.cwd = place.cwd
         self.zotctl = shell.zotctl
         self.zot = shell.zot
-        self._socket = place.socket
+        self.socket = place.socket
         self._stack = stack
         shell.env = {**place.env, "PATH": os.pathsep.join([BIN, os.environ["PATH"]]), "TERM": "xterm"}
 
@@ -71,7 +71,7 @@ class Live:
         return directory
 
     def connect(self):
-        return connect(self._socket)
+        return connect(self.socket)
 
     def session(self, url="http://127.0.0.1:9", **options):
         """The id of a new session in the working directory."""

@@ -19,7 +19,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError, NotRunningError
+from zotd.client.errors import (
+    CallError,
+    ClientError,
+    ConnectionLostError,
+    NoAnswerError,
+    NotRunningError,
+    NotTextError,
+)
 
 CONNECT_S = 1.0
 """How long to wait for room in the listener's queue; the kernel connects at once when there is any."""
@@ -232,11 +239,14 @@ class Connection:
         return self._wire.fileno()
 
     def send(self, command: str, /, **fields: object) -> int:
-        """Send a request without waiting; its id. Fields that are None are left out."""
+        """Send a request without waiting; its id. Fields that are None are left out.
+
+        Raises `NotTextError`, and what `Wire.send` raises.
+        """
         self._last_id += 1
         frame: Json = {"type": command, "id": self._last_id}
         frame.update((name, value) for name, value in fields.items() if value is not None)
-        self._wire.send(json.dumps(frame, separators=(",", ":")).encode())
+        self._wire.send(_line(frame))
         return self._last_id
 
     def call(
@@ -255,7 +265,8 @@ class Connection:
         None are left out.
 
         Raises:
-            CallError: the daemon refuses it.
+            CallError: the daemon refuses it, or cannot read it.
+            NotTextError: it cannot be sent.
             NoAnswerError: there was no answer within `timeout_s`.
             ConnectionLostError: the daemon is gone.
         """
@@ -265,7 +276,7 @@ class Connection:
             line, frame = self._next_frame(max(0.0, deadline - time.monotonic()))
             if frame.get("type") != "response":
                 hear(frame) if hear else self._keep(line, frame)
-            elif frame.get("id") == request:
+            elif frame.get("id") == request or _is_unread(frame):
                 return _data(frame)
 
     def events(self, timeout_s: float | None = None) -> Iterator[Json]:
@@ -340,6 +351,30 @@ def _frame(line: bytes) -> Json:
     if not isinstance(frame, dict):
         raise ConnectionLostError("the daemon sent a line that is no frame: is it a zotd?")
     return frame
+
+
+def _line(request: Json) -> bytes:
+    try:
+        # Not in ASCII: half a surrogate pair would become an escape that no daemon accepts.
+        return json.dumps(request, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise _not_text(request) from error
+
+
+def _not_text(request: Json) -> NotTextError:
+    """Names the field."""
+    for name, value in request.items():
+        words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        try:
+            words.encode()
+        except UnicodeEncodeError:
+            return NotTextError(f"the {name.replace('_', ' ')}", words)
+    raise AssertionError("every field is UTF-8")
+
+
+def _is_unread(response: Json) -> bool:
+    """The daemon could not read a line, so it does not know its id; one request waits at a time."""
+    return response.get("success") is False and response.get("id") is None
 
 
 def _data(response: Json) -> Json:

@@ -225,9 +225,20 @@ class Connection(asyncio.Protocol):
             feed.add([event], event_bytes)
 
     def _answer(self, answer: frames.Answer) -> None:
+        if answer.is_of_unread_line:
+            self._refused_unread(answer)
+            return
         waiting = self._calls.get(answer.id) if isinstance(answer.id, int) else None
         if waiting is not None and not waiting.done():  # else nobody waits for it any more
             waiting.set_result(answer)
+
+    def _refused_unread(self, answer: frames.Answer) -> None:
+        """Fail the only call that waits; of several nobody knows which one was not read."""
+        waiting = [future for future in self._calls.values() if not future.done()]
+        if len(waiting) > 1:
+            self._give_up(ConnectionLostError(f"zotd could not read a request: {answer.error}"))
+        elif waiting:
+            waiting[0].set_result(answer)
 
     def _why_lost(self, error: Exception | None) -> str:
         if self._evicted is not None:

@@ -19,8 +19,8 @@ FLAGS = {"--host": HOST, "--token-file": TOKEN_FILE, "--ca-file": CA_FILE}
 
 
 def shared(env: Mapping[str, str]) -> dict[str, str]:
-    """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`: those are for one process alone."""
-    return {name: value for name, value in env.items() if not _is_private(name)}
+    """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`, which are for one process alone, and those that are not UTF-8."""
+    return {name: value for name, value in env.items() if not _is_private(name) and _is_text(name + value)}
 
 
 def without_flags(args: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -47,6 +47,17 @@ def without_flags(args: Sequence[str]) -> tuple[list[str], dict[str, str]]:
             else:
                 variables[FLAGS[flag]] = following
     return rest, variables
+
+
+def _is_text(words: str) -> bool:
+    """JSON can carry it."""
+    if words.isascii():
+        return True
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_private(name: str) -> bool:

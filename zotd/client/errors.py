@@ -6,12 +6,16 @@ ClientError
 ├── NoAnswerError          it did not answer in time
 ├── ConnectionLostError    the connection ended, by the daemon or by its death
 ├── CallError              it refused a command; `code` says why, for programs
+├── NotTextError           an argument has bytes that are not UTF-8; nothing was sent
 ├── RunFailedError         a run or a compaction failed
 ├── BusyError              a second prompt on a session object whose first one is still read
 └── FellBehindError        this program read a session's events too slowly
 
 A programmer's mistake, such as an unknown command, is a `ValueError`.
 """
+
+SHOWN_CHARS = 20
+"""How much is quoted before and behind a byte that is not UTF-8."""
 
 
 class ClientError(Exception):
@@ -42,6 +46,17 @@ class CallError(ClientError):
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence
+
+
+class NotTextError(ClientError):
+    """A request holds a byte that is not UTF-8, which JSON cannot carry. Nothing was sent."""
+
+    def __init__(self, what: str, words: str) -> None:
+        """`what`: the argument, as a person knows it. `words`: its value, with surrogates for the bytes."""
+        at = next(number for number, letter in enumerate(words) if "\ud800" <= letter <= "\udfff")
+        shown = words[max(0, at - SHOWN_CHARS) : at + SHOWN_CHARS].encode(errors="surrogateescape")
+        excerpt = shown.decode(errors="backslashreplace")
+        super().__init__(f'{what} is not UTF-8 at "{excerpt}"; nothing was sent. Convert it, or set a UTF-8 locale')
 
 
 class RunFailedError(ClientError):

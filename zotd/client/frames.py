@@ -7,7 +7,7 @@ import logging
 
 import msgspec
 
-from zotd.client.errors import CallError, ConnectionLostError
+from zotd.client.errors import CallError, ConnectionLostError, NotTextError
 from zotd.wire import api, base, events
 from zotd.wire.base import Frozen
 
@@ -22,6 +22,11 @@ class Answer(Frozen, tag_field="type", tag="response", frozen=True):
     data: msgspec.Raw = msgspec.Raw()
     error: str = "the command failed"
     code: str = "internal"
+
+    @property
+    def is_of_unread_line(self) -> bool:
+        """The daemon could not read a line, so it does not know its id."""
+        return not self.success and self.id is None
 
 
 Frame = events.AnyEvent | Answer
@@ -51,8 +56,11 @@ def _decode_line(line: bytes) -> list[Frame]:
 
 
 def encode_request(command: str, request_id: int, params: Frozen) -> bytes:
-    """The request's line, without its newline."""
-    body = base.encode(params)
+    """The request's line, without its newline. Raises `NotTextError`."""
+    try:
+        body = base.encode(params)
+    except UnicodeEncodeError as error:
+        raise NotTextError(f"the request {command}", error.object) from error
     head = b'{"type":"%b","id":%d' % (command.encode(), request_id)
     return head + (b"}" if body == b"{}" else b"," + body[1:])
 

@@ -141,13 +141,18 @@ class BlockingClient:
     def _receive(self, timeout_s: float | None) -> None:
         for frame in frames.decode(self._wire.receive(timeout_s)):
             if isinstance(frame, frames.Answer):
-                if isinstance(frame.id, int) and frame.id in self._answers:
-                    self._answers[frame.id] = frame
+                self._take(frame)
                 continue
             for held in self._readers.get(frame.session, ()):
                 held.append(frame)
                 if len(held) > HELD_LIMIT:
                     raise FellBehindError(f"{HELD_LIMIT} events of session {frame.session} were waiting to be read")
+
+    def _take(self, answer: frames.Answer) -> None:
+        if answer.is_of_unread_line:  # of the call that waits; there is one at a time
+            self._answers.update(dict.fromkeys(self._answers, answer))
+        elif isinstance(answer.id, int) and answer.id in self._answers:
+            self._answers[answer.id] = answer
 
 
 class BlockingSession:
