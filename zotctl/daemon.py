@@ -7,9 +7,10 @@ import time
 
 from zotctl import link, output
 from zotctl.commands import Commands
+from zotctl.forcing import end
 from zotd import paths
 from zotd.client import place
-from zotd.client.errors import NoAnswerError, NotRunningError
+from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import number, text
 from zotd.client.holder import lives
 from zotd.client.starts import Starts
@@ -27,7 +28,9 @@ def add(commands: Commands) -> None:
     start.add_argument("--json", action="store_true")
     start.set_defaults(run=_start)
     stop = commands.add_parser("stop", help="stop the daemon", epilog="example: zotctl stop --when-idle")
-    stop.add_argument("--when-idle", action="store_true", help="as soon as nothing runs; does not wait for it")
+    how = stop.add_mutually_exclusive_group()
+    how.add_argument("--when-idle", action="store_true", help="as soon as nothing runs; does not wait for it")
+    how.add_argument("--force", action="store_true", help="end one that does not answer: SIGTERM, 5 s later SIGKILL")
     stop.add_argument("--json", action="store_true")
     stop.set_defaults(run=_stop)
 
@@ -44,12 +47,20 @@ def _start(args: argparse.Namespace) -> int:
 
 
 def _stop(args: argparse.Namespace) -> int:
+    ended = ""
     try:
         state = _shut_down(when_idle=args.when_idle)
     except NotRunningError:
         state = "stopped"  # what was wanted
+        ended = end(os.environ) if args.force else ""  # one that has lost its socket
+    except (NoAnswerError, ConnectionLostError):
+        if not args.force:
+            raise
+        state, ended = "stopped", end(os.environ)
     if args.json:
-        output.print_json({"v": 1, "state": state})
+        output.print_json({"v": 1, "state": state, **({"signal": ended} if ended else {})})
+    elif ended:
+        print(f"zotd did not answer and was ended with {ended}")
     else:
         print("zotd has stopped" if state == "stopped" else "zotd stops as soon as nothing runs")
     return 0

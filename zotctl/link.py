@@ -3,11 +3,15 @@
 import argparse
 import os
 
-from zotctl import output
+from zotctl import output, standing
 from zotd.client import place
-from zotd.client.blocking import Connection, Json, Wait, readable
+from zotd.client.blocking import CALL_S, Connection, Json, Wait, readable
 from zotd.client.choosing import find, newest
+from zotd.client.errors import NoAnswerError
 from zotd.client.options import hello
+
+HELLO_S = 5.0
+"""How long the daemon of this machine may take to answer `hello`; it takes milliseconds, also when it is busy."""
 
 
 def connect(
@@ -23,16 +27,24 @@ def connect(
 
     `can_approve`: somebody watches who can decide about calls, here or with `zotctl approve`. `any_protocol`: see
     `options.hello`.
+
+    Raises `NoAnswerError`, with the daemon's pid and the command that helps, when it does not answer within `HELLO_S`.
     """
     where = place.of(os.environ)
-    with output.progress("connecting" if where.is_remote else "starting zotd"):
-        sock = where.ensure() if start else where.open()
-    connection = Connection(sock, wait)
+    listener: int | None = None
     try:
-        hello(connection, name, role=role, can_approve=can_approve, any_protocol=any_protocol)
-    except BaseException:
-        connection.close()
-        raise
+        with output.progress("connecting" if where.is_remote else "starting zotd"):
+            sock = where.ensure() if start else where.open()
+        connection = Connection(sock, wait)
+        listener = connection.server_pid
+        limit_s = CALL_S if where.is_remote else HELLO_S
+        try:
+            hello(connection, name, role=role, can_approve=can_approve, any_protocol=any_protocol, timeout_s=limit_s)
+        except BaseException:
+            connection.close()
+            raise
+    except NoAnswerError as error:
+        raise NoAnswerError(standing.remedy(error, listener, where.name, os.environ)) from error
     return connection
 
 

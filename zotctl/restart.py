@@ -64,7 +64,7 @@ def _ended(path: str, *, when_idle: bool) -> Json:
         try:
             status = connection.call("daemon.status", timeout_s=standing.ANSWER_S)
         except NoAnswerError as error:
-            raise NoAnswerError(f"{error}, so it cannot be asked to end: see `zotctl status`") from error
+            raise NoAnswerError(standing.remedy(error, connection.server_pid, path, os.environ)) from error
         hello(connection, "zotctl", role="admin", any_protocol=True)
         connection.call("subscribe", topics=["sessions"])
         connection.call("daemon.shutdown", when_idle=when_idle)

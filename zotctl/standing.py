@@ -35,6 +35,9 @@ HOME_LOCK = "zotd.lock"
 RESTART = "zotctl restart --when-idle"
 """Also for one that is stopping: it waits for the end, and starts the next."""
 
+FORCE = "zotctl stop --force && zotctl start"
+"""For one that does not answer."""
+
 Open = Callable[[], Connection]
 """Makes a connection, or raises `ClientError`."""
 
@@ -136,8 +139,23 @@ def _silent(listener: int | None, path: str, env: Mapping[str, str], error: Clie
         stopped = state_letter(pid) in {"T", "t"}
         if stopped:
             wedged["error"] = f"{error}: its process {pid} was stopped by a signal"
-        wedged["next"] = f"kill -CONT {pid}" if stopped else f"kill -KILL {pid} && zotctl start"
+        wedged["next"] = f"kill -CONT {pid}" if stopped else FORCE
     return wedged
+
+
+def remedy(error: ClientError, listener: int | None, path: str, env: Mapping[str, str]) -> str:
+    """`error`, of a daemon that does not answer, with its pid and the command that helps, as one sentence."""
+    if _is_remote(path):
+        return str(error)
+    found = _silent(listener, path, env, error)
+    if found["state"] == "listener_lost":
+        return f"{found['error']}; run `{found['next']}`"
+    pid = found["pid"]
+    if found["next"] == FORCE:
+        return f"{error} (pid {pid}); run `{FORCE}` to replace it"
+    if pid is None:
+        return f"{error}; run `{found['next']}`"
+    return f"{found['error']}; run `{found['next']}` to let it go on, or `{FORCE}` to replace it"
 
 
 def _owner(path: str, env: Mapping[str, str]) -> int | None:

@@ -93,6 +93,6 @@ def test_one_that_does_not_answer_is_left_to_the_person(live, shell):
     finally:
         os.kill(live.daemon.pid, signal.SIGCONT)
     assert (code, out) == (1, "")
-    assert "see `zotctl status`" in err
+    assert f"its process {live.daemon.pid} was stopped by a signal; run `kill -CONT {live.daemon.pid}`" in err
     with connect(live.daemon.place.socket) as connection:
         assert number(connection.call("daemon.status"), "pid") == live.daemon.pid

@@ -47,7 +47,7 @@ STATES = (
         "wedged",
         "zotd listens and does not answer",
         "a connection, but no answer within a second",
-        "kill -CONT {pid}, when a signal has stopped it; else kill -KILL {pid} && zotctl start",
+        "kill -CONT {pid}, when a signal has stopped it; else zotctl stop --force && zotctl start",
     ),
     State(
         "version-mismatch",

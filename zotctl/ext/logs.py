@@ -1,15 +1,22 @@
 """`zotctl ext logs`: what an extension has written to its stderr, and what was noted about it."""
 
 import argparse
+import os
 import sys
 
 from zotctl import link, output
 from zotctl.commands import Commands
 from zotctl.ext import scope
-from zotd.client.errors import ClientError
+from zotd import paths
+from zotd.client import place
+from zotd.client.blocking import Json
+from zotd.client.errors import ClientError, NoAnswerError, NotRunningError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
 from zotd.client.plain import harmless
+
+LOG_BYTES = 512 * 1024
+"""How much of a log is read without a daemon."""
 
 SHOWN = 200
 """Lines, unless more or fewer are asked for."""
@@ -29,8 +36,22 @@ def add(actions: Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     if args.follow and args.json:
         raise ClientError("--follow prints text; leave out --json")
+    try:
+        return _show(args)
+    except (NotRunningError, NoAnswerError) as error:
+        if args.follow or args.session is not None or place.of(os.environ).is_remote:
+            raise
+        page = _read(args.name, args.lines, error)
+    if args.json:
+        output.print_json({"v": 1, **page})
+    else:
+        _write(str(page["text"]))
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
     watch = Watch(sys.stdout.fileno())
-    with link.connect("zotctl", watch.wait) as connection, watch:
+    with link.connect("zotctl", watch.wait, start=bool(args.follow)) as connection, watch:
         wanted = scope.chosen(connection, args)
         page = connection.call("ext.logs", wanted, name=args.name, lines=args.lines, follow=args.follow)
         if args.json:
@@ -41,6 +62,23 @@ def _run(args: argparse.Namespace) -> int:
             for event in connection.events():
                 _write(text(event, "text") if event.get("type") == "ext_log" else "")
     return 0
+
+
+def _read(name: str, lines: int, without: ClientError) -> Json:
+    """The end of the log as it is on disk, for when no daemon answers: `without` says why not."""
+    if "/" in name or "\0" in name:
+        raise ClientError("the name of an extension has no slash in it")
+    path = os.path.join(paths.zot_home(os.environ), "logs", f"ext-{name}.log")
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+            data = file.read(LOG_BYTES)
+    except FileNotFoundError:
+        raise ClientError(f"there is no log of an extension {name}; and {without}") from without
+    except OSError as error:
+        raise ClientError(f"{path} cannot be read: {error.strerror}") from error
+    kept = data.decode(errors="replace").splitlines(keepends=True)
+    return {"path": path, "text": "".join(kept[-lines:] if lines > 0 else [])}
 
 
 def _write(words: str) -> None:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 
 from zotd.client import place
-from zotd.client.blocking import Connection, Json
+from zotd.client.blocking import CALL_S, Connection, Json
 from zotd.client.choosing import choose, find, newest, stored
 from zotd.client.environment import TRUST
 from zotd.client.errors import ClientError
@@ -154,16 +154,23 @@ def settings(args: argparse.Namespace, where: Place) -> Json:
 
 
 def hello(
-    connection: Connection, name: str, *, can_approve: bool = False, role: str | None = None, any_protocol: bool = False
+    connection: Connection,
+    name: str,
+    *,
+    can_approve: bool = False,
+    role: str | None = None,
+    any_protocol: bool = False,
+    timeout_s: float = CALL_S,
 ) -> Json:
     """Say who we are; what the daemon says of itself.
 
     `any_protocol`: also to a daemon with which we share none, for the commands that are the same in all of them
-    (`docs/protocol.md`); else it refuses, and says who is older.
+    (`docs/protocol.md`); else it refuses, and says who is older. Raises what `Connection.call` raises.
     """
     client = {"name": name, "kind": name, "version": VERSION}
     spoken = None if any_protocol else list(protocols())
-    return connection.call("hello", client=client, protocol=spoken, role=role, can_approve=can_approve)
+    greeting: Json = {"client": client, "protocol": spoken, "role": role, "can_approve": can_approve}
+    return connection.call("hello", greeting, timeout_s=timeout_s)
 
 
 def environment(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, str] | None:
