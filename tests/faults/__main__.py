@@ -19,6 +19,7 @@ from tests.faults import (
     homes,
     kills,
     mutated_frames,
+    power,
     slow_client,
     strays,
 )
@@ -41,6 +42,7 @@ def _alone(check: Check) -> Rows:
 CHECKS: Mapping[str, Rows] = {
     "kills": kills.run,
     "cursors": _alone(cursors.run),
+    "power": _alone(power.run),
     "duels": _alone(duels.run),
     "slow_client": _alone(slow_client.run),
     "attach_detach": _alone(attach_detach.run),

@@ -82,6 +82,7 @@ class Seen:
         """A client that says where it was gets what it missed."""
         if snapshot.mode != "resumed":
             self.problems.append(f"{self.session}: the cursor {self.cursor.seq} was refused: {snapshot.reason}")
+        self.cursor = api.Cursor(snapshot.epoch, self.cursor.seq)
 
     def take(self, batch: list[AnyEvent]) -> None:
         """Keep what counts."""

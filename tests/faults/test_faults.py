@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.faults import kills
+from tests.faults import kills, power
 from tests.faults.row import Options
 
 SHARE = 0.005
@@ -19,3 +19,14 @@ async def test_what_was_accepted_outlives_every_kill_and_what_is_dangerous_runs_
     said: list[str] = []
     rows = await kills.run(Options(secrets.randbits(32), SHARE, KILLS, say=said.append))
     assert all(row.ok for row in rows), "\n".join([*said, *(row.line() for row in rows)])
+
+
+LACKING = power.missing()
+
+
+@pytest.mark.skipif(LACKING is not None, reason=f"{LACKING} is missing")
+@pytest.mark.timeout(240)  # 10 s on two cores that have nothing else to do
+async def test_after_a_power_failure_no_cursor_resumes_into_another_history():
+    said: list[str] = []
+    row = await power.run(Options(secrets.randbits(32), 0.02, say=said.append))
+    assert row.ok, "\n".join([*said, row.line()])

@@ -244,6 +244,20 @@ test("a new snapshot whose answer is lost is asked for again, and no cursor put 
   assert.deepEqual(asked, [null, null, null]);
 });
 
+test("a cursor that was resumed names the epoch of the daemon that it was resumed from", async () => {
+  const asked = [];
+  const answers = [snapshot({ epoch: "a", seq: 5 }), { ...snapshot({ epoch: "b", seq: 9 }), mode: "resumed" }];
+  const call = (_, fields) => {
+    asked.push(fields.after ?? null);
+    return Promise.resolve(answers.shift() ?? snapshot({ epoch: "c", seq: 9 }));
+  };
+  const follower = new Follower({ call }, "s", () => {});
+  await follower.attach();
+  await follower.attach();
+  await follower.attach();
+  assert.deepEqual(asked, [null, { epoch: "a", seq: 5 }, { epoch: "b", seq: 5 }]);
+});
+
 // --- diffs -----------------------------------------------------------------------------------------------------------
 
 test("a diff ends where its numbers say, whatever stands in its lines", () => {

@@ -150,5 +150,17 @@ def version_4(path):
         connection.executescript(VERSION_4)
 
 
-BUILDERS = {1: version_1, 2: version_2, 3: version_3, 4: version_4}
+VERSION_5 = """
+CREATE INDEX records_input ON records (kind) WHERE kind = 'input';
+PRAGMA user_version = 5;
+"""
+
+
+def version_5(path):
+    version_4(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_5)
+
+
+BUILDERS = {1: version_1, 2: version_2, 3: version_3, 4: version_4, 5: version_5}
 """Schema to builder."""

@@ -12,6 +12,7 @@ from zotd.core.records import VERSION
 from zotd.store import queries
 from zotd.store.errors import NewerSchemaError, UnreadableRecordError, UnreadableSessionError
 from zotd.store.journal import Journal
+from zotd.store.queries import MAX_SEQ
 from zotd.wire.version import VERSION as PROGRAM
 
 
@@ -36,7 +37,7 @@ def no_file_may_grow_over(size_bytes):
 # --- the file ---
 
 
-async def test_a_restart_keeps_the_epoch_and_everything_that_was_committed(tmp_path, author_of, say):
+async def test_a_restart_keeps_cursors_and_everything_that_was_committed(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     first = await Journal.open(path)
     author = author_of(first)
@@ -45,7 +46,7 @@ async def test_a_restart_keeps_the_epoch_and_everything_that_was_committed(tmp_p
     await first.close()
 
     second = await Journal.open(path)
-    assert second.epoch == first.epoch
+    assert await second.history.holds_to("s_1", first.epoch) == MAX_SEQ
     assert await second.row("s_1") == author.row
     assert await second.records("s_1", 1) == [author.entries[0].record]
     assert await second.messages_before("s_1", None, 9) == author.lines()

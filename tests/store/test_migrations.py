@@ -33,7 +33,7 @@ async def test_a_database_of_an_older_program_keeps_everything_and_can_do_what_i
     journal = await Journal.open(path)
     archive = Archive(journal.database)
 
-    assert journal.epoch == older.EPOCH
+    assert journal.epoch == f"{older.EPOCH}.1"
     assert await journal.settings.get("last_used") == "p/m"
     (row,), _ = await journal.list()
     assert (row.id, row.records, row.seq) == ("s_old", 3, 2)
@@ -93,3 +93,27 @@ async def test_a_damaged_page_of_records_does_not_keep_the_program_from_starting
     assert row.id == "s_old"
     await journal.close()
     assert answer(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+
+
+@pytest.mark.parametrize("version", older.BUILDERS)
+async def test_a_copy_from_before_the_migration_is_kept_which_the_older_program_can_use(tmp_path, version):
+    path = tmp_path / "zot.db"
+    older.BUILDERS[version](path)
+    before = shape(path)
+    earlier = tmp_path / "zot.db.before-v1"
+    earlier.write_bytes(b"")
+    await (await Journal.open(path)).close()
+    kept = tmp_path / f"zot.db.before-v{len(MIGRATIONS)}"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert shape(kept) == before
+    assert answer(kept, "PRAGMA user_version") == [(version,)]
+    assert answer(kept, "SELECT count(*) FROM records") == [(3,)]
+    assert not earlier.exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+async def test_no_copy_is_made_when_nothing_changes(tmp_path):
+    path = tmp_path / "zot.db"
+    for _ in range(2):
+        await (await Journal.open(path)).close()
+    assert [file.name for file in tmp_path.iterdir()] == ["zot.db"]

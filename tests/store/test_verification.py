@@ -130,7 +130,7 @@ async def test_a_damaged_page_is_reported_and_the_rest_still_looked_at(path, aut
 async def test_no_more_problems_are_told_than_anybody_reads(path):
     edit(
         path,
-        *[f"INSERT INTO sessions VALUES (NULL, 'x{n}', '', '', '', '', 0, 0, '')" for n in range(2 * MAX_PROBLEMS)],
+        *[f"INSERT INTO sessions VALUES (NULL, 'x{n}', '', '', '', '', 0, 0, '', 0)" for n in range(2 * MAX_PROBLEMS)],
     )
     assert len(verify(path).problems) == MAX_PROBLEMS
 
@@ -143,3 +143,20 @@ def test_what_is_no_database_is_refused_with_its_name_and_not_made(tmp_path, con
     with pytest.raises(StorageError, match=r"other\.db"):
         verify(path)
     assert path.exists() == (content is not None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE sessions SET row = 5",
+        "UPDATE sessions SET row = CAST(x'ff' AS TEXT)",
+        "UPDATE records SET body = 5",
+        "UPDATE records SET events = 7 WHERE messages > 0",
+        "UPDATE records SET first_seq = 'x'",
+        "UPDATE records SET v = x'01', kind = 3",
+        "UPDATE meta SET value = x'ff' WHERE key = 'searchable'",
+    ],
+)
+async def test_a_value_of_another_type_is_a_problem_and_never_a_traceback(path, change):
+    edit(path, change)
+    assert verify(path).problems

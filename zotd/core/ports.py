@@ -247,6 +247,13 @@ class PartialText:
 class History(Protocol):
     """What a session has recorded, for whoever goes through it."""
 
+    async def holds_to(self, session: str, epoch: str) -> int | None:
+        """The last `seq` that a cursor with this epoch may have: what was shown up to there is still what is stored.
+
+        None: the epoch is of another history. The current epoch holds without a limit.
+        """
+        ...
+
     async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:
         """The records behind number `after`, oldest first: at least one when there is one, and no more than fit."""
         ...
@@ -265,7 +272,7 @@ class Journal(Protocol):
 
     @property
     def epoch(self) -> str:
-        """Made with the database; half of every cursor."""
+        """Names the history that events are read from now; half of every cursor."""
         ...
 
     def commit(

@@ -9,7 +9,7 @@ import msgspec
 
 from zotd.core.ports import Entry, Row, StorageError
 from zotd.core.records import kind_of
-from zotd.store import partials
+from zotd.store import generations, partials
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
 
@@ -17,7 +17,7 @@ ROW_BYTES = 1024
 """Stands for the index row, and for what a record costs besides its JSON, when the size of a batch is estimated."""
 
 _SAVE_ROW = """
-INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, generation) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
     updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row
 RETURNING key
@@ -38,11 +38,13 @@ class Batch:
     row: Row
     entries: Sequence[Entry]
     bodies: Sequence[bytes]
+    generation: int = 0
+    """That writes it: see `zotd.store.generations`. 0: of a session that no client has a cursor of yet."""
 
     @classmethod
-    def of(cls, row: Row, entries: Sequence[Entry]) -> Self:
+    def of(cls, row: Row, entries: Sequence[Entry], generation: int = 0) -> Self:
         """Encode the records; costs about 1 ms per MB, here rather than in the thread, where it would hold the GIL too."""
-        return cls(row, tuple(entries), [ENCODER.encode(entry.record) for entry in entries])
+        return cls(row, tuple(entries), [ENCODER.encode(entry.record) for entry in entries], generation)
 
     @property
     def size_bytes(self) -> int:
@@ -52,10 +54,12 @@ class Batch:
 
     def store(self, connection: sqlite3.Connection) -> None:
         """Write it, inside the caller's transaction; raises like `check_continues`, before anything is written."""
-        query = "SELECT records, seq FROM sessions WHERE id = ?"
-        records, seq = connection.execute(query, (self.row.id,)).fetchone() or (0, 0)
+        query = "SELECT records, seq, generation FROM sessions WHERE id = ?"
+        records, seq, generation = connection.execute(query, (self.row.id,)).fetchone() or (0, 0, self.generation)
         check_continues(self.row, self.entries, records=records, seq=seq)
-        key = save_row(connection, self.row)
+        if generation < self.generation:
+            generations.mark(connection, self.row.id, self.generation)
+        key = save_row(connection, self.row, self.generation)
         rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
         connection.executemany(_SAVE_RECORD, rows)
         if any(map(partials.is_replaced_by, self.entries)):
@@ -85,22 +89,25 @@ def check_continues(row: Row, entries: Iterable[Entry], *, records: int, seq: in
         raise StorageError(f"session {row.id} was not saved: a commit before this one failed")
 
 
-def save_row(connection: sqlite3.Connection, row: Row) -> int:
-    """Replace the index row, or make it; the key that the session's records have."""
-    (key,) = connection.execute(_SAVE_ROW, _values(row)).fetchone()
+def save_row(connection: sqlite3.Connection, row: Row, generation: int = 0) -> int:
+    """Replace the index row, or make it as one of the generation; the key that the session's records have."""
+    (key,) = connection.execute(_SAVE_ROW, (*_values(row), generation)).fetchone()
     return int(key)
 
 
-def row_of(session: str, stored: str) -> Row:
-    """The row of a session from its JSON.
+def row_of(session: str, stored: object) -> Row:
+    """The row of a session from its JSON; on a damaged page anything may stand there.
 
     Raises:
-        UnreadableSessionError: it is damaged.
+        UnreadableSessionError: it is damaged, or that of another session.
     """
     try:
-        return _ROW.decode(stored)
-    except msgspec.MsgspecError as error:
-        raise UnreadableSessionError(session, str(error), "the index row") from error
+        row = _ROW.decode(stored)  # type: ignore[arg-type]
+    except (msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
+        raise UnreadableSessionError(str(session), str(error), "the index row") from error
+    if row.id != session:
+        raise UnreadableSessionError(str(session), f"it is that of session {row.id}", "the index row")
+    return row
 
 
 def _values(row: Row) -> tuple[object, ...]:

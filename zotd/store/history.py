@@ -9,7 +9,8 @@ from typing import Protocol, TypeVar
 from zotd.core.lineage import Rewind
 from zotd.core.ports import Stored
 from zotd.core.records import RewindRow
-from zotd.store import slices
+from zotd.store import generations, slices
+from zotd.store.generations import Generation
 from zotd.store.queries import MAX_SEQ, damage_told, record_of
 
 _FROM = """
@@ -47,8 +48,19 @@ class ReadOf(Protocol):
 class StoredHistory:
     """`core.ports.History` on disk; raises as the journal's own methods do."""
 
-    def __init__(self, read_of: ReadOf) -> None:
+    def __init__(self, read_of: ReadOf, generation: Generation) -> None:
         self._read_of = read_of
+        self._generation = generation
+
+    async def holds_to(self, session: str, epoch: str) -> int | None:
+        """The last `seq` up to which a cursor with this epoch holds; see `core.ports.History.holds_to`."""
+        if epoch == self._generation.epoch:
+            return MAX_SEQ
+        number = generations.number_of(epoch, self._generation)
+        if number is None:
+            return None
+        found = await self._read_of(session, partial(generations.holds_to, session=session, number=number))
+        return MAX_SEQ if found is None else found
 
     async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:
         """The records behind number `after`, oldest first: at least one when there is one, and no more than fit."""

@@ -10,14 +10,14 @@ from typing import Self, TypeVar
 from zotd.core.lineage import Span
 from zotd.core.ports import Entry, PartialText, Probe, Row, StorageError
 from zotd.core.records import AnyRecord
-from zotd.store import branches, partials, queries, salvage, search
+from zotd.store import branches, generations, partials, queries, salvage, search
 from zotd.store.batch import Batch
 from zotd.store.database import Database
 from zotd.store.errors import UnreadableSessionError, is_damage
+from zotd.store.generations import Generation
 from zotd.store.history import StoredHistory
 from zotd.store.partials import Partials
 from zotd.store.queries import Page
-from zotd.store.schema import read_epoch
 from zotd.store.settings import StoredSettings
 from zotd.store.writer import Write
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class Journal:
     """`core.ports.Journal` on disk, and the index of all sessions."""
 
-    def __init__(self, database: Database, epoch: str) -> None:
+    def __init__(self, database: Database, generation: Generation) -> None:
         """Use `Journal.open`."""
         self.database = database
         """What it is in; for others who ask it something."""
@@ -37,8 +37,8 @@ class Journal:
         """Tells when it can be written again."""
         self.settings = StoredSettings(database)
         """What the daemon remembers for itself."""
-        self._epoch = epoch
-        self.history = StoredHistory(self._read_of)
+        self._generation = generation
+        self.history = StoredHistory(self._read_of, generation)
         """The records one by one."""
         self._partials = Partials(database.submit)
         self._damaged: dict[str, UnreadableSessionError] = {}
@@ -55,15 +55,15 @@ class Journal:
         """
         database = await Database.open(path, probe)
         try:
-            return cls(database, await database.read(read_epoch))
+            return cls(database, await _begin_generation(database))
         except BaseException:
             await database.close()
             raise
 
     @property
     def epoch(self) -> str:
-        """Made with the database; half of every cursor."""
-        return self._epoch
+        """Tells the database and this life of it; half of every cursor."""
+        return self._generation.epoch
 
     def commit(
         self,
@@ -78,7 +78,7 @@ class Journal:
         A commit that does not continue what is stored is refused: after a failed one, those of the same session that
         were already on their way fail too. The session then reads its row again and goes on from there.
         """
-        batch = Batch.of(row, entries)
+        batch = Batch.of(row, entries, self._generation.number)
         self._partials.pass_by(row.id)
         ended = partial(self._committed, row.id, done)
         self.database.submit(Write(batch.store, ended, durable=durable, size_bytes=batch.size_bytes))
@@ -161,10 +161,20 @@ class Journal:
         self._damaged[session] = damage
 
 
+async def _begin_generation(database: Database) -> Generation:
+    try:
+        await database.perform(generations.begin, durable=True)
+    except StorageError as error:  # a full disk does not stop a start
+        log.warning("clients that come back after this daemon's end get a snapshot: %s", error)
+        return await database.read(generations.unrecorded)
+    return await database.read(generations.begun)
+
+
 def _delete(connection: sqlite3.Connection, session: str) -> None:
     for (key,) in connection.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchall():
         partials.remove(connection, key)
         branches.pass_on(connection, key)
+        generations.forget(connection, key)
         search.forget(connection, key)
         connection.execute("DELETE FROM records WHERE session = ?", (key,))
         connection.execute("DELETE FROM sessions WHERE key = ?", (key,))

@@ -13,6 +13,7 @@ from zotd.core.ports import Entry, PartialText, Row, StorageError, Stored
 from zotd.core.records import AnyRecord, RewindRow
 from zotd.store import partials, slices
 from zotd.store.batch import check_continues
+from zotd.store.queries import MAX_SEQ
 from zotd.store.schema import EPOCH_BYTES
 from zotd.wire.base import ENCODER
 
@@ -32,7 +33,7 @@ class Memory:
         self._keeps = keeps
         self._epoch = secrets.token_hex(EPOCH_BYTES)
         self._sessions: dict[str, _Kept] = {}
-        self.history = _History(self._entries)
+        self.history = _History(self._entries, self._epoch)
 
     @property
     def epoch(self) -> str:
@@ -114,8 +115,12 @@ class Memory:
 class _History:
     """`core.ports.History` of a journal in memory."""
 
-    def __init__(self, entries: Callable[[str], Sequence[Entry]]) -> None:
+    def __init__(self, entries: Callable[[str], Sequence[Entry]], epoch: str) -> None:
         self._entries = entries
+        self._epoch = epoch
+
+    async def holds_to(self, session: str, epoch: str) -> int | None:  # noqa: ARG002  (the same for all)
+        return MAX_SEQ if epoch == self._epoch else None
 
     async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:
         return list(slices.first(map(_stored, self._entries(session)[after:]), limit_bytes))

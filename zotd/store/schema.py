@@ -6,9 +6,10 @@
     partials   the text of running steps: see `zotd.store.partials`
     forks      how much of a session is a copy of another one's: see `zotd.store.branches`
     imports    which file a session was read from
+    generations  from which `seq` on each life of the database went on with a session: see `zotd.store.generations`
     staged     sessions that are being put together: see `zotd.store.staging`
     settings   what the daemon remembers for itself
-    meta       `epoch`; `version`, the program that opened it for writing last; `searchable`, how far `texts` goes
+    meta       `epoch`; `generation`, how often it was opened for writing; `version`, the program that opened it for writing last; `searchable`, how far `texts` goes
 
 One process writes; the daemon's lock sees to that, not this module.
 """
@@ -24,6 +25,7 @@ from typing import TypeVar
 
 from zotd.core.ports import StorageError
 from zotd.store.errors import NewerSchemaError, is_damage
+from zotd.store.migration_copy import keep_copy
 from zotd.wire.version import VERSION
 
 T = TypeVar("T")
@@ -147,7 +149,23 @@ def _version_5(connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _version_4, _version_5)
+_TABLES_6 = """
+ALTER TABLE sessions ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE generations (
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    number INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID
+"""
+
+
+def _version_6(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES_6.split(";"):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _version_4, _version_5, _version_6)
 """`MIGRATIONS[n]` brings schema n to n + 1. One that was released never changes, and `tests/store/older.py` builds a
 database of each."""
 
@@ -325,7 +343,13 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # Without these two, macOS's fsync leaves the data in the drive's cache. No effect elsewhere.
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
-    for version in range(schema_of(connection), len(MIGRATIONS)):
+    found = schema_of(connection)
+    if 0 < found < len(MIGRATIONS):
+        kept = keep_copy(connection, path, len(MIGRATIONS))
+        log.info(
+            "the journal is brought from schema %s to %s; as it was it is kept in %s", found, len(MIGRATIONS), kept
+        )
+    for version in range(found, len(MIGRATIONS)):
         with transaction(connection):
             MIGRATIONS[version](connection)
             connection.execute(f"PRAGMA user_version = {version + 1}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from zotd.core.ports import Row, StorageError
-from zotd.store import branches, search
+from zotd.store import branches, generations, search
 from zotd.store.batch import Batch, save_row
 
 STATE = "staged"
@@ -119,6 +119,7 @@ def sweep(connection: sqlite3.Connection, maker: str) -> bool:
     search.step_back(connection)
     if above == 0:
         connection.execute("DELETE FROM staged WHERE session = ?", (key,))
+        generations.forget(connection, key)
         connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
     return True
 

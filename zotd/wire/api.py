@@ -503,7 +503,7 @@ class Attached(Frozen, frozen=True, omit_defaults=False):
     has_more: bool
     held: bool = False
     reason: str | None = None
-    """Why it is a snapshot although a cursor was given: `epoch`, `future` or `expired`."""
+    """Why it is a snapshot although a cursor was given: `epoch`, `future`, `lost` (by a power failure) or `expired`."""
     context: int = 0
     """Tokens that the last model call read and wrote; 0: there was none since the conversation was cleared or compacted."""
 

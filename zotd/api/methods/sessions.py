@@ -18,6 +18,7 @@ from zotd.api.methods.shared import (
 )
 from zotd.core import permissions
 from zotd.core.lineage import Span, events_left
+from zotd.core.ports import StorageError
 from zotd.core.records import Settings
 from zotd.sessions.environment import Environment
 from zotd.sessions.finding import check_named
@@ -95,11 +96,12 @@ async def attach(call: Call, params: api.Attach) -> None:
     if params.env is not None and may_bring_code(call):
         session.environment = environment_of(call, session, params.env)
     call.manager.hosting.join(session)
+    limit = await _holds_to(session, params.after)
     # Registering and the snapshot's figures belong to one step of the loop: no await in between.
     follower = connection.follow(session)
     seq = session.ledger.shown_seq
     answer = _snapshot(call, session, seq)
-    reason = _why_not(session, params.after, seq)
+    reason = _why_not(params.after, limit, seq)
     if params.after is not None and reason is None:
         cursor = params.after.seq
         call.respond(msgspec.structs.replace(answer, mode="resumed"))
@@ -233,13 +235,28 @@ def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
     )
 
 
-def _why_not(session: Session, after: api.Cursor | None, seq: int) -> str | None:
+async def _holds_to(session: Session, after: api.Cursor | None) -> int | None:
+    """The last `seq` with which a cursor of this epoch can be resumed from; None: no such cursor can."""
+    if after is None:
+        return None
+    journal, shown = session.ledger.journal, session.ledger.shown_seq
+    try:
+        limit = await journal.history.holds_to(session.id, after.epoch)
+    except StorageError:
+        return None
+    # A cursor from before a restart is behind all that has been shown since: also what is shown during the read above.
+    return limit if limit is None or after.epoch == journal.epoch else min(limit, shown)
+
+
+def _why_not(after: api.Cursor | None, limit: int | None, seq: int) -> str | None:
     """Why a cursor cannot be resumed from; None when it can."""
     if after is None:
         return None
-    if after.epoch != session.ledger.journal.epoch:
+    if limit is None:
         return "epoch"
-    return "future" if after.seq > seq else None
+    if after.seq > seq:
+        return "future"
+    return "lost" if after.seq > limit else None
 
 
 async def _page(session: Session, before: int | None, limit: int, left: Sequence[Span]) -> tuple[list[Message], bool]:

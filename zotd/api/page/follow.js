@@ -27,7 +27,8 @@ export class Follower {
     const after = this.#cursor === null ? {} : { after: this.#cursor };
     const snapshot = await this.#wire.call("attach", { session: this.#session, limit: PAGE, ...after });
     if (this.#isLeft) return;
-    if (snapshot.mode === "snapshot") this.#cursor = { epoch: snapshot.epoch, seq: snapshot.seq };
+    const seq = snapshot.mode === "snapshot" ? snapshot.seq : this.#cursor.seq;
+    this.#cursor = { epoch: snapshot.epoch, seq };
     this.#isAttached = true;
     this.#took({ snapshot });
   }

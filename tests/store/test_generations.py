@@ -1,0 +1,97 @@
+"""Cursors across lives of a database: they hold as far as what was shown is what is stored."""
+
+import shutil
+
+import pytest
+
+from zotd.store.journal import Journal
+from zotd.store.queries import MAX_SEQ
+
+
+def copied(path, folder):
+    """The files of a database as they are now: what a machine has on its disk when its power fails."""
+    folder.mkdir()
+    for part in ("", "-wal"):
+        shutil.copy(f"{path}{part}", f"{folder / path.name}{part}")
+    return folder / path.name
+
+
+@pytest.fixture
+async def cut(tmp_path, author_of, say):
+    """A database that has lost event 2 of `s_1`, which clients of its first life have seen; and their epoch."""
+    path = tmp_path / "live" / "zot.db"
+    path.parent.mkdir()
+    journal = await Journal.open(path)
+    author = author_of(journal)
+    await author.commit((say.note("0"), [say.said("kept")]), durable=True)
+    found = copied(path, tmp_path / "cut")
+    await author.commit((say.note("1"), [say.said("lost")]))
+    epoch = journal.epoch
+    await journal.close()
+    return found, epoch
+
+
+async def gone_on_with(journal, author_of, say, text):
+    author = author_of(journal)
+    author.row = await journal.row("s_1")
+    await author.commit((say.note(text), [say.said(text)]), durable=True)
+
+
+async def test_a_cursor_of_events_that_a_power_failure_has_lost_does_not_hold_when_their_numbers_are_used_again(
+    cut, author_of, say
+):
+    path, epoch = cut
+    journal = await Journal.open(path)
+    await gone_on_with(journal, author_of, say, "another second event")
+    assert await journal.history.holds_to("s_1", epoch) == 1
+    await journal.close()
+    journal = await Journal.open(path)
+    assert await journal.history.holds_to("s_1", epoch) == 1  # for ever
+    await journal.close()
+
+
+async def test_a_cursor_holds_over_lives_that_have_lost_nothing(tmp_path, author_of, say):
+    path = tmp_path / "zot.db"
+    journal = await Journal.open(path)
+    await author_of(journal).commit((say.note("0"), [say.said("0")]))
+    epochs = [journal.epoch]
+    for number in range(1, 4):
+        await journal.close()
+        journal = await Journal.open(path)
+        await gone_on_with(journal, author_of, say, str(number))
+        epochs.append(journal.epoch)
+    assert len(set(epochs)) == 4
+    assert [await journal.history.holds_to("s_1", epoch) for epoch in epochs] == [1, 2, 3, MAX_SEQ]
+    await journal.close()
+
+
+async def test_a_life_that_writes_nothing_into_a_session_costs_its_cursors_nothing(tmp_path, author_of, say):
+    path = tmp_path / "zot.db"
+    journal = await Journal.open(path)
+    epoch = journal.epoch
+    await author_of(journal).commit((say.note("0"), [say.said("0")]))
+    await journal.close()
+    journal = await Journal.open(path)
+    assert await journal.history.holds_to("s_1", epoch) == MAX_SEQ
+    await journal.close()
+
+
+@pytest.mark.parametrize("name", ["", "x", "9", "99999999999999999999999", "-1", "1.1", "²"])
+async def test_an_epoch_that_this_database_never_gave_does_not_hold(journal, name):
+    database = journal.epoch.partition(".")[0]
+    assert await journal.history.holds_to("s_1", f"{database}.{name}") is None
+    assert await journal.history.holds_to("s_1", name) is None
+    assert await journal.history.holds_to("s_1", f"{'0' * 32}.1") is None
+
+
+async def test_a_deleted_session_leaves_nothing_for_the_next_one_with_its_key(tmp_path, author_of, say):
+    path = tmp_path / "zot.db"
+    journal = await Journal.open(path)
+    await author_of(journal).commit((say.note("0"), [say.said("0")]))
+    await journal.close()
+    journal = await Journal.open(path)
+    await gone_on_with(journal, author_of, say, "1")
+    await journal.delete("s_1")
+    left = await journal.database.read(lambda connection: connection.execute("SELECT * FROM generations").fetchall())
+    assert left == []
+    await journal.close()
