@@ -61,6 +61,38 @@ async def test_an_unreadable_record_blocks_its_session_only_as_soon_as_it_is_nee
     assert said(other) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE sessions SET row = 5 WHERE key = 1",
+        "UPDATE sessions SET row = CAST(x'ff' AS TEXT) WHERE key = 1",
+        "UPDATE sessions SET row = (SELECT row FROM sessions WHERE key = 2) WHERE key = 1",
+        "UPDATE sessions SET row = x'00', name = 7, cwd = 2.5, records = 'many' WHERE key = 1",
+    ],
+)
+async def test_a_damaged_row_costs_the_list_one_session_and_an_attach_to_it_says_so(process, pair, change):
+    first, second = pair
+    damage(process, change)
+    client = await process.connect()
+    found = {one["id"]: one["state"] for one in (await client.ask("session.list"))["sessions"]}
+    assert found == {first.id: "blocked", second.id: "idle"}
+    error = await client.answer("attach", session=first.id)
+    assert error["code"] == "blocked"
+    assert first.id in error["error"]
+    assert "\n" not in error["error"]
+
+
+async def test_a_message_that_is_no_utf8_any_more_blocks_its_session_and_an_attach_still_works(process, pair):
+    first, _ = pair
+    spoilt = "CAST(replace(CAST(events AS TEXT), 'hello', CAST(x'ff' AS TEXT)) AS BLOB)"
+    damage(process, f"UPDATE records SET events = {spoilt} WHERE messages > 0 AND session = 1")
+    late = await process.follow(first.id)
+    assert late.snapshot["session"]["state"] == "blocked"
+    (sentence,) = said(late)
+    assert sentence.startswith(f"part of session {first.id} cannot be read (an event is damaged")
+    assert await states(process) == {"first": "blocked", "second": "idle"}
+
+
 async def test_messages_that_cannot_be_read_are_missing_from_a_snapshot_that_says_so(process, pair):
     first, _ = pair
     damage(process, "UPDATE records SET events = x'7b220a' WHERE messages > 0 AND session = 1")

@@ -84,7 +84,7 @@ def _read(connection: sqlite3.Connection, key: int) -> tuple[bytes, str, str, st
 def _text(body: bytes) -> str:
     try:
         content = _INPUT.decode(body).content
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         return ""
     text = "\n".join(block.text for block in content if block.type == "text").strip()
     return text.encode()[:TEXT_BYTES].decode(errors="ignore")

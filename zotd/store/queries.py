@@ -17,6 +17,7 @@ from zotd.core.records import DECODER, VERSION, AnyRecord, Settings
 from zotd.store import slices
 from zotd.store.batch import row_of
 from zotd.store.errors import UnreadableRecordError, UnreadableSessionError, is_damage
+from zotd.wire import events
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRecord))
 """The kinds of record that this program knows."""
@@ -105,7 +106,10 @@ def messages_before(
     """See `core.ports.Journal.messages_before`; raises UnreadableSessionError."""
     below = MAX_SEQ if seq is None else min(seq, MAX_SEQ)
     with damage_told(session), closing(_shown_before(connection, session, below, left)) as shown:
-        return slices.newest_messages(shown, seq, limit)
+        found = slices.newest_messages(shown, seq, limit)
+        for line in found:
+            events.DECODER.decode(line)
+        return found
 
 
 def row(connection: sqlite3.Connection, session: str) -> Row | None:
@@ -134,13 +138,18 @@ def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, 
     return rows[:limit], f"{last.updated} {last.id}"
 
 
-def _row(columns: tuple[str, str, str, str, int, int, str]) -> Row:
-    """The row; of a damaged one what stands beside it, with the state `blocked`: a list must not fail for it."""
-    session, name, cwd, updated, records, seq, stored = columns
+def _row(columns: tuple[object, ...]) -> Row:
+    """The row; of a damaged one what stands beside it, with the state `blocked`: a list must not fail for it.
+
+    On a damaged page a column may hold a value of another type.
+    """
+    *texts, records, seq, stored = columns
+    session, name, cwd, updated = (text if isinstance(text, str) else "" for text in texts)
     try:
         return row_of(session, stored)
     except UnreadableSessionError:
         unknown = Settings(provider="", model="")
+        seq, records = (number if isinstance(number, int) else 0 for number in (seq, records))
         return Row(session, name, cwd, updated, updated, unknown, "blocked", seq=seq, records=records)
 
 
@@ -163,11 +172,11 @@ def damage_told(session: str) -> Iterator[None]:
         if not is_damage(error):
             raise
         raise UnreadableSessionError(session, str(error)) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, AttributeError) as error:  # of another type, perhaps
         raise UnreadableSessionError(session, f"an event is damaged: {error}") from error
 
 
-def record_of(session: str, expected: int, columns: tuple[int, str, int, bytes]) -> AnyRecord:
+def record_of(session: str, expected: int, columns: tuple[int, object, object, bytes]) -> AnyRecord:
     """The record from its number, kind, version and body; `expected` is the number that is due.
 
     Raises:
@@ -176,10 +185,12 @@ def record_of(session: str, expected: int, columns: tuple[int, str, int, bytes])
     number, kind, v, body = columns
     if number != expected:
         raise UnreadableRecordError(session, expected, "it is missing")
+    if not isinstance(v, int) or not isinstance(kind, str):
+        raise UnreadableRecordError(session, number, "its columns are damaged")
     if v > VERSION or kind not in KINDS:
         raise UnreadableRecordError(session, number, f"a newer version wrote it: kind {kind}, version {v}")
     try:
         record: AnyRecord = DECODER.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         raise UnreadableRecordError(session, number, str(error)) from error
     return record

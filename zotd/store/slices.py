@@ -29,10 +29,11 @@ def is_message(line: bytes) -> bool:
 
 
 def check(lines: bytes) -> None:
-    """Raise `MsgspecError` when one of these lines is no event: SQLite does not notice what a disk has changed in it.
+    """Raise `MsgspecError` or `UnicodeDecodeError` when one of these lines is no event: SQLite does not notice what a disk has changed in it.
 
     Under a microsecond for each, and a client cannot go on behind a line that is no JSON.
     """
+    lines.decode()  # of a text that is not looked at, the decoder would not say that it is no UTF-8
     for line in lines.splitlines():
         _HEAD.decode(line)
 

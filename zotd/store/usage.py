@@ -118,7 +118,7 @@ def _figures_of_cut(cut: records.Attempt) -> _Figures:
 def _record(body: bytes) -> AnyRecord | None:
     try:
         record: AnyRecord = DECODER.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         return None
     return record
 

@@ -77,6 +77,8 @@ def _report(path: Path, connection: sqlite3.Connection) -> Report:
             look(connection, report)
         except sqlite3.DatabaseError as error:
             report.complain(f"the database cannot be read: {error}")
+        except Exception as error:  # noqa: BLE001  (a value that stands where it cannot: damage, and the rest is looked at)
+            report.complain(f"the database is damaged: {type(error).__name__}: {error}")
     return report
 
 
@@ -99,7 +101,7 @@ def _look_at_sessions(connection: sqlite3.Connection, report: Report) -> None:
                 )
         except UnreadableSessionError as error:
             report.complain(str(error))
-        except sqlite3.DatabaseError as error:  # a damaged page
+        except (sqlite3.DatabaseError, TypeError, ValueError, AttributeError) as error:  # a damaged page
             report.complain(f"session {session}: its records cannot all be read: {error}")
     query = "SELECT count(*) FROM records WHERE session NOT IN (SELECT key FROM sessions)"
     (orphans,) = connection.execute(query).fetchone()
@@ -127,6 +129,8 @@ def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
     for line in lines.splitlines():
         seq += 1
         try:
+            if isinstance(line, bytes):
+                line.decode()  # of a text that is not looked at, the decoder would not say that it is no UTF-8
             event = _EVENT.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise UnreadableRecordError(session, number, f"event {seq}: {error}") from error
