@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
     link.add_session_flags(mode)
     mode.set_defaults(run=_mode)
     for decision in (approve, deny):
-        decision.add_argument("id", metavar="ID", help="of the approval, or its beginning")
+        decision.add_argument("id", metavar="APPROVAL", help="of the approval, or its beginning")
         decision.add_argument("--reason", metavar="TEXT", help="for the model, and for others who would have decided")
     for parser in (listing, approve, deny, mode):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -7,12 +7,10 @@ one runs.
 import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
 
-from zotd.client import place
-from zotd.client.blocking import Connection
-from zotd.client.choosing import sessions
+from zotd import paths
+from zotd.client import asking, place
+from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
 
@@ -25,8 +23,27 @@ DIRECTORIES = ":dirs"
 
 CONNECT_S = 0.2
 REMOTE_S = 1.0
-ASK_S = 1.0
-"""Nobody waits longer for a list below the prompt."""
+ASK_S = 0.4
+"""Nobody waits longer for a list below the prompt: with the program's own start it is there within a second."""
+
+ABOUT_CHARS = 100
+"""How much of a call is shown beside its approval."""
+
+PROVIDERS = {
+    "anthropic": "Anthropic",
+    "openai": "OpenAI",
+    "moonshot": "Moonshot",
+    "deepseek": "DeepSeek",
+    "openrouter": "OpenRouter",
+    "groq": "Groq",
+    "mistral": "Mistral",
+    "xai": "xAI",
+    "together": "Together",
+    "ollama": "Ollama",
+    "llamacpp": "llama.cpp",
+    "local": "The local model",
+}
+"""The vendors, as `zotd.providers.catalog.vendors` has them, which takes a third of a second to load."""
 
 SESSIONS = 50
 """That are offered: the newest."""
@@ -145,31 +162,74 @@ def _directories() -> Found:
 
 
 def _sessions() -> Found:
-    with suppress(ClientError, OSError), _connected() as connection:
-        for one in islice(sessions(connection), SESSIONS):
-            about = f"{text(one, 'state')}  {text(one, 'name')}  {text(one, 'cwd')}"
-            yield text(one, "id"), about
+    for one in _asked("session.list", "sessions", limit=SESSIONS):
+        yield text(one, "id"), f"{text(one, 'state')}  {text(one, 'name')}  {text(one, 'cwd')}"
 
 
 def _models() -> Found:
-    with suppress(ClientError, OSError), _connected() as connection:
-        for one in children(connection.call("get_models", timeout_s=ASK_S), "models"):
-            yield text(one, "id"), text(one, "provider")
+    for one in _asked("get_models", "models"):
+        yield text(one, "id"), text(one, "provider")
 
 
-def _connected() -> Connection:
+def _approvals() -> Found:
+    for one in _asked("approval.list", "approvals"):
+        yield text(one, "approval"), " ".join(asking.shown(one).split())[:ABOUT_CHARS]
+
+
+def _providers() -> Found:
+    yield from PROVIDERS.items()
+    for one in _asked("auth.list", "providers"):  # those of the user's models.json
+        if text(one, "provider") not in PROVIDERS:
+            yield text(one, "provider"), text(one, "title")
+
+
+def _extensions() -> Found:
+    """Those of the daemon, and those that have a log or are installed here, which no daemon is needed for."""
+    states = {text(one, "name"): text(one, "state") for one in _asked("ext.list", "extensions")}
+    home = paths.zot_home(os.environ)
+    logs = (
+        name[4:-4] for name in _names(os.path.join(home, "logs")) if name.startswith("ext-") and name.endswith(".log")
+    )
+    installed = (
+        name
+        for folder in (os.path.join(home, "extensions"), os.path.join(".zot", "extensions"))
+        for name in _names(folder)
+        if os.path.isfile(os.path.join(folder, name, "extension.json"))
+    )
+    for name in sorted({*states, *logs, *installed}):
+        yield name, states.get(name, "")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _asked(command: str, field: str, /, **fields: object) -> list[Json]:
+    """What the daemon answers; nothing when none runs, or when it does not answer in time."""
     where = place.of(os.environ)
-    return Connection(where.open(REMOTE_S if where.is_remote else CONNECT_S))
+    try:
+        with Connection(where.open(REMOTE_S if where.is_remote else CONNECT_S)) as connection:
+            limit_s = REMOTE_S if where.is_remote else ASK_S
+            return children(connection.call(command, fields, timeout_s=limit_s), field)
+    except (ClientError, OSError):
+        return []
 
 
 _KINDS = {
+    "APPROVAL": _approvals,
     "DIR": _directories,
+    "EXTENSION": _extensions,
     "FILE": _files,
     "FILE|DIR": _files,
     "PATH": _files,
     "PATH|URL[@REF]": _files,
+    "PROVIDER": _providers,
     "ID": _sessions,
     "ID|NAME": _sessions,
+    "SESSION": _sessions,
     "model": _models,
 }
 """What a value is, by its name in the help."""

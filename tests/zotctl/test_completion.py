@@ -2,13 +2,17 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.zottui.tmux import Tmux
+from zotctl import completing
+from zotd.providers.catalog.vendors import VENDORS
 
 BIN = Path(sys.executable).parent
 
@@ -52,6 +56,60 @@ def test_sessions_are_offered_with_their_names(live):
     session = live.session()
     code, out, _ = live.zotctl("candidates", "zotctl", "attach", "--session", "")
     assert (code, out) == (0, f"{session}\tidle  tests  {live.cwd}\n")
+
+
+def test_approvals_are_offered_with_their_call(live):
+    call = {"type": "call", "name": "bash", "args": {"command": "touch out"}}
+    session = live.session(live.scripted({"steps": [call]}), mode="ask")
+    with live.connect() as connection:
+        connection.call("attach", session=session)
+        connection.call("prompt", session=session, message="go")
+        question = next(event for event in connection.events(10) if event["type"] == "approval_requested")
+    for command in ("approve", "deny"):
+        code, out, _ = live.zotctl("candidates", "zotctl", command, "")
+        assert (code, out) == (0, f"{question['approval']}\tbash wants to run: touch out\n")
+    assert live.zotctl("deny", question["approval"])[0] == 0
+
+
+def test_extensions_are_offered_with_and_without_a_daemon(live):
+    live.write("weather")
+    live.session()
+    live.until("weather", "ready")
+    for action in ("logs", "tap", "reload", "disable"):
+        assert live.zotctl("candidates", "zotctl", "ext", action, "wea")[1] == "weather\tready\n"
+    (live.home / "logs" / "ext-old.log").touch()
+    live.daemon.end()
+    assert offered(live, "zotctl", "ext", "logs", "") == ["old", "weather"]
+
+
+def test_providers_are_offered_without_a_daemon_and_are_those_of_the_catalog(shell):
+    vendors = [vendor.name for vendor in VENDORS]
+    assert {vendor.name: vendor.label for vendor in VENDORS} == completing.PROVIDERS
+    assert offered(shell, "zotctl", "login", "") == vendors
+    assert offered(shell, "zot", "--provider", "") == vendors
+    assert offered(shell, "zot", "--provider=anth") == ["--provider=anthropic"]
+
+
+def test_beside_a_daemon_that_hangs_the_tab_key_waits_less_than_a_second_for_it(live):
+    live.write("weather")
+    limits_s = completing.CONNECT_S + completing.ASK_S
+    begun = time.monotonic()
+    offered(live, "zotctl", "completion", "")  # which asks nobody: the program's own start
+    own_s = time.monotonic() - begun
+    os.kill(live.daemon.pid, signal.SIGSTOP)
+    try:
+        for line, words in (
+            (["zotctl", "attach", "--session", ""], []),
+            (["zotctl", "approve", ""], []),
+            (["zotctl", "ext", "logs", ""], ["weather"]),
+            (["zotctl", "login", "op"], ["openai", "openrouter"]),
+        ):
+            begun = time.monotonic()
+            assert offered(live, *line) == words
+            assert time.monotonic() - begun < limits_s + own_s + 1  # a loaded machine may start it more slowly
+    finally:
+        os.kill(live.daemon.pid, signal.SIGCONT)
+    assert limits_s + 0.3 < 1
 
 
 def test_without_a_daemon_no_session_is_offered_and_none_is_started(shell):

@@ -43,7 +43,7 @@ def add(actions: Commands) -> None:
     parser.set_defaults(run=_install)
     for action, (summary, _) in CHANGES.items():
         parser = actions.add_parser(action, help=summary, epilog=f"example: zotctl ext {action} weather")
-        parser.add_argument("name", metavar="NAME")
+        parser.add_argument("name", metavar="EXTENSION")
         parser.add_argument("--json", action="store_true")
         parser.set_defaults(run=_change, action=action)
 

@@ -25,7 +25,7 @@ SHOWN = 200
 def add(actions: Commands) -> None:
     """`logs`."""
     parser = actions.add_parser("logs", help="an extension's log", epilog="example: zotctl ext logs weather -f")
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="EXTENSION")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what it writes, until Ctrl-C")
     parser.add_argument("-n", "--lines", type=int, default=SHOWN, metavar="N", help=f"at most so many ({SHOWN})")
     scope.add_flags(parser)

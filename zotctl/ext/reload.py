@@ -25,7 +25,7 @@ def add(actions: Commands) -> None:
     """`reload`."""
     parser = actions.add_parser("reload", help="restart extensions with what is on disk", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
+    parser.add_argument("name", nargs="?", metavar="EXTENSION", help="only this one")
     scope.add_flags(parser)
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)

@@ -32,7 +32,7 @@ def add(actions: Commands) -> None:
     """`tap`."""
     parser = actions.add_parser("tap", help="watch an extension's frames, both ways, until Ctrl-C", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="EXTENSION")
     parser.add_argument("--only", metavar="TYPES", help="only frames of these types, by commas")
     scope.add_flags(parser)
     parser.add_argument("--json", action="store_true", help="the events as they come")

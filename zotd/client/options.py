@@ -89,7 +89,7 @@ def _add_session_flags(made: argparse.ArgumentParser) -> None:
 
 def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("settings")
-    group.add_argument("--provider", help="whose model: anthropic, openai, …")
+    group.add_argument("--provider", metavar="PROVIDER", help="whose model: anthropic, openai, …")
     group.add_argument("--model")
     group.add_argument("--api-key", metavar="KEY", help="kept in memory only")
     group.add_argument("--base-url", metavar="URL")
