@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from zotd import config, heap, logs, paths
 from zotd.api.unix import RunningError, SocketError
-from zotd.app import Daemon, Setup, prepare
+from zotd.app import Daemon, DescendantError, Setup, prepare
 from zotd.core.ports import StorageError
 from zotd.process.supervisor import VARIABLES
 from zotd.store.home import HeldError
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             asyncio.run(_serve(setup, options.ready_fd))
     except (RunningError, HeldError) as error:
         return _fail(options.ready_fd, str(error), RUNNING)
-    except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError) as error:
+    except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError, DescendantError) as error:
         return _fail(options.ready_fd, str(error), FAILED)
     except OSError as error:  # its home cannot be made, or nothing written into it: that names no file
         return _fail(options.ready_fd, f"{error.filename or paths.zot_home(os.environ)}: {error.strerror}", FAILED)

@@ -29,7 +29,9 @@ from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
 from zotd.exthost.modules import interpreter
 from zotd.process import signals
+from zotd.process.heritage import Heritage
 from zotd.process.keeper import keeper
+from zotd.process.ledger import Ledger
 from zotd.process.subreaper import orphans_adopted
 from zotd.process.supervisor import Supervisor
 from zotd.sessions.boot import recover
@@ -85,6 +87,10 @@ def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, ob
     return Setup(env, home, socket, config.load(home / CONFIG_FILE, env, flags), autostarted, flags)
 
 
+class DescendantError(Exception):
+    """The daemon would be started by what an earlier daemon of its home has started."""
+
+
 class Daemon:
     """One daemon's life."""
 
@@ -104,7 +110,7 @@ class Daemon:
         """Serve until somebody stops it; `ready` is done when the socket accepts.
 
         Raises:
-            ConfigError, SocketError, StorageError: it cannot start; one sentence says why. RunningError and HeldError: another one
+            ConfigError, SocketError, StorageError, DescendantError: it cannot start; one sentence says why. RunningError and HeldError: another one
                 lives here.
         """
         async with AsyncExitStack() as stack:
@@ -113,6 +119,9 @@ class Daemon:
             socket = Socket(self._setup.socket, passed_listener(self._setup.env))
             stack.callback(socket.close)
             await asyncio.to_thread(_tidy, self._setup.home)
+            heritage = await self._inherit()
+            heritage.begin(self._setup.env)
+            stack.callback(heritage.close)
             journal = await Journal.open(self._setup.home / DATABASE, self._probe)
             stack.push_async_callback(journal.close)
             stack.enter_context(orphans_adopted())
@@ -121,7 +130,7 @@ class Daemon:
             stack.push_async_callback(parts.close)
             parts.models.last_used = _pair(await journal.settings.get(LAST_USED))
             parts.manager.hosting.start()
-            house = await self._furnish(parts, journal)
+            house = await self._furnish(parts, journal, heritage)
             self._configure(parts, house)
             await self._open_channels(house)
             server = await self._open_doors(house, socket, listening, stack)
@@ -172,6 +181,23 @@ class Daemon:
             return
         self._spawn("reload", _unheard(self._reload(self._configuration, by_signal=True)))
 
+    async def _inherit(self) -> Heritage:
+        """What is known of earlier daemons' processes.
+
+        Raises:
+            DescendantError: one of them starts this daemon.
+        """
+        home = self._setup.home
+        heritage = Heritage(home)
+        abandoned = await asyncio.to_thread(Ledger(home / "run" / "children").abandoned, spares_kept=True)
+        await asyncio.to_thread(heritage.load, [child.leader for child in abandoned if child.leader is not None])
+        if await asyncio.to_thread(heritage.has, os.getpid()):
+            sentence = f"a program that a zotd of {home} has started may not start the next one"
+            raise DescendantError(
+                f"{sentence} (rule: descendants never decide); in a terminal of your own: zotctl start"
+            )
+        return heritage
+
     def _assemble(self, journal: Journal) -> Parts:
         return assemble(
             home=self._setup.home,
@@ -220,7 +246,7 @@ class Daemon:
         hosting.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())
 
-    async def _furnish(self, parts: Parts, journal: Journal) -> House:
+    async def _furnish(self, parts: Parts, journal: Journal, heritage: Heritage) -> House:
         manager, archive = parts.manager, Archive(journal.database)
         warnings: list[str] = []
         try:
@@ -244,9 +270,11 @@ class Daemon:
             warnings=warnings,
             service=None if self._setup.autostarted else keeper(self._setup.env, os.getpid()),
             tokens=Tokens(self._setup.home / FILE),
+            heritage=heritage,
             lets_nest=self._setup.loaded.config.nested == "submit",
         )
         self._leaving.watch(house)
+        self._spawn("descendants", heritage.watch())
         return house
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:

@@ -10,6 +10,7 @@ from weakref import WeakSet
 from zotd.api.channel_desk import ChannelDesk
 from zotd.api.presence import Presences
 from zotd.process import figures
+from zotd.process.heritage import Heritage
 from zotd.sessions.completing import Completer
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
@@ -72,6 +73,8 @@ class House:
     channels: ChannelDesk | None = None
     """Messaging channels; None: this daemon has none."""
     spending: Spending = field(default_factory=Spending)
+    heritage: Heritage | None = None
+    """Knows what earlier daemons of this home have started; None: nothing does."""
     presences: Presences = field(default_factory=Presences)
     lets_nest: bool = False
     """Programs that the daemon has started may open ephemeral sessions."""

@@ -300,14 +300,16 @@ class Server:
         return False
 
     def _line_of(self, pid: int) -> Descent | None:
-        """How a peer descends from us; raises OSError when there is no telling.
+        """How a peer descends from us or an earlier daemon of this home; raises OSError when there is no telling.
 
         Now, and not when a command wants to know: of a peer that has left by then it could not be told any more. The
         descriptor for the look was put aside, for the last free one may be the peer's.
         """
         self._give_back()
+        heritage = self._house.heritage
         try:
-            return descent(pid)
+            found = descent(pid)
+            return Descent(()) if found is None and heritage is not None and heritage.has(pid) else found
         finally:
             self._put_aside()
 

@@ -162,7 +162,7 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int,
     readable, writable = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603  (running what the user's agent asks for is the purpose)
-            argv, cwd=cwd, env=env, stdin=stdin, stdout=writable, stderr=stderr, start_new_session=True
+            argv, cwd=cwd, env=descent.marked(env), stdin=stdin, stdout=writable, stderr=stderr, start_new_session=True
         )
     except BaseException:
         os.close(readable)

@@ -7,7 +7,7 @@ The kernel's parents are the only witness: variables can be dropped, groups and 
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,10 @@ OUTSIDE = 0
 MAX_STEPS = 256
 """Generations that are looked at, 2 ms in all: a chain of shells may be as long as its author likes. Login, terminal,
 shell and program are ten."""
+
+
+MAX_INHERITED = 64
+"""Words of a marked child's variable that are kept of what it would inherit anyhow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,31 @@ _unit = ""
 
 _adopted: dict[int, int] = {}
 """When each adopted process was started: its pid is somebody else's as soon as its parent has reaped it."""
+
+
+_mark: tuple[str, str] = ("", "")
+"""A variable that all our children get, and its value."""
+
+_on_end: Callable[[], None] = lambda: None  # noqa: E731  (until somebody wants to know)
+"""Told of each child that was reaped."""
+
+
+def mark_children(name: str, values: Sequence[str], *, ended: Callable[[], None]) -> None:
+    """Give all children that we start from now on a variable; an empty name stops that.
+
+    `ended` is called whenever one of them was reaped.
+    """
+    global _mark, _on_end
+    _mark, _on_end = (name, " ".join(values)), ended
+
+
+def marked(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a child, with the variable of `mark_children`; what stands there already is kept."""
+    name, value = _mark
+    if not name:
+        return dict(env)
+    values = dict.fromkeys([*env.get(name, "").split()[:MAX_INHERITED], *value.split()])
+    return {**env, name: " ".join(values)}
 
 
 def belongs(pid: int, owners: Collection[str]) -> None:
@@ -73,6 +102,7 @@ def forget(pid: int) -> None:
     """Our child was reaped: for whoever reaps. Harmless for one that belongs to nobody."""
     _owners.pop(pid, None)
     _adopted.pop(pid, None)
+    _on_end()
 
 
 def descent(pid: int, kernel: Kernel = KERNEL) -> Descent | None:

@@ -180,6 +180,11 @@ def _signal_group(leader: int, number: int) -> None:
         os.killpg(leader, number)
 
 
+def is_watched(pid: int) -> bool:
+    """Whether somebody waits for this child of ours, which we have started then."""
+    return pid in _watched
+
+
 def _forget(pid: int) -> None:
     """Nobody waits for it any more."""
     if _watched.pop(pid, False):

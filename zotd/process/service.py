@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from zotd.process.bequest import Survivor
+from zotd.process.descent import marked
 from zotd.process.exit import AdoptedWatch, ExitWatch, watch_exit
 from zotd.process.input import Input
 from zotd.process.output import Output
@@ -188,7 +189,7 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> tuple[int, 
             ours.append(writable if is_input else readable)
         stdin, stdout, stderr = theirs
         process = subprocess.Popen(  # noqa: S603  (running what the user installed is the purpose)
-            argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+            argv, cwd=cwd, env=marked(env), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
         )
     except BaseException:
         for fd in ours:
