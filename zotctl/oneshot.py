@@ -25,7 +25,7 @@ from zotd.client.runs import Run
 MAX_PIPED = 4 * FRAME_LIMIT
 """Bytes of standard input, the longest line that the daemon takes."""
 
-CHATTER = frozenset({"heartbeat", "presence", "attention", "replay_complete", "thinking_delta"})
+CHATTER = frozenset({"heartbeat", "presence", "attention", "replay_complete", "thinking_delta", "tool_start"})
 """Events about the connection, and what the original does not print either: `--json` is the vocabulary of `zot rpc`."""
 
 

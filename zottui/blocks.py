@@ -60,6 +60,8 @@ class ToolRan:
     result: str
     """All text of the result; the card shows its first lines."""
     is_error: bool = False
+    is_open: bool = False
+    """It has no result yet: it runs, or waits."""
     extension: str = ""
     """Whose tool it is; empty: built in."""
     seconds: float | None = None

@@ -62,9 +62,11 @@ def has_body(call: ToolRan) -> bool:
 
 
 def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
-    mark = "tool: " if theme.is_plain else "● "
+    mark = "tool: " if theme.is_plain else "○ " if call.is_open else "● "
     name = harmless(call.name)
     facts = list(card.facts)
+    if call.is_open:
+        facts.append((Role.MUTED, "no result yet"))
     if call.is_error and not any(role is Role.ERROR for role, _ in facts):
         facts.insert(0, (Role.ERROR, "failed"))
     if call.images:
@@ -75,9 +77,15 @@ def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
         facts.append((Role.MUTED, f"({harmless(call.extension)})"))
     taken = width_of(mark + name) + sum(2 + width_of(text) for _, text in facts) + 2
     about = clipped(card.about, max(width - taken, 0))
-    outcome = theme.paint(Role.ERROR if call.is_error else Role.SUCCESS, mark)
+    outcome = theme.paint(_outcome(call), mark)
     pieces = [theme.paint(Role.TOOL, name), about, *(theme.paint(role, text) for role, text in facts)]
     return outcome + "  ".join(filter(None, pieces))
+
+
+def _outcome(call: ToolRan) -> Role:
+    if call.is_open:
+        return Role.MUTED
+    return Role.ERROR if call.is_error else Role.SUCCESS
 
 
 # --- what a call is -----------------------------------------------------------------------------------------------
@@ -85,7 +93,7 @@ def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
 
 def _card(call: ToolRan) -> Card:
     about = subject(call.name, call.args)
-    if call.extension:
+    if call.extension or call.is_open:
         return _any(call, about)
     match call.name:
         case "bash":

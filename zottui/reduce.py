@@ -14,11 +14,12 @@ from zotd.client.follow import Disconnected, Item
 from zotd.wire import events
 from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
-from zottui.blocks import Block, Note, Rule, Thought, ToolRan, UserSaid
+from zottui.blocks import Block, Note, Thought, ToolRan, UserSaid
 from zottui.effects import Alert, Effect, Insert, Print
 from zottui.lines import line_of
+from zottui.snapshots import begun, resumed, shell_call
 from zottui.state import Call, Link, Reply, Run, State
-from zottui.transcript import blocks_of, calls_in, images_in, last_turns, prose, ran_by_hand, text_of
+from zottui.transcript import images_in, prose, ran_by_hand, text_of
 
 Next = tuple[State, tuple[Effect, ...]]
 """What a step gives."""
@@ -39,9 +40,10 @@ def reduce(state: State, item: Item, now: float) -> Next:
         case Disconnected():
             return replace(state, link=Link.LOST), ()
         case Attached(mode="resumed"):
-            return _resumed(state, item, now), ()
+            return resumed(state, item, now), ()
         case Attached():
-            return _snapshot(state, item, now)
+            state, blocks = begun(state, item, now)
+            return state, _joined([Print(blocks)])
         case _:
             return _batch(state, item, now)
 
@@ -80,59 +82,6 @@ def _joined(effects: Sequence[Effect]) -> tuple[Effect, ...]:
     return tuple(joined)
 
 
-# --- connections ------------------------------------------------------------------------------------------------------
-
-
-def _attached(state: State, snapshot: Attached, now: float) -> State:
-    """What a snapshot says of now, whether or not it says what was."""
-    running = snapshot.run
-    run = None if running is None else replace(state.run or Run(now), step=running.step)
-    return replace(
-        state,
-        link=Link.LIVE,
-        session=snapshot.session,
-        run=run,
-        reply=state.reply if run is not None else Reply(),
-        partial=None if running is None else running.partial,
-        queue=tuple(snapshot.queue),
-        held=snapshot.held,
-        approvals=tuple(snapshot.approvals),
-        panels=tuple(snapshot.panels),
-        segments=tuple(((one.extension, one.key), one.text) for one in snapshot.status),
-        usage=snapshot.usage,
-        context=snapshot.context,
-    )
-
-
-def _resumed(state: State, snapshot: Attached, now: float) -> State:
-    # The missed events come next and tell of runs, replies and queue as they were: what is shown of them stays till
-    # then, and only what no event repeats is taken from the snapshot.
-    after = _attached(state, snapshot, now)
-    return replace(after, reply=state.reply, run=state.run or after.run)
-
-
-def _snapshot(state: State, snapshot: Attached, now: float) -> Next:
-    """The first one, or one after so much has happened that it cannot be told event by event."""
-    news = [message for message in snapshot.messages if (message.seq or 0) > state.last_seq]
-    shown = last_turns(news)
-    left_out = len(news) - len(shown) + (len(news) == len(snapshot.messages) and snapshot.has_more)
-    earlier = max(snapshot.session.message_count - len(shown), 0) if left_out else 0
-    rule: tuple[Block, ...] = ()
-    if earlier:
-        rule = (Rule(f"{earlier:,} earlier messages: ctrl+t or /jump shows them"),)
-    elif state.last_seq and news:
-        rule = (Rule("meanwhile"),)
-    after = replace(
-        _attached(state, snapshot, now),
-        reply=Reply(),
-        tools=state.tools + calls_in(shown),
-        last_seq=max(state.last_seq, snapshot.seq),
-    )
-    notes = tuple(Note(note.message, note.level, note.extension) for note in snapshot.notes)
-    blocks = (*rule, *blocks_of(shown, state.tools + 1), *notes)
-    return after, _joined([Print(blocks)])
-
-
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
@@ -159,7 +108,7 @@ def _user_message(state: State, event: events.UserMessage, now: float) -> Next:
 
 
 def _turn_start(state: State, event: events.TurnStart, now: float) -> State:
-    run = replace(state.run or Run(now), step=event.step, retry="")
+    run = replace(state.run or Run(now), step=event.step, started={}, retry="")
     # A run that was cut is held without anything that waits; of its going on only this tells.
     return replace(state, run=run, reply=Reply(thinking_since=now), held=state.held and bool(state.queue))
 
@@ -200,7 +149,7 @@ def _called(state: State, event: events.ToolCallEvent) -> State:
     if not any(call.id == event.id for call in state.reply.calls):
         calls = (*state.reply.calls, Call(event.id, event.name))
         state = replace(state, reply=replace(state.reply, calls=calls))
-    return _call(state, event.id, lambda call: replace(call, args=event.args))
+    return _call(state, event.id, lambda call: replace(call, args=event.args, is_written=True))
 
 
 def _call(state: State, call_id: str, change: Callable[[Call], Call]) -> State:
@@ -223,13 +172,15 @@ def _assistant_message(state: State, event: events.AssistantMessage, now: float)
     return _printed(replace(state, reply=reply), *thought, *rest)
 
 
-def _turn_end(state: State, event: events.TurnEnd, now: float) -> Next:
+def _turn_end(state: State, event: events.TurnEnd) -> Next:
     rest = state.reply.stream.end() if event.stop in {"aborted", "error"} else ()
-    calls = tuple(replace(call, since=call.since or now) for call in state.reply.calls)
-    state = replace(
-        state, reply=replace(state.reply, stream=type(state.reply.stream)(), calls=calls, thinking_since=None)
-    )
+    state = replace(state, reply=replace(state.reply, stream=type(state.reply.stream)(), thinking_since=None))
     return _printed(state, *rest, *((Note("interrupted"),) if event.stop == "aborted" else ()))
+
+
+def _begins_to_run(state: State, call_id: str, now: float) -> State:
+    run = state.run or Run(now)
+    return replace(state, run=replace(run, started={**run.started, call_id: now}))
 
 
 def _progress(state: State, event: events.ToolProgress) -> State:
@@ -242,13 +193,14 @@ def _progress(state: State, event: events.ToolProgress) -> State:
 
 def _result(state: State, event: events.ToolResultEvent, now: float) -> Next:
     call = next((call for call in state.reply.calls if call.id == event.id), Call(event.id, event.name or "tool"))
+    since = state.run.started.get(event.id) if state.run is not None else None
     block = ToolRan(
         call.name,
         call.args,
         text_of(event.content),
         is_error=event.is_error,
         extension=event.extension or "",
-        seconds=None if call.since is None else now - call.since,
+        seconds=None if since is None else now - since,
         images=images_in(event.content),
         number=state.tools + 1,
     )
@@ -261,8 +213,9 @@ def _without(state: State, call_id: str) -> State:
 
 
 def _shell_start(state: State, event: events.ShellStart, now: float) -> State:
-    call = Call(event.id, "!" if event.context else "!!", {"command": event.command}, since=now)
-    return replace(state, run=state.run or Run(now), reply=replace(state.reply, calls=(*state.reply.calls, call)))
+    call = shell_call(event.id, event.command, for_model=event.context)
+    state = _begins_to_run(state, event.id, now)
+    return replace(state, reply=replace(state.reply, calls=(*state.reply.calls, call)))
 
 
 def _context(event: events.Usage) -> int:
@@ -348,7 +301,9 @@ def _step(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR
         case events.AssistantMessage():
             return _assistant_message(state, event, now)
         case events.TurnEnd():
-            return _turn_end(state, event, now)
+            return _turn_end(state, event)
+        case events.ToolStart():
+            return _begins_to_run(state, event.id, now), ()
         case events.ToolProgress():
             return _progress(state, event), ()
         case events.ToolResultEvent():

@@ -1,5 +1,6 @@
 """What a terminal knows of its session, as one value. `zottui.reduce` makes the next one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -26,10 +27,10 @@ class Call:
     args: dict[str, object] = field(default_factory=dict)
     written: int = 0
     """Characters of arguments that the model has written so far."""
+    is_written: bool = False
+    """The model has finished it, and `args` are what it wants."""
     tail: str = ""
     """The last lines of what it has printed so far."""
-    since: float | None = None
-    """Seconds of the clock when it began to run; None while it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Run:
     since: float
     """Seconds of the clock."""
     step: int = 0
+    started: Mapping[str, float] = field(default_factory=dict)
+    """When calls began to run, in seconds of the clock, by id."""
     retry: str = ""
     """Why the model is asked again; empty as soon as it answers."""
 
@@ -96,3 +99,15 @@ class State:
     shows_thoughts: bool = False
     calls_you: bool = False
     """Something has come to where the user should look, and they have not looked since."""
+
+
+def waiting(state: State) -> int:
+    """How many calls are ahead of a person who is asked: those that wait for approval, and those that wait behind them.
+
+    Calls that may not run side by side are asked about one after the other, so later ones are not in `approvals` yet.
+    """
+    asked = {one.tool_id for one in state.approvals}
+    started = state.run.started if state.run is not None else {}
+    behind = [call for call in state.reply.calls if call.is_written and call.id not in started and call.id not in asked]
+    is_ours = any(call.id in asked for call in state.reply.calls)
+    return len(state.approvals) + (len(behind) if is_ours else 0)

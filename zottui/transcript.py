@@ -1,6 +1,6 @@
 """Stored messages as blocks: what is printed at attach, and what the viewer shows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from zotd.wire.content import Block as Content
 from zotd.wire.content import Image, Message, ShellRun, Text, ToolCall, ToolResult
@@ -43,7 +43,7 @@ def is_prompt(message: Message) -> bool:
 def ran(call: ToolCall, result: ToolResult | None, number: int) -> ToolRan:
     """A call of a stored message with its result, if it has one by now."""
     if result is None:
-        return ToolRan(call.name, call.args, "", number=number)
+        return ToolRan(call.name, call.args, "", is_open=True, number=number)
     return ToolRan(
         call.name,
         call.args,
@@ -61,9 +61,26 @@ def ran_by_hand(shell: ShellRun, content: Iterable[Content], number: int) -> Too
     return ToolRan(name, {"command": shell.command}, text_of(content), failed, seconds=shell.took_s, number=number)
 
 
-def blocks_of(messages: Sequence[Message], numbered_from: int = 1) -> Iterator[Block]:
-    """Blocks in the order of the messages; a call stands with its result, where its reply made it."""
-    results = {part.call_id: part for message in messages for part in message.content if isinstance(part, ToolResult)}
+def open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls of the last reply that have no result: they run, or wait, or go on when the session does."""
+    done = _results(messages)
+    last = next((message for message in reversed(messages) if message.role == "assistant"), None)
+    parts = last.content if last is not None else ()
+    return tuple(part for part in parts if isinstance(part, ToolCall) and part.id not in done)
+
+
+def _results(messages: Iterable[Message]) -> dict[str, ToolResult]:
+    return {part.call_id: part for message in messages for part in message.content if isinstance(part, ToolResult)}
+
+
+def blocks_of(
+    messages: Sequence[Message], numbered_from: int = 1, *, without: Container[str] = frozenset()
+) -> Iterator[Block]:
+    """Blocks in the order of the messages; a call stands with its result, where its reply made it.
+
+    `without`: ids of calls that are left out and not counted.
+    """
+    results = _results(messages)
     number = numbered_from
     for message in messages:
         if message.shell is not None:
@@ -75,15 +92,16 @@ def blocks_of(messages: Sequence[Message], numbered_from: int = 1) -> Iterator[B
             continue
         yield from prose(text_of(message.content))
         for part in message.content:
-            if isinstance(part, ToolCall):
+            if isinstance(part, ToolCall) and part.id not in without:
                 yield ran(part, results.get(part.id), number)
                 number += 1
 
 
-def calls_in(messages: Iterable[Message]) -> int:
+def calls_in(messages: Iterable[Message], *, without: Container[str] = frozenset()) -> int:
     """How many numbers `blocks_of` gives."""
     return sum(
-        message.shell is not None or (message.role == "assistant" and isinstance(part, ToolCall))
+        message.shell is not None
+        or (message.role == "assistant" and isinstance(part, ToolCall) and part.id not in without)
         for message in messages
         for part in message.content
     )

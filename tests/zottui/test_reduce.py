@@ -9,7 +9,7 @@ from msgspec import structs
 
 from zotd.client.follow import Disconnected
 from zotd.wire import api, events
-from zotd.wire.content import Message, Text, Tokens, ToolCall, ToolResult
+from zotd.wire.content import Message, ShellRun, Text, Tokens, ToolCall, ToolResult
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.effects import Alert, Insert, Print
 from zottui.reduce import reduce
@@ -156,6 +156,7 @@ def test_a_call_is_shown_while_it_runs_and_printed_with_its_result(screen):
         events.ToolUseArgs("t", '{"com'),
         events.ToolCallEvent("t", "bash", {"command": "ls"}),
         events.TurnEnd("tool_use"),
+        events.ToolStart("t"),
         events.ToolProgress("t", "\n".join(str(n) for n in range(20))),
     )
     (call,) = screen.state.reply.calls
@@ -163,6 +164,29 @@ def test_a_call_is_shown_while_it_runs_and_printed_with_its_result(screen):
     screen.see(events.ToolResultEvent("t", is_error=False, content=[Text("out")]), after_s=2.0)
     assert screen.state.reply.calls == ()
     assert screen.printed == [ToolRan("bash", {"command": "ls"}, "out", seconds=2.0, number=1)]
+
+
+def test_what_a_call_waits_is_no_part_of_the_time_that_it_takes(screen):
+    screen.see(events.TurnStart(1), events.ToolCallEvent("t", "bash", {}), events.TurnEnd("tool_use"))
+    screen.see(events.ToolStart("t"), after_s=60.0)
+    screen.see(events.ToolResultEvent("t", is_error=False, content=[Text("out")]), after_s=2.0)
+    assert screen.printed[-1].seconds == 2.0
+
+
+def test_a_call_without_a_result_is_no_block_of_a_snapshot_but_goes_on_below():
+    calls = [ToolCall("t", "bash", {"command": "ls"}), ToolCall("u", "bash", {"command": "pwd"})]
+    run = api.RunInfo("r", 1, TIME, api.Partial("", []), calls=[api.RunningCall("t", 40.0)])
+    screen = Screen().take(snapshot(messages=[Message("assistant", [Text("look"), *calls], TIME, 2)], run=run))
+    assert screen.printed == [Prose("look")]
+    assert [(call.id, call.args) for call in screen.state.reply.calls] == [("t", calls[0].args), ("u", calls[1].args)]
+    screen.see(events.ToolResultEvent("t", is_error=False, content=[Text("out")]), after_s=2.0)
+    assert screen.printed[1:] == [ToolRan("bash", {"command": "ls"}, "out", seconds=42.0, number=1)]
+
+
+def test_a_command_of_a_person_that_runs_goes_on_below_a_snapshot():
+    shell = ShellRun(id="s", command="make", context=True)
+    screen = Screen().take(snapshot(run=api.RunInfo("s", 0, TIME, api.Partial("", []), shell)))
+    assert [(call.name, call.args) for call in screen.state.reply.calls] == [("!", {"command": "make"})]
 
 
 def test_stored_calls_stand_with_their_results():

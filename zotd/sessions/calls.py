@@ -20,6 +20,7 @@ from zotd.sessions.clearance import Clearance
 from zotd.sessions.ledger import Shown
 from zotd.sessions.repeat import repeat
 from zotd.wire import events
+from zotd.wire.api import RunningCall
 from zotd.wire.content import Image, Text, ToolCall, ToolContent
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,8 @@ class Calls:
         """Of calls that had started before a crash: how."""
         self._dropped: frozenset[str] = frozenset()
         """Calls that are not made, because the outcome of one before them is unknown."""
+        self._since: dict[str, float] = {}
+        """When calls began to run, in seconds of the loop's clock."""
         self._cut: set[str] = set()
         self._tasks: dict[str, asyncio.Task[ToolOutcome]] = {}
         self._questions: dict[str, asyncio.Task[Verdict[dict[str, object]]]] = {}
@@ -151,12 +154,19 @@ class Calls:
 
     def start(self, ids: Sequence[str], tasks: asyncio.TaskGroup) -> None:
         """Run these calls side by side."""
+        now = asyncio.get_running_loop().time()
         for key in ids:
+            self._since[key] = now
             task = tasks.create_task(self._run(self._calls[key]), name=f"call {key}")
             self._tasks[key] = task
             # The callback and not the task tells the outcome: a task that is cancelled before its first step
             # never runs a line of its own.
             task.add_done_callback(partial(self._tell, key))
+
+    def running(self) -> list[RunningCall]:
+        """The calls that run now, and for how long."""
+        now = asyncio.get_running_loop().time()
+        return [RunningCall(key, round(now - self._since[key], 3)) for key in self._tasks]
 
     def cut(self, ids: Sequence[str]) -> None:
         """End these calls now; each still gets its outcome."""

@@ -131,7 +131,7 @@ class Driver:
 
     def info(self) -> RunInfo:
         """The run as a snapshot shows it."""
-        return RunInfo(self.id, self._turn.step, self._started, self._asking.partial())
+        return RunInfo(self.id, self._turn.step, self._started, self._asking.partial(), calls=self._calls.running())
 
     # --- carrying out -----------------------------------------------------------------------------------------
 
@@ -195,6 +195,8 @@ class Driver:
             clearance.waved(self._calls.named(keys))
         self._reach("calls on record")
         self._calls.start(keys, tasks)
+        if self._ledger.label is not None:  # on stdio, what the original does not send is an unknown event
+            self._ledger.live([events.ToolStart(key, session=self._ledger.label) for key in keys])
 
     def _show_notes(self) -> None:
         notes, self._notes = self._notes, ()

@@ -473,6 +473,14 @@ class Partial(Frozen, frozen=True):
     tool_uses: list[ToolUse]
 
 
+class RunningCall(Frozen, frozen=True):
+    """A tool call that runs now."""
+
+    id: str
+    seconds: float
+    """How long it has been running; waiting for guards and people does not count."""
+
+
 class RunInfo(Frozen, frozen=True):
     """The run in progress."""
 
@@ -482,6 +490,8 @@ class RunInfo(Frozen, frozen=True):
     partial: Partial
     shell: ShellRun | None = None
     """It is no run of the model, but this command."""
+    calls: list[RunningCall] = []
+    """The calls that run now; others of the reply that have no result wait."""
 
 
 class Attached(Frozen, frozen=True, omit_defaults=False):

@@ -119,6 +119,12 @@ class TurnEnd(Event, tag="turn_end", frozen=True):
     error: str | None = None
 
 
+class ToolStart(Event, tag="tool_start", frozen=True):
+    """A tool begins to run: guards and people have let it, and no call before it has to end first; not on stdio."""
+
+    id: str
+
+
 class ToolProgress(Event, tag="tool_progress", frozen=True):
     """Output of a tool while it runs."""
 
@@ -471,6 +477,7 @@ AnyEvent = (
     | AssistantMessage
     | ToolCallEvent
     | TurnEnd
+    | ToolStart
     | ToolProgress
     | ToolResultEvent
     | CompactDone

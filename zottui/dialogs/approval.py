@@ -25,6 +25,7 @@ from zottui.dialogs.keys import PASTED, TYPED, letter, named
 from zottui.dialogs.line import Line
 from zottui.diffs import ADDED, GAP, REMOVED, Change, focused, unified
 from zottui.external_editor import edited
+from zottui.state import waiting
 from zottui.theme import Role
 from zottui.widgets.cells import POINTER, folded, piece
 
@@ -76,7 +77,7 @@ class Approval:
 
     def rows(self, width: int, height: int) -> list[Row]:
         """As `Dialog` says."""
-        number = len(self._desk.state.approvals)
+        number = waiting(self._desk.state)
         details = [f"1 of {number}"] if number > 1 else []
         details += [f"until {self.question.expires[11:16]} UTC"] if self.question.expires else []
         about = f" {subject(self.question.tool, self.question.args)}" if self._changes else ""

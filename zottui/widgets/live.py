@@ -45,11 +45,11 @@ def live(state: State, now: float, width: int, height: int, *, asked: str = "") 
     calls; then what the model is writing.
     """
     room = min(height, MAX_ROWS)
-    if state.run is None or room <= 0:
+    if (state.run is None and not state.reply.calls) or room <= 0:
         return []
     written = [line for line in tail(state.reply.stream, TEXT_ROWS, width) if line.strip()] if width > 0 else []
     heads = _heads(state, now, width, room, asked=asked)
-    if not heads and not asked:
+    if not heads and not asked and state.run is not None:
         heads = [(_waiting(state, now, is_writing=bool(written)), "")]
     room -= len(heads)
     rows: list[Row] = []
@@ -65,27 +65,42 @@ def _heads(state: State, now: float, width: int, room: int, *, asked: str) -> li
     calls = [call for call in state.reply.calls if call.id != asked]
     shown = calls if len(calls) <= room else calls[len(calls) - max(room - 1, 1) :]
     waiting = {one.tool_id for one in state.approvals}
-    heads = [(_call(call, now, width, needs_you=call.id in waiting), call.tail) for call in shown]
+    started = state.run.started if state.run is not None else {}
+    heads = [
+        (_call(call, now, width, since=started.get(call.id), needs_you=call.id in waiting), call.tail) for call in shown
+    ]
     if len(shown) < len(calls) and room > 1:
         heads.insert(0, ([piece(Role.MUTED, f"… {len(calls) - len(shown)} more calls")], ""))
     return heads
 
 
-def _call(call: Call, now: float, width: int, *, needs_you: bool) -> Row:
-    """Its name and how long it has been running stay when there is no room for what it is about."""
-    mark = piece(Role.WARNING, "●") if needs_you else piece(Role.ACCENT, spinner(now))
+def _call(call: Call, now: float, width: int, *, since: float | None, needs_you: bool) -> Row:
+    """Its name and how long it has been running stay when there is no room for what it is about.
+
+    Only a call that is being written or runs has a spinner.
+    """
+    if needs_you:
+        mark = piece(Role.WARNING, "●")
+    elif call.is_written and since is None:
+        mark = piece(Role.MUTED, "○")
+    else:
+        mark = piece(Role.ACCENT, spinner(now))
     name = piece(Role.TOOL, f" {clean(call.name)}")
-    progress = piece(Role.WARNING if needs_you else Role.MUTED, f"  {_progress(call, now, needs_you=needs_you)}")
+    progress = piece(
+        Role.WARNING if needs_you else Role.MUTED, f"  {_progress(call, now, since=since, needs_you=needs_you)}"
+    )
     room = width - row_cells([mark, name, progress])
     about = cut(f"  {subject(call.name, call.args)}", room) if call.args else ""
     return fit([mark, name, piece(Role.TEXT, about if about.strip(f" {CUT}") else ""), progress], width)
 
 
-def _progress(call: Call, now: float, *, needs_you: bool) -> str:
+def _progress(call: Call, now: float, *, since: float | None, needs_you: bool) -> str:
     if needs_you:
         return "needs you"
-    if call.since is not None:
-        return duration(now - call.since)
+    if since is not None:
+        return duration(now - since)
+    if call.is_written:
+        return "waits"
     return f"writing… {count(call.written)} characters" if call.written else "writing…"
 
 

@@ -18,6 +18,9 @@ ASKS = "--mode", "ask"
 CONTEXT = r" · 15( ·|$)"
 """In the status bar: the tokens of one request to the scripted model."""
 
+CARD = "^● bash  echo ran"
+"""The first line of its card."""
+
 RUNS = Call("bash", {"command": "echo ran >> runs"})
 
 
@@ -30,6 +33,12 @@ def ask(zot, words="go"):
 def leave(zot):
     zot.key("C-d")
     zot.until(lambda: zot.exit_code == 0, "the end of the terminal")
+
+
+def killed(zot):
+    """End the terminal without a word."""
+    os.kill(int(zot.ask("#{pane_pid}")), signal.SIGKILL)
+    zot.until(lambda: zot.ask("#{pane_dead}") == "1", "the end of the terminal")
 
 
 def runs(world):
@@ -113,6 +122,39 @@ def test_who_comes_back_sees_at_once_what_the_conversation_takes(world):
     leave(zot)
     zot = world.zot()
     zot.wait(CONTEXT)
+
+
+@journey(32)
+def test_a_call_that_waits_for_approval_is_no_card_when_somebody_comes_back(world):
+    world.model.says([Text(["let me see\n\n"]), RUNS], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("^● bash needs you")
+    killed(zot)
+    zot = world.zot()
+    zot.wait("^● bash needs you")
+    zot.wait("^let me see$")
+    assert not re.search(CARD, zot.history(), re.MULTILINE)
+    decide(zot, "y", "^all done$")
+    assert len(re.findall(CARD, zot.history(), re.MULTILINE)) == 1
+
+
+@journey(32)
+def test_a_call_that_runs_is_no_card_when_somebody_comes_back(world):
+    world.model.says([Call("bash", {"command": "echo started; cat gate"})], "all done")
+    world.fifo("gate")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^  started$")
+    killed(zot)
+    zot = world.zot()
+    zot.wait(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] bash  echo started; cat gate  \d+s$")
+    assert not re.search("^● bash", zot.history(), re.MULTILINE)
+    world.feed("gate", "opened\n")
+    zot.wait("^all done$")
+    cards = re.findall("^● bash.*$", zot.history(), re.MULTILINE)
+    assert len(cards) == 1
+    assert cards[0].startswith("● bash  echo started; cat gate")
 
 
 # --- 33 ----------------------------------------------------------------------------------------------------------

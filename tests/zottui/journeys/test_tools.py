@@ -190,6 +190,37 @@ def test_what_is_typed_while_a_question_comes_up_stays_a_draft(world):
     assert not (world.cwd / "made").exists()
 
 
+@journey(19)
+def test_of_several_calls_only_the_one_that_runs_has_a_clock(world):
+    calls = [Call("bash", {"command": f"cat gate{number}"}) for number in (1, 2, 3)]
+    world.model.says(calls, "all done")
+    for number in (1, 2, 3):
+        world.fifo(f"gate{number}")
+    zot = world.zot()
+    ask(zot)
+    zot.wait(r"cat gate1  [1-9]s$")
+    zot.wait("^○ bash  cat gate2  waits$")
+    world.feed("gate1", "one\n")
+    zot.wait(r"^[^○●] bash  cat gate2  \d+s$")
+    zot.wait("^○ bash  cat gate3  waits$")
+    world.feed("gate2", "two\n")
+    world.feed("gate3", "three\n")
+    zot.wait("^all done$")
+
+
+@journey(19)
+def test_a_question_says_how_many_calls_wait_behind_it(world):
+    world.model.says([Call("bash", {"command": f"echo {number}"}) for number in (1, 2, 3)], "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("^● bash needs you  1 of 3")
+    zot.wait("^○ bash  echo 3  waits$")
+    assert "echo 2  waits" in zot.screen()
+    decide(zot, "y", "1 of 2")
+    decide(zot, "y", "^● bash needs you$")
+    decide(zot, "y", "^all done$")
+
+
 # --- 20 ----------------------------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,10 @@ LIVE = State(link=Link.LIVE, session=SESSION)
 
 BUSY = replace(LIVE, run=Run(since=90.0))
 
-BASH = Call("c1", "bash", {"command": "make check SLOW=yes"}, tail="one\ntwo 日本語\nthree\n", since=88.0)
+SINCE = {"c1": 88.0}
+"""When `BASH` began to run."""
+
+BASH = Call("c1", "bash", {"command": "make check SLOW=yes"}, tail="one\ntwo 日本語\nthree\n", is_written=True)
 
 EVIL = "a\x1b[2Jb\x07c\r\nd\te\u202e"
 """Text that would steer a terminal."""
@@ -36,7 +39,7 @@ EVIL = "a\x1b[2Jb\x07c\r\nd\te\u202e"
 def replying(text="", **fields):
     """A run in which the model has written this."""
     _, stream = Stream().feed(text)
-    return replace(BUSY, reply=Reply(stream=stream, **fields))
+    return replace(BUSY, run=Run(since=90.0, started=SINCE), reply=Reply(stream=stream, **fields))
 
 
 def queued(*texts, mode="queue", sender="me"):

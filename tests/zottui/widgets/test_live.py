@@ -8,10 +8,21 @@ from hypothesis import strategies as st
 
 from tests.zottui.desk import shown
 from tests.zottui.widgets.states import BASH, BUSY, EVIL, LIVE, NOW, question, replying
-from zottui.state import Call, Run
+from zottui.state import Call, Reply, Run
 from zottui.widgets.live import MAX_ROWS, live
 
 PROSE = "Hello, this is a fairly long paragraph that is not finished yet and goes on and on"
+
+
+def waiting(*calls):
+    """A reply with calls of which none runs."""
+    return replace(BUSY, reply=Reply(calls=calls))
+
+
+def running(*calls, since=99.0, text=""):
+    """A reply with calls that run."""
+    state = replying(text, calls=calls)
+    return replace(state, run=replace(state.run, started={call.id: since for call in calls}))
 
 
 def screen(state, width=80, height=12, now=NOW):
@@ -61,20 +72,29 @@ def test_each_call_has_a_line_and_the_last_lines_of_its_output(width):
 
 
 def test_a_call_that_waits_for_a_decision_says_so():
-    state = replace(replying(calls=(replace(BASH, tail="", since=None),)), approvals=(question(),))
+    state = replace(waiting(replace(BASH, tail="")), approvals=(question(),))
     assert screen(state) == "● bash  make check SLOW=yes  needs you"
 
 
+def test_a_call_that_waits_for_others_has_no_spinner_and_no_clock():
+    assert screen(waiting(replace(BASH, tail=""))) == "○ bash  make check SLOW=yes  waits"
+
+
+def test_a_call_of_a_session_that_stands_still_is_shown():
+    assert screen(replace(waiting(replace(BASH, tail="")), run=None)) == "○ bash  make check SLOW=yes  waits"
+
+
 def test_of_little_room_the_calls_get_theirs_first():
-    state = replying(PROSE, calls=(BASH, Call("c2", "read", {"path": "a.py"}, since=99.0)))
+    state = replying(PROSE, calls=(BASH, Call("c2", "read", {"path": "a.py"})))
+    state = replace(state, run=replace(state.run, started={"c1": 88.0, "c2": 99.0}))
     assert screen(state, height=2) == "⠋ bash  make check SLOW=yes  12s\n⠋ read  a.py  1s"
     assert screen(state, height=3) == "⠋ bash  make check SLOW=yes  12s\n  three\n⠋ read  a.py  1s"
 
 
 def test_of_too_many_calls_the_newest_are_shown():
-    calls = tuple(Call(f"c{n}", f"tool{n}", since=99.0) for n in range(5))
-    assert screen(replying(calls=calls), height=3) == "… 3 more calls\n⠋ tool3  1s\n⠋ tool4  1s"
-    assert screen(replying(calls=calls), height=1) == "⠋ tool4  1s"
+    calls = tuple(Call(f"c{n}", f"tool{n}") for n in range(5))
+    assert screen(running(*calls), height=3) == "… 3 more calls\n⠋ tool3  1s\n⠋ tool4  1s"
+    assert screen(running(*calls), height=1) == "⠋ tool4  1s"
 
 
 def test_a_progress_bar_is_one_line_and_its_newest_state():
@@ -82,8 +102,8 @@ def test_a_progress_bar_is_one_line_and_its_newest_state():
 
 
 def test_nothing_of_a_tool_steers_the_terminal():
-    call = Call("c1", EVIL, {"command": EVIL}, tail=EVIL, since=99.0)
-    assert "^[[2J" in screen(replying(EVIL, calls=(call,)))
+    call = Call("c1", EVIL, {"command": EVIL}, tail=EVIL)
+    assert "^[[2J" in screen(running(call, text=EVIL))
 
 
 @given(
@@ -93,6 +113,6 @@ def test_nothing_of_a_tool_steers_the_terminal():
     height=st.integers(-1, 20),
 )
 def test_it_never_takes_more_room_than_it_is_given(text, outputs, width, height):
-    calls = tuple(Call(f"c{n}", "bash", {"command": tail}, tail=tail, since=1.0) for n, tail in enumerate(outputs))
-    rows = live(replying(text, calls=calls), NOW, width, height)
+    calls = tuple(Call(f"c{n}", "bash", {"command": tail}, tail=tail) for n, tail in enumerate(outputs))
+    rows = live(running(*calls, since=1.0, text=text), NOW, width, height)
     shown(rows, width, max(min(height, MAX_ROWS), 0))

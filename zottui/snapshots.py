@@ -1,0 +1,86 @@
+"""What a client learns when it attaches: the state of the session, and what was said before."""
+
+from dataclasses import replace
+
+from zotd.wire.api import Attached, RunInfo
+from zottui.blocks import Block, Note, Rule
+from zottui.state import Call, Link, Reply, Run, State
+from zottui.transcript import blocks_of, calls_in, last_turns, open_calls
+
+
+def _current(state: State, snapshot: Attached, now: float) -> State:
+    """What a snapshot says of now, whether or not it says what was."""
+    running = snapshot.run
+    run = None if running is None else replace(state.run or Run(now), step=running.step, started=_started(running, now))
+    return replace(
+        state,
+        link=Link.LIVE,
+        session=snapshot.session,
+        run=run,
+        reply=state.reply if run is not None else Reply(),
+        partial=None if running is None else running.partial,
+        queue=tuple(snapshot.queue),
+        held=snapshot.held,
+        approvals=tuple(snapshot.approvals),
+        panels=tuple(snapshot.panels),
+        segments=tuple(((one.extension, one.key), one.text) for one in snapshot.status),
+        usage=snapshot.usage,
+        context=snapshot.context,
+    )
+
+
+def _started(running: RunInfo, now: float) -> dict[str, float]:
+    begun = {call.id: now - call.seconds for call in running.calls}
+    return begun if running.shell is None else begun | {running.shell.id: now}
+
+
+def resumed(state: State, snapshot: Attached, now: float) -> State:
+    """The connection is back, and the missed events come next."""
+    # The missed events come next and tell of runs, replies and queue as they were: what is shown of them stays till
+    # then, and only what no event repeats is taken from the snapshot.
+    after = _current(state, snapshot, now)
+    run = state.run
+    if run is not None and after.run is not None:
+        run = replace(run, started={**after.run.started, **run.started})
+    return replace(after, reply=state.reply, run=run or after.run)
+
+
+def begun(state: State, snapshot: Attached, now: float) -> tuple[State, tuple[Block, ...]]:
+    """The state after a snapshot, and what is printed of it.
+
+    It is the first one, or one after more than can be told event by event.
+    """
+    news = [message for message in snapshot.messages if (message.seq or 0) > state.last_seq]
+    shown = last_turns(news)
+    left_out = len(news) - len(shown) + (len(news) == len(snapshot.messages) and snapshot.has_more)
+    earlier = max(snapshot.session.message_count - len(shown), 0) if left_out else 0
+    rule: tuple[Block, ...] = ()
+    if earlier:
+        rule = (Rule(f"{earlier:,} earlier messages: ctrl+t or /jump shows them"),)
+    elif state.last_seq and news:
+        rule = (Rule("meanwhile"),)
+    # A call without a result stays below, where it is shown as running or waiting, until its result prints its card.
+    under_way = _under_way(snapshot)
+    open_ids = frozenset(call.id for call in under_way)
+    after = replace(
+        _current(state, snapshot, now),
+        reply=Reply(calls=under_way),
+        tools=state.tools + calls_in(shown, without=open_ids),
+        last_seq=max(state.last_seq, snapshot.seq),
+    )
+    notes = tuple(Note(note.message, note.level, note.extension) for note in snapshot.notes)
+    blocks = (*rule, *blocks_of(shown, state.tools + 1, without=open_ids), *notes)
+    return after, blocks
+
+
+def _under_way(snapshot: Attached) -> tuple[Call, ...]:
+    calls = [Call(call.id, call.name, call.args, is_written=True) for call in open_calls(snapshot.messages)]
+    if snapshot.run is not None and snapshot.run.shell is not None:
+        shell = snapshot.run.shell
+        calls.append(shell_call(shell.id, shell.command, for_model=shell.context))
+    return tuple(calls)
+
+
+def shell_call(key: str, command: str, *, for_model: bool) -> Call:
+    """A command that a person has run, as a call."""
+    return Call(key, "!" if for_model else "!!", {"command": command}, is_written=True)
