@@ -346,6 +346,8 @@ class Inline(Application[Result], Generic[Result]):
         self.invalidate()
 
     def _on_resize(self) -> None:
+        # Also when the size ends as it began: a terminal that became lower in between has dropped rows of ours.
+        self._area.repaint()
         if self._settling:
             self._settling.cancel()
         self._settling = asyncio.get_running_loop().call_later(SETTLE_S, self._has_settled)

@@ -65,6 +65,7 @@ DAEMON = {
 """`docs/protocol.md`."""
 
 ADDED = {
+    "tool_start": "id",
     "ext_log": "extension text",
     "ext_frame": "extension direction frame time latency_s? cut?",
     "rewound": "to",
@@ -74,13 +75,13 @@ ADDED = {
     "shell_start": "id command context sender?",
 }
 """Ours, for the commands `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`, `presence.update` and `shell`, and
-for people who want to see that a model thinks."""
+for people who want to see that a model thinks, and when a call begins to run."""
 
 WITHOUT_SEQ = {
     *("ext_log", "ext_frame"),
     *("text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"),
     *("ext_notify", "ext_display", "ext_clear_notes", "ext_status", "ext_panel", "ext_panel_closed", "ext_insert"),
-    *("presence", "heartbeat", "evicted", "attention", "thinking_delta"),
+    *("presence", "heartbeat", "evicted", "attention", "thinking_delta", "tool_start"),
 }
 """Marked with a dash in the specification's tables."""
 

@@ -93,6 +93,18 @@ def test_resizes_in_quick_succession_are_followed_when_they_have_ended(start):
         assert terminal.history().count("extra 0") == 1
 
 
+@pytest.mark.parametrize("dropped", [1, 6])
+def test_a_terminal_that_shrinks_and_grows_again_gets_the_rows_back_that_it_dropped(start, dropped):
+    with start() as terminal:
+        terminal.wait("STATUS BAR")
+        enter(terminal, "tall 9")
+        terminal.wait(r"extra 8\nPROMPT\nSTATUS BAR 0 printed\Z")
+        for rows in (30 - 19 - dropped, 30):  # nothing is left below the status bar, and then not even that
+            terminal.resize(100, rows)
+        terminal.wait(r"extra 8\nPROMPT\nSTATUS BAR 0 printed\Z")
+        assert has_no_ghosts(terminal)
+
+
 def test_the_first_line_that_is_printed_on_a_full_screen_leaves_no_prompt_in_the_scrollback(start):
     with start(rows=8) as terminal:
         terminal.wait("STATUS BAR")

@@ -18,6 +18,10 @@ from zottui.terminal.environment import understands_osc
 TITLE_S = 1.0
 """The least time between two titles: window managers draw each, and tmux tells all its clients."""
 
+CONTINUED_S = 0.2
+"""How long the loop may take to learn that this job goes on: it is a turn or two. Where no shell stops it, Ctrl-Z costs
+this time."""
+
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -38,6 +42,8 @@ class Terminal:
         self._understands = understands_osc(env)
         self._title = self._shown = ""
         self._pause: asyncio.TimerHandle | None = None
+        self._continued = asyncio.Event()
+        """This job goes on that was stopped while the terminal was lent."""
 
     @contextmanager
     def prepared(self, continued: Callable[[], None] = lambda: None) -> Iterator[None]:
@@ -57,6 +63,7 @@ class Terminal:
     def _take_again(self, continued: Callable[[], None]) -> None:
         """SIGSTOP tells nobody before: the shell has set the terminal as it wants to have it itself."""
         if self.is_lent:
+            self._continued.set()
             return
         with suppress(termios.error):  # it is gone
             raw_mode(KEYBOARD).__enter__()  # what puts it back is under way since the beginning
@@ -87,7 +94,13 @@ class Terminal:
     async def stop(self) -> None:
         """Ctrl-Z: stop this job until somebody continues it; nothing when there is no shell that could."""
         async with self.lent():
+            self._continued.clear()
             os.kill(0, signal.SIGTSTP)
+            # The loop hears of SIGCONT a turn later. Taken back before that, the area would be drawn, taken for what
+            # others have written, and drawn once more below.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CONTINUED_S):
+                    await self._continued.wait()
 
     def write(self, sequence: str) -> None:
         """Send a sequence that moves nothing, at once."""

@@ -157,6 +157,30 @@ def test_a_call_that_runs_is_no_card_when_somebody_comes_back(world):
     assert cards[0].startswith("● bash  echo started; cat gate")
 
 
+@journey(32)
+def test_a_reply_that_goes_on_while_the_terminal_is_stopped_is_there_once(world):
+    away, back = world.model.gate(), world.model.gate()
+    world.model.says([Text(["one\n\ntw"]), away, Text(["o\n\nthr"]), back, Text(["ee\n\nfour"])])
+    shell = world.shell()
+    shell.type("zot")
+    shell.key("Enter")
+    ask(shell)
+    shell.wait("^tw$")
+    shell.key("C-z")
+    shell.wait("Stopped")
+    world.model.open(away)
+    shell.type("fg")
+    shell.key("Enter")
+    shell.wait("^thr$")
+    world.model.open(back)
+    shell.wait("^four$")
+    rests(shell)
+    shell.wait(PROMPT)
+    said = [line for line in shell.history().split("\n") if line in {"one", "tw", "two", "thr", "three", "four"}]
+    assert said == ["one", "two", "three", "four"]
+    assert shell.history().count("openai/scripted") == 1
+
+
 # --- 33 ----------------------------------------------------------------------------------------------------------
 
 

@@ -63,6 +63,20 @@ def test_resized_while_the_model_answers_everything_is_there_once(world):
     assert shown.count("a draft with") == 1
 
 
+@journey(24)
+def test_a_fast_resize_loses_no_row(world):
+    world.model.says("\n\n".join(f"paragraph {number}" for number in range(20)))
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^paragraph 19$")
+    rests(zot)
+    for rows in (12, 29, 8, 28, 30):
+        zot.resize(100, rows)
+    zot.until(lambda: STATUS in zot.screen().split("\n")[-1], "the status bar")
+    assert zot.history().count(STATUS) == 1
+    assert zot.history().count("paragraph 19") == 1
+
+
 # --- 25 ----------------------------------------------------------------------------------------------------------
 
 
