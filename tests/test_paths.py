@@ -1,12 +1,16 @@
 """Where files live."""
 
 import os
+import pwd
 import stat
 from pathlib import Path
 
 import pytest
 
 from zotd import paths
+
+OWN = pwd.getpwuid(os.geteuid()).pw_dir
+"""The user's home, whatever variables say."""
 
 
 def test_two_homes_never_share_a_socket(tmp_path):
@@ -27,12 +31,27 @@ def test_without_a_home_the_socket_is_in_the_runtime_directory(tmp_path):
 
 @pytest.mark.parametrize("runtime", ["", "run/user", "/nonexistent"])
 def test_a_runtime_directory_that_cannot_be_used_falls_back_to_tmpdir(tmp_path, runtime):
-    env = {"XDG_RUNTIME_DIR": runtime, "TMPDIR": str(tmp_path)}
+    env = {"XDG_RUNTIME_DIR": runtime, "TMPDIR": str(tmp_path), "HOME": OWN}
     assert paths.socket_path(env) == str(tmp_path / f"zot-{os.geteuid()}/zotd.sock")
 
 
 def test_a_tmpdir_that_cannot_be_used_falls_back_to_tmp():
-    assert paths.socket_path({"TMPDIR": "/nonexistent"}) == f"/tmp/zot-{os.geteuid()}/zotd.sock"
+    assert paths.socket_path({"TMPDIR": "/nonexistent", "HOME": OWN}) == f"/tmp/zot-{os.geteuid()}/zotd.sock"
+
+
+def test_two_users_homes_never_share_a_socket_in_a_temporary_directory(tmp_path):
+    own, one, two, same = (
+        paths.socket_path({"TMPDIR": str(tmp_path), **env})
+        for env in (
+            {"HOME": OWN},
+            {"HOME": "/home/one"},
+            {"HOME": "/home/two"},
+            {"HOME": OWN, "XDG_STATE_HOME": "/home/one/.local/state"},
+        )
+    )
+    assert own == str(tmp_path / f"zot-{os.geteuid()}/zotd.sock")  # where it always was
+    assert len({own, one, two}) == 3
+    assert same == one
 
 
 def test_a_long_path_becomes_a_hashed_name_that_differs_by_home(tmp_path):

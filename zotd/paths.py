@@ -43,8 +43,9 @@ def zot_home(env: Mapping[str, str]) -> str:
 def socket_path(env: Mapping[str, str]) -> str:
     """The absolute path of the daemon's socket, at most `MAX_SOCKET_PATH` bytes long.
 
-    `$ZOTD_SOCKET`; else `run/zotd.sock` in `$ZOT_HOME` when that is set; else `zotd.sock` in `runtime_dir`. What is
-    too long for a socket becomes a name made of its digest, in `runtime_dir`.
+    `$ZOTD_SOCKET`; else `run/zotd.sock` in `$ZOT_HOME` when that is set; else `zotd.sock` in `runtime_dir`. Where that
+    is a temporary directory, which all homes of a user share, a home other than the user's own has a name made of its
+    digest. What is too long for a socket becomes a name made of its digest, in `runtime_dir`.
     """
     path = _wanted_socket(env)
     return path if _fits(path) else _hashed_socket(path, env)
@@ -120,7 +121,9 @@ def _wanted_socket(env: Mapping[str, str]) -> str:
         return os.path.abspath(chosen)
     if env.get("ZOT_HOME"):
         return os.path.join(zot_home(env), "run", "zotd.sock")
-    return os.path.join(runtime_dir(env), "zotd.sock")
+    if _session_dir(env) is not None or _is_users_own(zot_home(env)):
+        return os.path.join(runtime_dir(env), "zotd.sock")
+    return os.path.join(runtime_dir(env), f"{_digest(zot_home(env))}.sock")
 
 
 def _fits(path: str) -> bool:
@@ -128,19 +131,39 @@ def _fits(path: str) -> bool:
 
 
 def _hashed_socket(path: str, env: Mapping[str, str]) -> str:
-    import hashlib  # noqa: PLC0415  (2 ms that only an over-long path has to pay)
+    names = [os.path.join(folder, f"{_digest(path)}.sock") for folder in _runtime_dirs(env)]
+    return next(filter(_fits, names), names[-1])
+
+
+def _digest(path: str) -> str:
+    import hashlib  # noqa: PLC0415  (2 ms that only unusual places have to pay)
 
     # The real path, so that two spellings of one place meet.
-    digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
-    names = [os.path.join(folder, f"{digest[:_HASH_DIGITS]}.sock") for folder in _runtime_dirs(env)]
-    return next(filter(_fits, names), names[-1])
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:_HASH_DIGITS]
+
+
+def _is_users_own(home: str) -> bool:
+    """Whether the home is the one that the user has without any variable."""
+    import pwd  # noqa: PLC0415  (only where there is no runtime directory)
+
+    try:
+        user = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:  # a container with a uid of its own
+        return False
+    return home == zot_home({"HOME": user})
+
+
+def _session_dir(env: Mapping[str, str]) -> str | None:
+    """`$XDG_RUNTIME_DIR`, when it can be used."""
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    return runtime if os.path.isabs(runtime) and _is_mine(runtime) else None
 
 
 def _runtime_dirs(env: Mapping[str, str]) -> list[str]:
     """Best first; the last one is always short enough."""
     folders = []
-    runtime = env.get("XDG_RUNTIME_DIR", "")
-    if os.path.isabs(runtime) and _is_mine(runtime):
+    runtime = _session_dir(env)
+    if runtime is not None:
         folders.append(os.path.join(runtime, "zot"))
     mine = f"zot-{os.geteuid()}"
     temporary = env.get("TMPDIR", "")

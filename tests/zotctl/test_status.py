@@ -17,7 +17,7 @@ from zotctl import unit as unit_of
 from zotd import paths
 from zotd.client.blocking import connect
 from zotd.client.fields import strings
-from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.live_daemon import ROOT, DaemonProcess
 
 OTHER_VERSION = [sys.executable, "-m", "zotd.testing.skewed", "0.2.0", "1", "2"]
 
@@ -215,3 +215,26 @@ def test_people_are_told_the_next_command(shell):
     code, out, err = shell.zotctl("status")
     assert (code, err) == (1, f"zotctl: zotd is not running: nobody listens at {shell.path}\n")
     assert out.splitlines()[-1] == "next        zotctl start"
+
+
+def test_two_homes_in_one_temporary_directory_have_a_daemon_each(tmp_path):
+    def ctl(home, *args):
+        env = {
+            "HOME": str(tmp_path / home),
+            "TMPDIR": str(tmp_path),
+            "PYTHONPATH": str(ROOT),
+            "PATH": os.environ["PATH"],
+        }
+        command = [sys.executable, "-m", "zotctl", *args, "--json"]
+        return json.loads(subprocess.run(command, env=env, capture_output=True, check=False).stdout)
+
+    first = ctl("a", "start")
+    try:
+        other = ctl("b", "status")
+        assert (other["state"], other["socket"] == first["socket"]) == ("stopped", False)
+        second = ctl("b", "start")
+        assert second["pid"] != first["pid"]
+        assert ctl("b", "stop")["state"] == "stopped"
+        assert ctl("a", "status")["pid"] == first["pid"]
+    finally:
+        assert ctl("a", "stop")["state"] == "stopped"
