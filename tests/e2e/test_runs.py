@@ -229,6 +229,17 @@ BREAKS = {
 }
 
 
+@pytest.mark.parametrize("count", [2, 200])
+async def test_text_that_comes_together_with_an_error_is_shown_and_kept(house, model, vendor, look, count):
+    server = await model(Reply([Text(["word "] * count), Fault()], joined=True))
+    talk = await house.create(vendor, server)
+    events = await talk.run()
+    whole = "word " * count
+    assert "".join(event["delta"] for event in look.only(events, "text_delta")) == whole
+    assert (await talk.texts())[-1] == ("assistant", [whole])
+    assert look.only(events, "error")
+
+
 @pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
 async def test_a_reply_that_breaks_is_an_error_that_is_not_repeated_and_leaves_a_legal_history(
     house, model, vendor, look, broken

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from zotd.core.ports import ModelRequest, ToolSpec
 from zotd.core.reply import Assembler
+from zotd.core.retry import ModelError
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Choice, Providers
 from zotd.wire.content import Message, Text
@@ -54,6 +55,17 @@ async def assembled(model, request=None):
     assembler = Assembler(None, lambda: f"c_{next(numbers)}")
     assembler.feed(await parts_of(model, request))
     return assembler
+
+
+async def broken_off(model):
+    """The parts before the error, and the error."""
+    got = []
+    try:
+        async for parts in model.stream(asking()):
+            got.extend(parts)
+    except ModelError as error:
+        return got, error
+    raise AssertionError(got)
 
 
 class RawServer:

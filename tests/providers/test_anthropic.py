@@ -8,6 +8,7 @@ from tests.providers.conftest import READ, asking, assembled, parts_of, user
 from zotd.core.ports import ToolSpec
 from zotd.core.reply import CallStart, Counted, Opened, Stopped, Text
 from zotd.core.retry import Failure, ModelError
+from zotd.providers.shared import EVENT_BYTES
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.wire import content
@@ -212,13 +213,20 @@ async def test_redacted_thinking_is_kept(connect, raw):
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"data: {nonsense\n\n", b'data: {"no": "type"}\n\n', b"<html>a portal</html>", b"data: " + b"x" * 11_000_000],
+    [b"data: {nonsense\n\n", b'data: {"no": "type"}\n\n', b"<html>a portal</html>"],
 )
 async def test_what_is_not_the_vendors_format_ends_the_reply_with_an_error(connect, raw, garbage):
     async with raw(events(START), garbage) as server:
         with pytest.raises(ModelError) as raised:
             await parts_of(connect(server, "anthropic"))
     assert raised.value.failure is Failure.CUT
+
+
+async def test_an_event_that_is_too_long_is_a_failure_that_is_not_repeated(connect, raw):
+    async with raw(events(START), b"data: " + b"x" * EVENT_BYTES) as server:
+        with pytest.raises(ModelError, match="an event of more than 4 MiB") as raised:
+            await parts_of(connect(server, "anthropic"))
+    assert raised.value.failure is Failure.TOO_LARGE
 
 
 async def test_a_delta_for_a_block_that_never_began_is_an_error(connect, raw):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.providers.conftest import asking, assembled, parts_of, user
+from tests.providers.conftest import asking, assembled, broken_off, parts_of, user
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Opened, Stopped, Text
 from zotd.core.retry import Failure, ModelError
 from zotd.testing import script
@@ -239,7 +239,6 @@ async def test_a_reply_with_a_finish_reason_is_whole_with_or_without_its_last_li
     "end",
     [
         b"",
-        DONE,
         chunk({}, "error"),
         chunk({}, "insufficient_system_resource"),
         b"data: {nonsense\n\n",
@@ -253,6 +252,72 @@ async def test_a_reply_without_a_good_end_is_an_error(connect, raw, end):
         with pytest.raises(ModelError) as raised:
             await parts_of(connect(server, "openai"))
     assert raised.value.failure is Failure.CUT
+
+
+async def test_a_stream_that_is_done_without_a_finish_reason_is_a_whole_reply(connect, raw):
+    async with raw(chunk({"content": "ok"}), DONE) as server:
+        assert await parts_of(connect(server, "openai")) == [Opened(), Text("ok"), Stopped("end_turn")]
+
+
+async def test_a_call_that_is_done_without_a_finish_reason_is_whole(connect, raw):
+    call = {"index": 0, "id": "a", "function": {"name": "read", "arguments": '{"path": "a"}'}}
+    async with raw(chunk({"tool_calls": [call]}), DONE) as server:
+        reply = await assembled(connect(server, "openai"))
+    assert (reply.stop, [made.args for made in reply.message()]) == ("tool_use", [{"path": "a"}])
+
+
+async def test_a_stream_of_nothing_is_an_error(connect, raw):
+    async with raw(chunk({"role": "assistant", "content": ""}), DONE) as server:
+        with pytest.raises(ModelError, match="ended before there was a reply"):
+            await parts_of(connect(server, "openai"))
+
+
+async def test_a_refusal_is_text_and_the_reply_says_that_it_was_refused(connect, raw):
+    async with raw(chunk({"refusal": "I can"}), chunk({"refusal": "not."}), chunk({}, "stop"), DONE) as server:
+        reply = await assembled(connect(server, "openai"))
+    assert (reply.text(), reply.stop) == ("I cannot.", "refusal")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [["<think>A thought.</think>\n\nIt is <b> so."], list("\n<think>A thought.</think>\n\nIt is <b> so.")],
+    ids=["in one piece", "cut everywhere"],
+)
+async def test_thinking_between_tags_is_thinking(connect, raw, pieces):
+    async with raw(*(chunk({"content": piece}) for piece in pieces), chunk({}, "stop"), DONE) as server:
+        reply = await assembled(connect(server, "openai"))
+    assert [(type(block), block.text) for block in reply.message()] == [
+        (content.Thinking, "A thought."),
+        (content.Text, "It is <b> so."),
+    ]
+
+
+@pytest.mark.parametrize("text", ["<thin", "<b>bold</b>", "See <think>, a tag.", "  ", "<"])
+async def test_text_that_only_looks_like_a_tag_is_kept(connect, raw, text):
+    async with raw(*(chunk({"content": piece}) for piece in text), chunk({}, "stop"), DONE) as server:
+        reply = await assembled(connect(server, "openai"))
+    assert reply.text() == text
+
+
+async def test_what_was_held_back_for_a_tag_is_kept_when_the_stream_is_cut(connect, raw):
+    async with raw(chunk({"content": "<thi"})) as server:
+        got, error = await broken_off(connect(server, "openai"))
+    assert (got[1:], error.failure) == ([Text("<thi")], Failure.CUT)
+
+
+async def test_a_server_that_does_not_stream_is_understood(connect, raw):
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}
+    message = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
+    body = {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+    }
+    whole = json.dumps(body).encode()
+    async with raw(whole[:40], whole[40:], headers={"content-type": "application/json"}) as server:
+        reply = await assembled(connect(server, "openai"))
+    assert [getattr(block, "text", None) or block.args for block in reply.message()] == ["I look.", {"path": "a"}]
+    assert (reply.stop, reply.tokens) == ("tool_use", Tokens(7, 3))
 
 
 async def test_chunks_without_anything_to_say_are_skipped(connect, raw):

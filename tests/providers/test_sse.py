@@ -2,11 +2,10 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zotd.providers.shared import Events, EventTooLongError
+from zotd.providers.shared import Events
 
 ODD = "\N{LINE SEPARATOR}kept\x0b\x0c".encode()
 STREAM = (
@@ -54,14 +53,21 @@ def test_the_end_gives_out_what_lacks_only_its_blank_line():
 def test_a_line_that_is_too_long_is_an_error_before_it_is_held():
     events = Events(limit=100)
     events.feed(b"data: " + b"x" * 80)
-    with pytest.raises(EventTooLongError):
-        events.feed(b"x" * 80)
+    assert events.feed(b"x" * 80) == []
+    assert events.is_over
 
 
 def test_an_event_of_many_lines_counts_as_a_whole():
     events = Events(limit=100)
-    with pytest.raises(EventTooLongError):
-        events.feed(b"data: 0123456789\n" * 20)
+    assert events.feed(b"data: 0123456789\n" * 20) == []
+    assert events.is_over
+
+
+def test_events_before_one_that_is_too_long_are_given():
+    events = Events(limit=100)
+    assert events.feed(b"data: good\n\ndata: " + b"x" * 200) == [b"good"]
+    assert events.is_over
+    assert events.feed(b"\n\ndata: behind\n\n") == []
 
 
 def test_many_events_together_may_be_longer_than_the_limit():

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.providers.conftest import VENDORS, asking, assembled, parts_of
+from tests.providers.conftest import VENDORS, asking, assembled, broken_off, parts_of
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Opened, Stopped, Text
 from zotd.core.retry import Failure, ModelError
 from zotd.testing import script
@@ -14,17 +14,6 @@ from zotd.wire import content
 from zotd.wire.content import Tokens
 
 pytestmark = pytest.mark.parametrize("vendor", VENDORS)
-
-
-async def broken_off(model):
-    """The parts before the error, and the error."""
-    got = []
-    try:
-        async for parts in model.stream(asking()):
-            got.extend(parts)
-    except ModelError as error:
-        return got, error
-    raise AssertionError(got)
 
 
 async def test_text_arrives_piece_by_piece(connect, vendor):

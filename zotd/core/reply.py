@@ -6,13 +6,23 @@ Providers translate a vendor's stream into `Part`s; everything after that is the
 """
 
 from collections.abc import Callable, Iterable
-from itertools import chain
 
 import msgspec
 
 from zotd.core.depth import is_too_deep
+from zotd.core.retry import Failure, ModelError
 from zotd.wire import content, events
 from zotd.wire.content import Block, Tokens
+
+REPLY_CHARS = 2 * 1024 * 1024
+"""Longest reply: text, thinking, signatures, names and arguments of calls together. The longest that a vendor allows,
+128,000 tokens, has about 500,000 characters."""
+
+REPLY_BLOCKS = 1024
+"""Most blocks of a reply: texts, thoughts and calls."""
+
+REPLY_CALLS = 256
+"""Most tool calls of a reply. Models make about ten side by side; vendors take up to 128."""
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
@@ -95,6 +105,7 @@ class Assembler:
         self._blocks: list[list[str] | content.Thinking | Call] = []
         self._thinking: list[str] = []
         self._calls: dict[int, Call] = {}
+        self._size = 0
         self.stop: str | None = None
         self.tokens: Tokens | None = None
 
@@ -106,6 +117,7 @@ class Assembler:
             kind = type(part)
             if kind is Text:  # by far the most frequent: no dispatch, no call
                 text = part.text  # type: ignore[union-attr]
+                self._size += len(text)
                 if self._blocks and type(self._blocks[-1]) is list:
                     self._blocks[-1].append(text)
                 else:
@@ -118,17 +130,21 @@ class Assembler:
     def _feed_other(self, part: Part, shown: list[events.Event]) -> None:
         match part:
             case Thinking(text):
+                self._size += len(text)
                 self._thinking.append(text)
                 if self._session is not None:  # on stdio, what the original does not send is an unknown event
                     shown.append(events.ThinkingDelta(text, session=self._session))
             case Signature(signature, redacted):
+                self._size += len(signature) + len(redacted)
                 self._blocks.append(content.Thinking("".join(self._thinking), signature, redacted))
                 self._thinking.clear()
             case CallStart(index, name):
+                self._size += len(name)
                 call = self._calls[index] = Call(self._new_call_id(), name, [])
                 self._blocks.append(call)
                 shown.append(events.ToolUseStart(call.id, name, session=self._session))
             case CallArgs(index, text):
+                self._size += len(text)
                 call = self._calls[index]
                 call.args.append(text)
                 shown.append(events.ToolUseArgs(call.id, text, session=self._session))
@@ -148,10 +164,21 @@ class Assembler:
         return "".join("".join(block) for block in self._blocks if isinstance(block, list))
 
     def length(self) -> int:
-        """Characters so far: text, arguments of calls, and thinking that goes on."""
-        texts = (block for block in self._blocks if isinstance(block, list))
-        args = (call.args for call in self.open_calls())
-        return sum(map(len, chain(self._thinking, *texts, *args)))
+        """Characters so far, whatever they are."""
+        return self._size
+
+    def check(self) -> None:
+        """Raise `ModelError` (`Failure.TOO_LARGE`) when the reply is over one of its limits."""
+        if self._size > REPLY_CHARS:
+            excess = f"{REPLY_CHARS // 1024**2} Mi characters"
+        elif len(self._calls) > REPLY_CALLS:
+            excess = f"{REPLY_CALLS} tool calls"
+        elif len(self._blocks) > REPLY_BLOCKS:
+            excess = f"{REPLY_BLOCKS} blocks"
+        else:
+            return
+        sentence = f"the reply has more than {excess}, so it was cut off there; ask for less at a time"
+        raise ModelError(Failure.TOO_LARGE, sentence)
 
     def open_calls(self) -> list[Call]:
         """The calls so far, finished or not."""

@@ -36,6 +36,8 @@ class Failure(StrEnum):
     """The transcript is longer than the model takes."""
     REFUSED = "refused"
     """The request is wrong or not allowed; trying again changes nothing."""
+    TOO_LARGE = "too_large"
+    """The reply is longer than a reply may be (`core.reply`); another try would be as long."""
     UNAVAILABLE = "unavailable"
     """Something on this machine is missing: a package, a model file."""
 

@@ -82,6 +82,7 @@ class Asking:
                     await opened()  # to commit it while more is read took longer: the threads fight for the GIL
                 self._show(reply.feed(parts))
                 self._keep(step, reply)
+                reply.check()
         return Asked(toolbox, await self._censored(reply))
 
     def take(self) -> Assembler | None:

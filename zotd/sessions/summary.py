@@ -45,6 +45,7 @@ async def summarise(purse: Purse, model: Model, messages: Sequence[Message], ins
         async for parts in chunks:
             purse.answered(assembler)
             assembler.feed(parts)
+            assembler.check()
     text = assembler.text().strip()
     if not text:
         raise ModelError(Failure.REFUSED, "the model returned an empty summary; the transcript stays as it is")

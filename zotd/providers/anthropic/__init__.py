@@ -16,6 +16,7 @@ from zotd.core.retry import Failure, ModelError
 from zotd.providers.anthropic.reply import ReplyReader
 from zotd.providers.anthropic.request import RequestWriter
 from zotd.providers.shared import CONNECT_S, SILENCE_S, Target, answered, parts, silent, unreachable
+from zotd.providers.shared.http import bounded
 
 
 class Client:
@@ -29,7 +30,11 @@ class Client:
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
             # The SDK's own client would use the environment's proxies even with `trust_env=False`.
-            http_client=None if use_proxy else httpx2.AsyncClient(base_url=base_url, trust_env=False),
+            http_client=bounded(
+                anthropic.DefaultAsyncHttpxClient(base_url=base_url)
+                if use_proxy
+                else httpx2.AsyncClient(base_url=base_url, trust_env=False)
+            ),
         )
 
     def open(self, target: Target) -> "Conversation":

@@ -7,7 +7,7 @@ import msgspec
 
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, Text, Thinking
 from zotd.core.retry import ModelError
-from zotd.providers.shared import Events, Target, cut, reported
+from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
 from zotd.wire.content import Tokens
 
 _REASONS = {
@@ -41,6 +41,8 @@ class _Block(msgspec.Struct):
     thinking: str = ""
     signature: str = ""
     data: str = ""
+    input: msgspec.Raw = msgspec.Raw()
+    """A call's arguments in a reply that comes whole; in a stream they come later, in pieces."""
 
 
 class _BlockStart(msgspec.Struct, tag="content_block_start"):
@@ -90,6 +92,15 @@ class _Error(msgspec.Struct, tag="error"):
     error: object
 
 
+class _Whole(msgspec.Struct):
+    """A reply as one document: the server does not know `stream`."""
+
+    content: list[_Block] | None = None
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+    error: object = None
+
+
 class _Unknown(msgspec.Struct):
     type: str
 
@@ -97,6 +108,7 @@ class _Unknown(msgspec.Struct):
 _Event = _BlockDelta | _BlockStart | _BlockStop | _MessageStart | _MessageDelta | _MessageStop | _Error
 
 _decode = msgspec.json.Decoder(_Event).decode
+_decode_whole = msgspec.json.Decoder(_Whole).decode
 
 
 class ReplyReader:
@@ -106,24 +118,73 @@ class ReplyReader:
         self._target = target
         self._events = Events()
         self._blocks: dict[int, _Block] = {}
+        self._signature: list[str] = []
+        """Of the block that is being written."""
         self._tokens = Tokens()
         self._reason: str | None = None
         self._written_call: int | None = None
         self.stopped = False
+        self.failure: ModelError | None = None
+        """Why nothing more can be read."""
 
     def feed(self, chunk: bytes) -> list[Part]:
-        """The parts that these bytes complete; `ModelError` for a reported error, and for what is not its format."""
-        return self._translate(self._events.feed(chunk))
-
-    def end(self) -> list[Part]:
-        """The last parts; `ModelError` when the stream has ended before `message_stop`."""
-        parts = self._translate(self._events.end())
-        if not self.stopped:
-            raise cut(self._target, "the stream ended in the middle")
+        """The parts that these bytes complete, up to what is an error or not its format (`failure`)."""
+        parts: list[Part] = []
+        self._read(self._events.feed(chunk), parts)
         return parts
 
-    def _translate(self, events: list[bytes]) -> list[Part]:
+    def end(self) -> list[Part]:
+        """The last parts; `failure` when the stream has ended before `message_stop`."""
         parts: list[Part] = []
+        self._read(self._events.end(), parts)
+        if not self.stopped and self.failure is None:
+            self.failure = cut(self._target, "the stream ended in the middle")
+        return parts
+
+    def rest(self) -> list[Part]:
+        """Nothing is held back."""
+        return []
+
+    def whole(self, body: bytes) -> list[Part]:
+        """The parts of a reply that came as one JSON document; `failure` when it is none."""
+        parts: list[Part] = []
+        try:
+            reply = _decode_whole(body)
+        except (msgspec.DecodeError, RecursionError):
+            reply = _Whole()
+        if reply.error is not None:
+            self.failure = reported(self._target, reply.error)
+        elif reply.content is None:
+            self.failure = foreign(self._target, "other JSON", body)
+        else:
+            for index, block in enumerate(reply.content):
+                self._take(index, block, parts)
+            self._reason = reply.stop_reason
+            self._end_call(parts)
+            self._count(reply.usage, parts)
+            parts.append(Stopped(_REASONS.get(self._reason or "", "end_turn")))
+            self.stopped = True
+        return parts
+
+    def _take(self, index: int, block: _Block, parts: list[Part]) -> None:
+        """A block that came whole."""
+        self._start(index, block, parts)
+        if block.type == "tool_use":
+            parts.append(CallArgs(index, bytes(block.input).decode()))
+        self._stop(index, parts)
+
+    def _read(self, events: list[bytes], parts: list[Part]) -> None:
+        """What came before an error counts: it is in `parts` when this gives up."""
+        if self.failure is not None:
+            return
+        try:
+            self._translate(events, parts)
+        except ModelError as error:
+            self.failure = error
+        if self._events.is_over and self.failure is None:
+            self.failure = too_large(self._target, f"an event of more than {EVENT_BYTES // 1024**2} MiB")
+
+    def _translate(self, events: list[bytes], parts: list[Part]) -> None:
         for data in events:
             try:
                 event = _decode(data)
@@ -140,7 +201,6 @@ class ReplyReader:
                     self._delta(event, parts)
             else:
                 self._other(event, parts)
-        return parts
 
     def _delta(self, event: _BlockDelta, parts: list[Part]) -> None:
         match event.delta:
@@ -150,7 +210,8 @@ class ReplyReader:
             case _ThinkingDelta(text):
                 parts.append(Thinking(text))
             case _SignatureDelta(signature):
-                self._open(event.index).signature += signature
+                self._open(event.index)
+                self._signature.append(signature)
             case _TextDelta():
                 pass
 
@@ -177,6 +238,7 @@ class ReplyReader:
 
     def _start(self, index: int, block: _Block, parts: list[Part]) -> None:
         self._end_call(parts)
+        self._signature.clear()
         self._blocks[index] = block
         if block.type == "tool_use":
             parts.append(CallStart(index, block.name))
@@ -190,7 +252,7 @@ class ReplyReader:
         if block.type == "tool_use":
             self._written_call = index
         elif block.type == "thinking":
-            parts.append(Signature(signature=block.signature))
+            parts.append(Signature(signature=block.signature + "".join(self._signature)))
         elif block.type == "redacted_thinking":
             parts.append(Signature(redacted=block.data))
 

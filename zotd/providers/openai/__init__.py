@@ -17,6 +17,7 @@ from zotd.core.retry import Failure, ModelError
 from zotd.providers.openai.reply import ReplyReader
 from zotd.providers.openai.request import RequestWriter
 from zotd.providers.shared import CONNECT_S, SILENCE_S, Target, answered, parts, silent, unreachable
+from zotd.providers.shared.http import bounded
 
 _OWN_HOST = "api.openai.com"
 
@@ -31,7 +32,11 @@ class Client:
             api_key=api_key,
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
-            http_client=None if use_proxy else httpx2.AsyncClient(base_url=base_url, trust_env=False),
+            http_client=bounded(
+                openai.DefaultAsyncHttpxClient(base_url=base_url)
+                if use_proxy
+                else httpx2.AsyncClient(base_url=base_url, trust_env=False)
+            ),
         )
         if self._sdk.base_url.host != _OWN_HOST:
             # The SDK takes both from the environment; they are no business of another vendor.

@@ -6,7 +6,9 @@ chunk{delta}* chunk{finish_reason} chunk{usage}? [DONE]?
 import msgspec
 
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, Text, Thinking
-from zotd.providers.shared import Events, Target, cut, reported
+from zotd.core.retry import ModelError
+from zotd.providers.openai.tags import ThinkTags
+from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
 from zotd.wire.content import Tokens
 
 _REASONS = {"length": "length", "model_length": "length", "content_filter": "refusal"}
@@ -38,6 +40,7 @@ class _Delta(msgspec.Struct):
     content: str | list[_Piece] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    refusal: str | None = None
     tool_calls: list[_Call] | None = None
 
 
@@ -59,6 +62,8 @@ class _Usage(msgspec.Struct):
 class _Choice(msgspec.Struct):
     index: int = 0
     delta: _Delta | None = None
+    message: _Delta | None = None
+    """In place of `delta`, in a reply that comes whole."""
     finish_reason: str | None = None
     usage: _Usage | None = None
     """Moonshot."""
@@ -89,26 +94,81 @@ class ReplyReader:
         self._calls: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
         self._thinks = False
+        self._tags = ThinkTags() if target.is_imitation else None
+        """As long as the text may be thinking between tags."""
         self._reason: str | None = None
+        self._refused = False
+        self._spoke = False
         self.stopped = False
+        self.failure: ModelError | None = None
+        """Why nothing more can be read."""
 
     def feed(self, chunk: bytes) -> list[Part]:
-        """The parts that these bytes complete; `ModelError` for a reported error, and for what is not its format."""
-        return self._translate(self._events.feed(chunk))
-
-    def end(self) -> list[Part]:
-        """The last parts; `ModelError` when the stream has ended before a finish reason."""
-        parts = self._translate(self._events.end())
-        if not self.stopped:
-            self._stop(parts)  # some servers never send [DONE]
+        """The parts that these bytes complete, up to what is an error or not its format (`failure`)."""
+        parts: list[Part] = []
+        self._read(self._events.feed(chunk), parts)
         return parts
 
-    def _translate(self, events: list[bytes]) -> list[Part]:
+    def end(self) -> list[Part]:
+        """The last parts; `failure` when the stream has ended before a finish reason."""
         parts: list[Part] = []
+        self._read(self._events.end(), parts)
+        if not self.stopped and self.failure is None:
+            if self._reason is None:
+                self.failure = cut(self._target, "the stream ended in the middle")
+                parts += self.rest()
+            else:
+                self._finish(parts)  # some servers never send [DONE]
+        return parts
+
+    def rest(self) -> list[Part]:
+        """Text that might have become a tag."""
+        parts: list[Part] = []
+        tags, self._tags = self._tags, None
+        if tags is not None:
+            self._tell(*tags.end(), parts)
+        return parts
+
+    def whole(self, body: bytes) -> list[Part]:
+        """The parts of a reply that came as one JSON document; `failure` when it is none."""
+        parts: list[Part] = []
+        try:
+            reply = _decode(body)
+        except (msgspec.DecodeError, RecursionError):
+            reply = _Chunk()
+        choice = reply.choices[0] if reply.choices else None
+        if reply.error is not None:
+            self.failure = reported(self._target, reply.error)
+        elif choice is None or choice.message is None:
+            self.failure = foreign(self._target, "other JSON", body)
+        else:
+            for number, call in enumerate(choice.message.tool_calls or ()):
+                call.index = number
+            choice.delta = choice.message
+            self._choice(choice, parts)
+            if reply.usage is not None:
+                parts.append(Counted(_tokens(reply.usage)))
+            self._finish(parts)
+        return parts
+
+    def _read(self, events: list[bytes], parts: list[Part]) -> None:
+        """What came before an error counts: it is in `parts` when this gives up."""
+        if self.failure is not None:
+            return
+        try:
+            self._translate(events, parts)
+        except ModelError as error:
+            self.failure = error
+        if self._events.is_over and self.failure is None:
+            self.failure = too_large(self._target, f"an event of more than {EVENT_BYTES // 1024**2} MiB")
+        if self.failure is not None:
+            parts += self.rest()
+
+    def _translate(self, events: list[bytes], parts: list[Part]) -> None:
         for data in events:
             if data == b"[DONE]":
                 self._stop(parts)
-                continue
+                break
             try:
                 chunk = _decode(data)
             except msgspec.DecodeError as error:
@@ -119,20 +179,18 @@ class ReplyReader:
                 self._choice(chunk.choices[0], parts)
             if chunk.usage is not None:
                 parts.append(Counted(_tokens(chunk.usage)))
-        return parts
 
     def _choice(self, choice: _Choice, parts: list[Part]) -> None:
         delta = choice.delta
         if delta is not None:
             content = delta.content
-            if type(content) is str and content and not self._thinks:  # by far the most frequent
+            if type(content) is str and content and not self._thinks and self._tags is None:  # by far the most frequent
                 parts.append(Text(content))
+                self._spoke = True
             elif content or delta.reasoning_content or delta.reasoning:
                 self._say(delta, parts)
-            if delta.tool_calls:
-                self._end_thinking(parts)
-                for call in delta.tool_calls:
-                    self._call(call, parts)
+            if delta.refusal or delta.tool_calls:
+                self._say_other(delta, parts)
         if choice.finish_reason:
             self._reason = choice.finish_reason
         if choice.usage is not None:
@@ -145,11 +203,32 @@ class ReplyReader:
             thought += "".join(inner.text for piece in text for inner in piece.thinking)
             text = "".join(piece.text for piece in text)
         if thought:
+            parts += self.rest()  # a server that keeps thinking apart uses no tags
+        elif self._tags is not None:
+            thought, text = self._tags.feed(text)
+            if self._tags.is_over:
+                self._tags = None
+        self._tell(thought, text, parts)
+
+    def _tell(self, thought: str, text: str, parts: list[Part]) -> None:
+        self._spoke |= bool(thought or text)
+        if thought:
             self._thinks = True
             parts.append(Thinking(thought))
         if text:
             self._end_thinking(parts)
             parts.append(Text(text))
+
+    def _say_other(self, delta: _Delta, parts: list[Part]) -> None:
+        parts += self.rest()
+        if delta.refusal:
+            self._refused = True
+            self._tell("", delta.refusal, parts)
+        if delta.tool_calls:
+            self._spoke = True
+            self._end_thinking(parts)
+            for call in delta.tool_calls:
+                self._call(call, parts)
 
     def _end_thinking(self, parts: list[Part]) -> None:
         if self._thinks:
@@ -181,12 +260,21 @@ class ReplyReader:
         return known
 
     def _stop(self, parts: list[Part]) -> None:
-        if self._reason is None:
-            raise cut(self._target, "the stream ended in the middle")
+        """At `[DONE]`: a server that says so has come to the end of the reply, also without a finish reason."""
+        if self._reason is None and not self._spoke and self._tags_are_empty():
+            raise cut(self._target, "the stream ended before there was a reply")
+        self._finish(parts)
+
+    def _tags_are_empty(self) -> bool:
+        return self._tags is None or not self._tags.holds
+
+    def _finish(self, parts: list[Part]) -> None:
+        parts += self.rest()
         if self._reason in _BROKEN:
             raise cut(self._target, f"it gave up ({self._reason})")
         self._end_thinking(parts)
-        reason = _REASONS.get(self._reason, "tool_use" if self._calls else "end_turn")
+        reason = "refusal" if self._refused else _REASONS.get(self._reason or "", "")
+        reason = reason or ("tool_use" if self._calls else "end_turn")
         whole = self._calls[:-1] if reason == "length" else self._calls
         parts.extend(CallEnd(call.number) for call in whole)
         parts.append(Stopped(reason))

@@ -1,7 +1,8 @@
 """What the API modules share; the only part of `zotd.providers` that they import."""
 
-from zotd.providers.shared.failures import answered, cut, reported, silent, unreachable
-from zotd.providers.shared.sse import Events, EventTooLongError
+from zotd.providers.shared.failures import answered, cut, foreign, reported, silent, too_large, unreachable
+from zotd.providers.shared.limits import EVENT_BYTES
+from zotd.providers.shared.sse import Events
 from zotd.providers.shared.streaming import parts
 from zotd.providers.shared.transcript import Preamble, Transcript, parameters
 from zotd.providers.shared.vendors import CONNECT_S, DRAIN_S, SILENCE_S, Client, Conversation, Target, Vendor
@@ -9,10 +10,10 @@ from zotd.providers.shared.vendors import CONNECT_S, DRAIN_S, SILENCE_S, Client,
 __all__ = [
     "CONNECT_S",
     "DRAIN_S",
+    "EVENT_BYTES",
     "SILENCE_S",
     "Client",
     "Conversation",
-    "EventTooLongError",
     "Events",
     "Preamble",
     "Target",
@@ -20,9 +21,11 @@ __all__ = [
     "Vendor",
     "answered",
     "cut",
+    "foreign",
     "parameters",
     "parts",
     "reported",
     "silent",
+    "too_large",
     "unreachable",
 ]

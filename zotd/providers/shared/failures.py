@@ -11,10 +11,20 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 from zotd.core.retry import Failure, ModelError
+from zotd.providers.shared.limits import RETRY_AFTER_S
 from zotd.providers.shared.vendors import SILENCE_S, Target
 
 MESSAGE_CHARS = 400
 """How much of a vendor's own words goes into a sentence; some send a whole request back."""
+
+KIND_CHARS = 100
+"""How much of an error's type and code is looked at."""
+
+DATE_CHARS = 100
+"""How much of a `Retry-After` is looked at."""
+
+PAGE_BYTES = 4096
+"""How much of a web page is searched for its title."""
 
 _TOO_LONG = re.compile(
     r"prompt is too long|exceed[a-z]* (the )?(context|limit|model token limit)|context[ _](length|window|limit|size)"
@@ -22,6 +32,13 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """Vendors have no common code for it: Anthropic, OpenAI, llama.cpp, Mistral, Moonshot, xAI and Groq, in their words."""
+
+
+_NO_CREDIT = re.compile(
+    r"insufficient_quota|insufficient[ _]balance|billing_hard_limit|credit balance is too low|exceeded your current quota",
+    re.IGNORECASE,
+)
+"""An account without money: OpenAI, DeepSeek and Anthropic, in their words."""
 
 
 class _Words(msgspec.Struct):
@@ -41,7 +58,11 @@ def answered(target: Target, status: int, headers: Mapping[str, str], body: byte
         return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {text}; compact it")
     if status in {401, 403}:
         return ModelError(Failure.AUTH, f"{text}; check the API key: {target.vendor.key_ways}")
-    if status == 429 and "insufficient_quota" not in words:
+    if status == 402 or (status in {400, 429} and _NO_CREDIT.search(f"{words} {message}")):
+        return ModelError(
+            Failure.REFUSED, f"{text}; the account has no credit: add some at {target.vendor.title}, or use another key"
+        )
+    if status == 429:
         return ModelError(Failure.RATE_LIMIT, f"{text}; wait, or use another model", retry_after_s=wait_s)
     if status in {503, 529}:
         return ModelError(Failure.OVERLOADED, f"{text}; it is overloaded, try again later", retry_after_s=wait_s)
@@ -56,17 +77,35 @@ def reported(target: Target, error: object) -> ModelError:
     words, message = _read(msgspec.json.encode(error))
     if _TOO_LONG.search(f"{words} {message}"):
         return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {message}; compact it")
+    if _NO_CREDIT.search(f"{words} {message}"):
+        return ModelError(Failure.REFUSED, f"{target.vendor.title}: {message or words}; the account has no credit")
     return cut(target, message or words or "an error without words")
 
 
 def cut(target: Target, reason: str) -> ModelError:
     """The failure of a reply that ended too early."""
-    return ModelError(Failure.CUT, f"{target.vendor.title} broke its reply off: {reason}; send the prompt again")
+    return ModelError(
+        Failure.CUT, f"{target.vendor.title} broke its reply off: {_short(reason)}; send the prompt again"
+    )
+
+
+def too_large(target: Target, limit: str) -> ModelError:
+    """The failure of a reply of which no more is read."""
+    sentence = f"{target.vendor.title} sent {limit}, so the reply was cut off there; ask for less at a time"
+    return ModelError(Failure.TOO_LARGE, sentence)
+
+
+def foreign(target: Target, what: str, body: bytes) -> ModelError:
+    """The failure of an answer with status 200 that is no reply; `what` it is instead, of which `body` is a part."""
+    title = re.search(rb"<title[^>]*>([^<]+)", body[:PAGE_BYTES], re.IGNORECASE)
+    said = _short((title[1] if title else body[:PAGE_BYTES]).decode(errors="replace"))
+    sentence = f"{target.base_url} answered with {what} instead of a reply: {said}; check --base-url"
+    return ModelError(Failure.REFUSED, sentence)
 
 
 def unreachable(target: Target, error: BaseException, *, was_sent: bool) -> ModelError:
     """The failure of a request that got no answer."""
-    reason = str(error.__cause__ or error).rstrip(".") or type(error).__name__
+    reason = _short(str(error.__cause__ or error)).rstrip(".") or type(error).__name__
     sentence = f"cannot reach {target.vendor.title} at {target.base_url}: {reason}; check the network and --base-url"
     return ModelError(Failure.CONNECTION if was_sent else Failure.UNREACHABLE, sentence)
 
@@ -78,24 +117,27 @@ def silent(target: Target, *, was_sent: bool) -> ModelError:
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that the vendor asks to wait (`retry-after-ms`; RFC 9110 10.2.3, seconds or a date), None: nothing."""
+    """Seconds that the vendor asks to wait (`retry-after-ms`; RFC 9110 10.2.3, seconds or a date), None: nothing.
+
+    At most `RETRY_AFTER_S`.
+    """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return milliseconds / 1000
+        return min(milliseconds / 1000, RETRY_AFTER_S)
     asked = headers.get("retry-after")
     seconds = _number(asked)
-    if seconds is not None or asked is None:
-        return seconds
-    try:
-        date = parsedate_to_datetime(asked)
-    except ValueError:
-        return None
-    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+    if seconds is None and asked is not None:
+        try:
+            date = parsedate_to_datetime(asked[:DATE_CHARS])
+        except (ValueError, OverflowError):
+            return None
+        seconds = max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+    return None if seconds is None else min(seconds, RETRY_AFTER_S)
 
 
 def _number(text: str | None) -> float | None:
     try:
-        number = float(text or "")
+        number = float((text or "")[:DATE_CHARS])
     except ValueError:
         return None
     return number if 0 <= number < float("inf") else None
@@ -110,4 +152,10 @@ def _read(body: bytes) -> tuple[str, str]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return "", ""
     message = next((w for w in (words.message, words.error, words.detail) if isinstance(w, str)), "")
-    return f"{words.type or ''} {words.code or ''}".strip(), " ".join(message.split())[:MESSAGE_CHARS].rstrip(".")
+    kinds = (str(kind)[:KIND_CHARS] for kind in (words.type, words.code) if isinstance(kind, str | int) and kind)
+    return " ".join(kinds), _short(message).rstrip(".")
+
+
+def _short(text: str) -> str:
+    """A server's own words, on one line and of bounded length."""
+    return " ".join(text[: 4 * MESSAGE_CHARS].split())[:MESSAGE_CHARS]

@@ -6,19 +6,13 @@ Only `data` is kept: both vendors repeat the event's name inside it. A lone CR, 
 ends no line: no vendor sends one, and it would hold back every chunk that ends in CR.
 """
 
-LIMIT = 10 * 1024 * 1024
-"""Longest event taken, in bytes. A delta has some hundred; the largest real event, a tool call whose arguments a
-server sends in one piece, is a file that the model wrote."""
-
-
-class EventTooLongError(Exception):
-    """An event is longer than `LIMIT`; nothing more can be read from this stream."""
+from zotd.providers.shared.limits import EVENT_BYTES
 
 
 class Events:
     """Cuts a byte stream into the data of its events."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = EVENT_BYTES) -> None:
         """`limit`: memory held never exceeds it by more than one feed."""
         self._limit = limit
         self._tail: list[bytes] = []
@@ -26,16 +20,20 @@ class Events:
         self._data: list[bytes] = []
         """Lines of an event that has no end yet."""
         self._held = 0
+        self.is_over = False
+        """An event is longer than the limit: nothing more can be read from this stream."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of every event that `chunk` completes, oldest first; `EventTooLongError` when one is too long."""
+        """The data of every event that `chunk` completes, oldest first; also of those before one that is too long."""
+        if self.is_over:
+            return []
         lines = chunk.split(b"\n")
         rest = lines.pop()
         if lines and self._tail:
             lines[0] = b"".join((*self._tail, lines[0]))
             self._tail.clear()
         events = self._events(lines)
-        if rest:
+        if rest and not self.is_over:
             self._tail.append(rest)
             self._count(len(rest))
         return events
@@ -57,6 +55,8 @@ class Events:
                 value = line[5:].removesuffix(b"\r").removeprefix(b" ")
                 data.append(value)
                 self._count(len(value))
+                if self.is_over:
+                    break
             elif data and (not line or line == b"\r"):
                 events.append(data[0] if len(data) == 1 else b"\n".join(data))
                 data.clear()
@@ -66,4 +66,6 @@ class Events:
     def _count(self, size: int) -> None:
         self._held += size
         if self._held > self._limit:
-            raise EventTooLongError
+            self.is_over = True
+            self._tail.clear()
+            self._data.clear()

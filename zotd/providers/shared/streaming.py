@@ -6,9 +6,13 @@ from contextlib import aclosing, suppress
 from typing import Protocol
 
 from zotd.core.reply import Opened, Part
-from zotd.providers.shared.failures import cut
-from zotd.providers.shared.sse import EventTooLongError
+from zotd.core.retry import ModelError
+from zotd.providers.shared.failures import cut, foreign, too_large
+from zotd.providers.shared.limits import REPLY_BYTES, REPLY_S, SLICE_BYTES, WHOLE_BYTES
 from zotd.providers.shared.vendors import DRAIN_S, Target
+
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+"""What may stand before a document: a byte order mark, and spaces."""
 
 
 class Answer(Protocol):
@@ -31,12 +35,25 @@ class Reader(Protocol):
         """The reply is complete; what may follow means nothing."""
         ...
 
+    @property
+    def failure(self) -> ModelError | None:
+        """Why nothing more can be read; the parts before it were given."""
+        ...
+
     def feed(self, chunk: bytes) -> list[Part]:
-        """The parts that these bytes complete; raises `ModelError` for an error among them."""
+        """The parts that these bytes complete, up to an error among them (`failure`)."""
         ...
 
     def end(self) -> list[Part]:
-        """The last parts when the bytes have ended; raises `ModelError` when that was too early."""
+        """The last parts when the bytes have ended; `failure` when that was too early."""
+        ...
+
+    def rest(self) -> list[Part]:
+        """What was held back, when the connection broke."""
+        ...
+
+    def whole(self, body: bytes) -> list[Part]:
+        """The parts of a reply that came as one JSON document; `failure` when it is none."""
         ...
 
 
@@ -49,29 +66,103 @@ async def parts(
     """
     try:
         yield [Opened()]
-        async with aclosing(_received(answer, reader)) as replies:
+        async with aclosing(_received(answer, reader, target)) as replies:
             async for received in replies:
                 yield received
     except broken as error:
         if reader.stopped:
             return  # only the connection's end was rude
+        if held := reader.rest():
+            yield held
         raise cut(target, str(error) or type(error).__name__) from error
-    except EventTooLongError as error:
-        raise cut(target, "an event was longer than 10 MiB") from error
     finally:
         await answer.aclose()
 
 
-async def _received(answer: Answer, reader: Reader) -> AsyncGenerator[Sequence[Part], None]:
-    async with aclosing(answer.aiter_bytes()) as chunks:
-        async for chunk in chunks:
-            if received := reader.feed(chunk):
+async def _received(answer: Answer, reader: Reader, target: Target) -> AsyncGenerator[Sequence[Part], None]:
+    form = _Form(reader, target)
+    async with aclosing(answer.aiter_bytes()) as chunks, aclosing(_sliced(chunks)) as slices:
+        async for chunk in slices:
+            if received := form.feed(chunk):
                 yield received
+            if form.failure is not None:
+                raise form.failure
             if reader.stopped:
                 break
         else:
-            yield reader.end()
+            yield form.end()
+            if form.failure is not None:
+                raise form.failure
         await _drain(chunks)
+
+
+async def _sliced(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The same bytes, no more than `SLICE_BYTES` between two turns of the event loop."""
+    async for chunk in chunks:
+        yield chunk[:SLICE_BYTES]
+        for start in range(SLICE_BYTES, len(chunk), SLICE_BYTES):
+            await asyncio.sleep(0)
+            yield chunk[start : start + SLICE_BYTES]
+
+
+class _Form:
+    """Tells a stream of events from what servers send in its place, and counts how much comes.
+
+    Servers that do not know `stream` send one JSON document; what is no model server, or stands before one, sends a
+    web page. Neither says so reliably in its Content-Type; no line of a stream begins with `{` or `<`.
+    """
+
+    def __init__(self, reader: Reader, target: Target) -> None:
+        self._reader = reader
+        self._target = target
+        self._document: list[bytes] | None = None
+        self._knows = False
+        self._size = 0
+        self._until = asyncio.get_running_loop().time() + REPLY_S
+        self._failure: ModelError | None = None
+
+    @property
+    def failure(self) -> ModelError | None:
+        """Why nothing more is read."""
+        return self._failure or self._reader.failure
+
+    def feed(self, chunk: bytes) -> list[Part]:
+        """The parts that these bytes complete."""
+        self._size += len(chunk)
+        if not self._knows:
+            self._look(chunk)
+        if self._failure is not None:
+            return []
+        if self._document is not None:
+            self._document.append(chunk)
+            received: list[Part] = []
+        else:
+            received = self._reader.feed(chunk)
+        self._limit()
+        return received
+
+    def end(self) -> list[Part]:
+        """The last parts."""
+        if self._document is None:
+            return self._reader.end()
+        return self._reader.whole(b"".join(self._document).strip(_BLANK))
+
+    def _look(self, chunk: bytes) -> None:
+        first = chunk.lstrip(_BLANK)[:1]
+        self._knows = bool(first)
+        if first == b"{":
+            self._document = []
+        elif first == b"<":
+            self._failure = foreign(self._target, "a web page", chunk)
+
+    def _limit(self) -> None:
+        if self._reader.stopped or self.failure is not None:
+            return
+        limit = REPLY_BYTES if self._document is None else WHOLE_BYTES
+        if self._size > limit:
+            self._failure = too_large(self._target, f"more than {limit // 1024**2} MiB")
+        elif asyncio.get_running_loop().time() > self._until:
+            self._failure = too_large(self._target, f"a reply without an end for {REPLY_S / 3600:.0f} h")
 
 
 async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -75,6 +76,11 @@ class Target:
     vendor: Vendor
     base_url: str
     model: ModelInfo
+
+    @property
+    def is_imitation(self) -> bool:
+        """The server only imitates OpenAI, and may do what OpenAI's own never does."""
+        return urlsplit(self.base_url).hostname != "api.openai.com"
 
 
 class Conversation(Protocol):

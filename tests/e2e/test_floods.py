@@ -1,0 +1,63 @@
+"""A model server that answers without measure costs its own run only."""
+
+import pathlib
+
+import pytest
+
+from zotd.core.reply import REPLY_CHARS
+from zotd.testing.flood_server import FloodServer
+from zotd.testing.script import text
+
+MIB = 1024**2
+
+MUST_STAY_BELOW = 200 * MIB
+
+SAID = {
+    "plain_error": "answered 400",
+    "chunked_error": "answered 400",
+    "gzip_error": "answered 400",
+    "gzip_reply": "an event of more than 4 MiB",
+    "headers": "Receive buffer too long",
+    "text": "more than 2 Mi characters",
+    "thinking": "more than",
+    "arguments": "more than",
+    "calls": "more than 256 tool calls",
+    "pings": "more than 64 MiB",
+    "line": "an event of more than 4 MiB",
+    "document": "more than 8 MiB",
+}
+
+
+@pytest.fixture
+async def floods():
+    async with FloodServer() as server:
+        yield server
+
+
+def peak(pid):
+    """The most memory that the process ever had, in bytes."""
+    with pathlib.Path(f"/proc/{pid}/status").open(encoding="ascii") as status:
+        return int(status.read().split("VmHWM:")[1].split()[0]) * 1024
+
+
+async def test_the_daemon_stays_small_whatever_a_model_server_sends(process, floods, model, look):
+    """And each run ends with a sentence that says what was too much."""
+    told = {}
+    for flood in SAID:
+        talk = await process.create("openai", None, base_url=floods.url(flood))
+        events = await talk.run()
+        told[flood] = look.only(events, "error")[0]["message"]
+        assert not look.only(events, "retry") or flood == "headers"
+    assert {flood: words for flood, words in told.items() if SAID[flood] not in words} == {}
+    assert peak(process.daemon.pid) < MUST_STAY_BELOW
+    answered = await process.create("openai", await model(text("still here")))
+    await answered.run()
+    assert ("assistant", ["still here"]) in await answered.texts()
+
+
+async def test_what_came_of_a_reply_that_is_too_long_is_kept(house, floods, look):
+    talk = await house.create("openai", None, base_url=floods.url("text"))
+    events = await talk.run()
+    written = look.only(events, "assistant_message")[0]["content"][0]["text"]
+    assert REPLY_CHARS <= len(written) < REPLY_CHARS + MIB
+    assert look.only(events, "turn_end")[-1]["stop"] == "error"

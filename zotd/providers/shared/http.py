@@ -1,0 +1,92 @@
+"""Bounds the HTTP answers of model servers before a vendor's SDK reads them.
+
+The SDKs read the body of an error themselves, whole and decompressed: 2 MB of gzip become gigabytes. So compression
+is neither asked for nor left to the HTTP library, and an error's body ends after `ERROR_BODY_BYTES`. Response headers
+are bounded by h11 (100 KiB). What a reply may have is counted in `streaming`.
+
+Imports the HTTP library of the SDKs: only the API modules import this one.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+
+import httpx2
+
+from zotd.providers.shared.limits import ERROR_BODY_BYTES, ERROR_BODY_S, PIECE_BYTES
+
+_WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+"""Encodings that are decoded though they were not asked for: some proxies compress everything."""
+
+
+def bounded(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    """The same client, with bounds on what its answers may hold."""
+    client.headers["Accept-Encoding"] = "identity"
+    client.event_hooks = {"response": [_bound]}
+    return client
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Have the body of a response that nobody has read yet decoded piece by piece, and cut if it is an error's."""
+    stream = response.stream
+    if not isinstance(stream, httpx2.AsyncByteStream):
+        return
+    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    response.stream = _Body(stream, encoding, is_error=not response.is_success)
+
+
+class _Body(httpx2.AsyncByteStream):
+    """A response's body, decoded."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str, *, is_error: bool) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._is_error = is_error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._is_error:
+            yield await self._beginning()
+            return
+        async with aclosing(self._decoded()) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def _beginning(self) -> bytes:
+        """As much of an error's body as is of use, whatever goes wrong behind it."""
+        found = bytearray()
+        with suppress(TimeoutError, httpx2.HTTPError):
+            async with asyncio.timeout(ERROR_BODY_S):
+                await self._fill(found)
+        return bytes(found[:ERROR_BODY_BYTES])
+
+    async def _fill(self, found: bytearray) -> None:
+        async with aclosing(self._decoded()) as pieces:
+            async for piece in pieces:
+                found += piece
+                if len(found) >= ERROR_BODY_BYTES:
+                    return
+
+    async def _decoded(self) -> AsyncGenerator[bytes, None]:
+        if self._encoding in {"", "identity"}:
+            async for chunk in self._stream:
+                yield chunk
+            return
+        if self._encoding not in _WINDOW_BITS:
+            raise httpx2.DecodingError(f"the answer is encoded with {self._encoding[:40]!r}, which was not asked for")
+        decoder = zlib.decompressobj(_WINDOW_BITS[self._encoding])
+        async for chunk in self._stream:
+            left = chunk
+            while left and not decoder.eof:
+                try:
+                    piece = decoder.decompress(left, PIECE_BYTES)
+                except zlib.error as error:
+                    raise httpx2.DecodingError(f"the answer is not {self._encoding}: {error}") from error
+                left = decoder.unconsumed_tail
+                if piece:
+                    yield piece
+                if left:
+                    await asyncio.sleep(0)
