@@ -300,9 +300,9 @@ async def test_text_that_only_looks_like_a_tag_is_kept(connect, raw, text):
 
 
 async def test_what_was_held_back_for_a_tag_is_kept_when_the_stream_is_cut(connect, raw):
-    async with raw(chunk({"content": "<thi"})) as server:
+    async with raw(chunk({"content": "<th"})) as server:
         got, error = await broken_off(connect(server, "openai"))
-    assert (got[1:], error.failure) == ([Text("<thi")], Failure.CUT)
+    assert (got[1:], error.failure) == ([Text("<th")], Failure.CUT)
 
 
 async def test_a_server_that_does_not_stream_is_understood(connect, raw):
