@@ -195,6 +195,18 @@ async def test_an_abort_counts_while_nobody_reads_its_output(rpc, model):
     assert [frame["stop"] for frame in frames if frame["type"] == "turn_end"] == ["aborted", "end_turn"]
 
 
+async def test_a_prompt_and_its_abort_written_together_behind_a_done_are_both_heeded(rpc, model, vendor):
+    """The run before is over for the client, while its cancelled request is still being closed here."""
+    program = await rpc(vendor, await model(*[text("hi")] * 13))
+    program.send("prompt", message="go")
+    await program.until("done")
+    stops = []
+    for _ in range(12):
+        program.write(b'{"type":"prompt","message":"again"}\n{"type":"abort"}\n')
+        stops += [frame["stop"] for frame in await program.until("done") if frame["type"] == "turn_end"]
+    assert set(stops) == {"aborted"}
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_aborts_what_runs_and_starts_nothing_that_waits(rpc, model, place, number):
     os.mkfifo(place.cwd / "go")

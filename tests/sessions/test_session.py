@@ -144,3 +144,15 @@ async def test_a_failed_run_holds_what_waits(make):
     gate.set()
     await session.stopped()
     assert (session.state, journal.states[-1]) == ("held", "held")
+
+
+async def test_an_abort_behind_a_done_does_not_touch_a_prompt_that_comes_later(make):
+    session, desk, _, watcher = make(says("one"), says("two"))
+    desk.ready.set()
+    await prompt(session, "a")
+    await watcher.until(events.Done)
+    session.abort()
+    await prompt(session, "b")
+    shown = await watcher.until(events.Done)
+    await session.stopped()
+    assert [event.stop for event in shown if isinstance(event, events.TurnEnd)] == ["end_turn"]

@@ -6,6 +6,7 @@ When that is due is the driver's to say (`docs/durability.md`). A process that e
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from zotd.clock import rfc3339
 from zotd.core import records, turn
@@ -21,12 +22,15 @@ class Batch:
         """`accepted` is called at the first commit, before any event is shown."""
         self.context: int | None = None
         """Tokens that the reply in here took with its request; None: there is none, or nobody knows."""
+        self.has_ended = False
+        """The run's `done` is committed and is being shown."""
         self._ledger = ledger
         self._run = run
         self._accepted = accepted
         self._items: list[Shown] = []
         self._usage: Tokens | None = None
         self._state = "running"
+        self._is_last = False
 
     def add(self, *items: Shown) -> None:
         """To be recorded, and shown when it is."""
@@ -61,6 +65,7 @@ class Batch:
             note = records.Note(time=rfc3339(), level="error" if end.error else "info", text=end.error or end.stop)
             self.add(Shown(note, shown))
         self._state = self._ledger.rest
+        self._is_last = True
 
     async def commit(self, *, durable: bool = False) -> None:
         """Store all of it and wait until it is shown; `durable`: and until the disk has it. Afterwards it is empty."""
@@ -75,6 +80,11 @@ class Batch:
             durable=durable or accepted is not None,
             usage=usage,
             context=context,
-            accepted=accepted,
+            accepted=partial(self._committed, accepted),
             state=self._state,
         )
+
+    def _committed(self, accepted: Callable[[], None] | None) -> None:
+        self.has_ended = self._is_last
+        if accepted is not None:
+            accepted()

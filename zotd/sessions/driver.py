@@ -116,6 +116,11 @@ class Driver:
         """End the run now; harmless when it is ending already."""
         self._tell(turn.Abort())
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its `done` is out; what it started may still be on its way out."""
+        return self._batch.has_ended
+
     def drain(self) -> None:
         """Stop before the next model request; `run` then returns `cut`."""
         self._tell(turn.Drain())

@@ -64,6 +64,8 @@ class Work:
         """When the last job began, by the clock of the event loop."""
         self.is_aborting = False
         """The run that is being prepared is to end at once."""
+        self._aborts_next = False
+        """An abort came behind a prompt that waits only for the end of a run whose `done` has been shown."""
         self.asked_on = False
         """An input came after the last abort: what waits goes on with it."""
         self.is_holding = False
@@ -109,7 +111,10 @@ class Work:
         """Cancel what runs now; `for_good`: and start nothing more."""
         self.is_stopping |= for_good
         self.asked_on = False
-        if self._current is not None:
+        if isinstance(self._current, Driver) and self._current.has_ended:
+            # A client that sends a prompt and an abort directly behind a `done` means the prompt.
+            self._aborts_next = len(self.queue) > 0
+        elif self._current is not None:
             self._current.abort()
         elif self.is_active and not (self.is_holding and self._ledger.transcript.held):
             self.is_aborting = True
@@ -140,7 +145,7 @@ class Work:
             text = f"nothing can be stored: {error}; the session waits until that is mended"
             self._ledger.live([events.Notice("error", text, session=self._ledger.label)])
         finally:
-            self.is_active = False
+            self.is_active = self.is_aborting = False
             self._stopped.set()
             self._changed()
 
@@ -176,7 +181,7 @@ class Work:
             raise
         finally:
             self._current = None
-            self.is_aborting = False
+            self.is_aborting, self._aborts_next = self._aborts_next, False
 
     async def _close_open_calls(self) -> None:
         """Give calls that a crash has left open their results: somebody asks for something else than going on."""
