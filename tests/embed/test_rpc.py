@@ -195,6 +195,24 @@ async def test_an_abort_counts_while_nobody_reads_its_output(rpc, model):
     assert [frame["stop"] for frame in frames if frame["type"] == "turn_end"] == ["aborted", "end_turn"]
 
 
+async def test_a_client_may_send_what_go_programs_send(rpc, model):
+    """Null for an empty list, lines of blanks, and an empty token in the environment."""
+    program = await rpc("openai", await model(text("hi")), ZOTCORE_RPC_TOKEN="")
+    program.write(b'  \n\t\n{"type":"prompt","message":"go","images":null}\n')
+    frames = await program.until("done")
+    assert frames[0]["success"]
+    assert await program.end() == (0, [], "")
+
+
+async def test_pipelined_commands_are_answered_in_their_order_also_when_some_are_refused(rpc, model):
+    program = await rpc("openai", await model())
+    asked = ["get_state", "no-such-command", "ping", "set_model", "get_models", "ping", "hello", "clear"]
+    program.write(b"".join(b'{"type":"%s","model":""}\n' % name.encode() for name in asked))
+    answered = [await program.frame() for _ in asked]
+    assert [frame["command"] for frame in answered] == asked
+    assert [frame["command"] for frame in answered if not frame["success"]] == ["no-such-command", "set_model"]
+
+
 async def test_a_prompt_and_its_abort_written_together_behind_a_done_are_both_heeded(rpc, model, vendor):
     """The run before is over for the client, while its cancelled request is still being closed here."""
     program = await rpc(vendor, await model(*[text("hi")] * 13))

@@ -6,6 +6,7 @@ the one client is the parent process.
 
 import asyncio
 import hmac
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 
 from zotd.api.dispatch import Dispatcher, failure
@@ -16,6 +17,31 @@ from zotd.wire.api import Envelope, Hello, Role
 from zotd.wire.base import BadFrameError, decode
 from zotd.wire.errors import Code
 from zotd.wire.framing import CLIENT_LIMIT, Lines, TooLong
+
+UNORDERED = ("prompt", "compact", "abort")
+"""Answered on their own: the first two when it is their turn, an abort at once. All others are answered in the order in
+which they came, so that clients that send no ids can tell whose answer it is."""
+
+
+class _Answer:
+    """The door as one command sees it."""
+
+    stdio = True
+    role = ceiling = Role.SUBMIT
+    confinement = None
+    sender = "stdio"
+
+    def __init__(self, door: "StdioDoor") -> None:
+        self.lines: list[bytes] = []
+        self.is_complete = False
+        """Nothing more comes of the command."""
+        self._door = door
+
+    def write(self, data: bytes) -> None:
+        """Give the command's answer."""
+        self.lines.append(data)
+        self.is_complete = True
+        self._door.answered(self)
 
 
 class StdioDoor:
@@ -41,6 +67,8 @@ class StdioDoor:
         self._token = token
         self._lines = Lines(CLIENT_LIMIT)
         self._outbox = Outbox(output, cut=None)
+        self._answers: deque[_Answer] = deque()
+        """Of commands that are answered in order, oldest first."""
         self._in_flight = 0
         self._ended = False
         self.finished = asyncio.Event()
@@ -98,10 +126,13 @@ class StdioDoor:
     def _take(self, line: bytes | TooLong) -> None:
         if self.refused or not self._may(line):
             return
-        work = self._dispatcher.take(self, line)
+        answer = _Answer(self)
+        if _name(line) not in UNORDERED:
+            self._answers.append(answer)
+        work = self._dispatcher.take(answer, line)
         if work is not None:
             self._in_flight += 1
-            self._spawn("a command of zot rpc", self._finish(work))
+            self._spawn("a command of zot rpc", self._finish(work, answer))
 
     def _may(self, line: bytes | TooLong) -> bool:
         """Whether the parent has shown its token; until then only a hello that does so is heard."""
@@ -119,16 +150,37 @@ class StdioDoor:
         self.finished.set()
         return False
 
-    async def _finish(self, work: Coroutine[object, object, None]) -> None:
+    def answered(self, answer: "_Answer") -> None:
+        """Write what commands have been answered with, as far as those before them have been answered too."""
+        if answer not in self._answers:
+            self._write_lines(answer)
+        while self._answers and self._answers[0].is_complete:
+            self._write_lines(self._answers.popleft())
+
+    def _write_lines(self, answer: "_Answer") -> None:
+        for line in answer.lines:
+            self.write(line)
+        answer.lines.clear()
+
+    async def _finish(self, work: Coroutine[object, object, None], answer: "_Answer") -> None:
         try:
             await work
         finally:
+            answer.is_complete = True
+            self.answered(answer)
             self._in_flight -= 1
             self._look()
 
     def _look(self) -> None:
         if self._ended and self._in_flight == 0:
             self.finished.set()
+
+
+def _name(line: bytes | TooLong) -> str:
+    try:
+        return "" if isinstance(line, TooLong) else decode(line, Envelope).type
+    except BadFrameError:
+        return ""
 
 
 def _hello(line: bytes | TooLong) -> tuple[Envelope, str | None]:

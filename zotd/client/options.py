@@ -110,7 +110,9 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group.add_argument("--system-prompt", metavar="TEXT")
     group.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
     group.add_argument("-e", "--ext", action="append", metavar="PATH", help="an extension; may be repeated")
-    group.add_argument("--no-ext", action="store_true", help="start no extension")
+    group.add_argument("--no-ext", "--no-extensions", action="store_true", help="start no extension")
+    group.add_argument("-y", "--yolo", action="store_const", const="yolo", dest="mode", help="the same as --mode yolo")
+    group.add_argument("--no-yolo", action="store_const", const="ask", dest="mode", help="the same as --mode ask")
     group.add_argument(
         "--trust", action="store_true", help="run the directory's own code this time, as ZOT_TRUST=1 does"
     )

@@ -58,7 +58,7 @@ async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
             output.transport,
             dispatcher=Dispatcher(runtime.manager, HANDLERS),
             spawn=runtime.spawn,
-            token=os.environ.get(TOKEN),
+            token=os.environ.get(TOKEN) or None,
         )
         output.flow = door
         signals: list[int] = []

@@ -124,7 +124,8 @@ class Prompt(Mutation, frozen=True, kw_only=True):
     """An input for the session."""
 
     message: str
-    images: list[PromptImage] = []
+    images: list[PromptImage] | None = None
+    """None, absent and empty mean the same: clients in Go send null for an empty list."""
     when_busy: str = "queue"
     """`queue`, `steer` or `reject`."""
     sender: str | None = None

@@ -27,7 +27,7 @@ class TooLong:
 
 
 class Lines:
-    """Cuts a byte stream into lines without their newline; empty lines are dropped."""
+    """Cuts a byte stream into lines without their newline; empty and blank lines are dropped."""
 
     def __init__(self, limit: int) -> None:
         """`limit`: longest line in bytes; memory held never exceeds it by more than one feed."""
@@ -65,7 +65,7 @@ class Lines:
             self._skipping = False
         elif len(piece) > self._limit:
             lines.append(TooLong(piece[:HEAD_BYTES]))
-        elif piece and piece != b"\r":
+        elif piece and not piece.isspace():
             lines.append(piece)
 
     def _hold(self, piece: bytes, lines: list[bytes | TooLong]) -> None:

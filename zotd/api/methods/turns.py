@@ -45,7 +45,7 @@ async def prompt(call: Call, params: api.Prompt) -> None:
 
     await session.prompt(
         params.message,
-        params.images,
+        params.images or (),
         sender=params.sender or call.door.sender,
         when_busy=params.when_busy,
         accepted=accepted,
@@ -137,6 +137,8 @@ async def get_messages(call: Call, params: api.GetMessages) -> api.Messages:
 async def set_model(call: Call, params: api.SetModel) -> api.ModelName | None:
     """Another model from the next run on."""
     session = await session_of(call, params.session)
+    if not params.model:
+        raise CommandError(Code.BAD_REQUEST, "the model is empty; get_models lists them")
     old = session.ledger.row.settings
     provider = old.provider if params.provider is None or call.door.stdio else params.provider
     models = call.manager.models
