@@ -19,8 +19,13 @@ FLAGS = {"--host": HOST, "--token-file": TOKEN_FILE, "--ca-file": CA_FILE}
 
 
 def shared(env: Mapping[str, str]) -> dict[str, str]:
-    """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`, which are for one process alone, and those that are not UTF-8."""
-    return {name: value for name, value in env.items() if not _is_private(name) and _is_text(name + value)}
+    """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`: those are for one process alone."""
+    return {name: value for name, value in env.items() if not _is_private(name)}
+
+
+def sendable(env: Mapping[str, str]) -> dict[str, str]:
+    """Of those, the ones that are UTF-8: a request, which is JSON, cannot carry others."""
+    return {name: value for name, value in shared(env).items() if _is_text(name + value)}
 
 
 def without_flags(args: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from zotd import paths
 from zotd.client.blocking import CONNECT_S, open_socket
-from zotd.client.environment import CA_FILE, HOST, TOKEN_FILE, shared
+from zotd.client.environment import CA_FILE, HOST, TOKEN_FILE, sendable
 from zotd.client.errors import ClientError
 
 
@@ -25,7 +25,7 @@ class Local:
         """`path`: of its socket. `env`: what a daemon that is started, and new sessions, run in."""
         self.name = path
         """As people and `of` know it."""
-        self.variables: dict[str, str] | None = shared(env)
+        self.variables: dict[str, str] | None = sendable(env)
         """What a session's tools run in; None: what the daemon itself runs in."""
         self._env = env
 
