@@ -22,6 +22,7 @@ from zotctl import (
     log,
     metrics,
     output,
+    prune,
     queue,
     reload,
     restart,
@@ -58,6 +59,7 @@ examples:
   zotctl trust grant .
   zotctl login anthropic
   zotctl backup ~/zot-backup.db
+  zotctl prune --older-than 90d --dry-run
   zotctl doctor
   zotctl restart --when-idle
   zotctl token create phone --role approve
@@ -68,7 +70,23 @@ What reads or changes sessions starts the daemon when none runs. What is about t
 
 NOUNS = (
     *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
-    *(search, tree, fork, export, importing, usage, ext, trust, auth, token, config, channel, backup, completion),
+    *(
+        search,
+        tree,
+        fork,
+        export,
+        importing,
+        usage,
+        ext,
+        trust,
+        auth,
+        token,
+        config,
+        channel,
+        backup,
+        prune,
+        completion,
+    ),
 )
 """Each has `add(commands)`; in the order of the help."""
 

@@ -93,6 +93,9 @@ async def test_a_record_that_cannot_be_read_does_not_end_the_indexing_of_those_b
     await author_of(journal).commit((say.note("a"), [say.said("red")]), (say.note("X" * 20_000), [say.said("lost")]))
     await author_of(journal, "s_2").commit((say.note("a"), [say.said("red")]))
     await journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA auto_vacuum = NONE")  # with it, SQLite finds its way past a damaged chain
+        connection.execute("VACUUM")
     content = bytearray(path.read_bytes())
     page = content.index(b"X" * 4000) // 4096 * 4096
     content[page : page + 4] = b"\xff\xff\xff\xff"  # where the chain of pages goes on

@@ -30,7 +30,7 @@ ROLES = {
     Role.APPROVE: "approve set_mode shell",
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
-        trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.reload daemon.shutdown
+        trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown
         channel.pair channel.unpair auth.login auth.logout
     """,
 }

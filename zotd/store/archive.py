@@ -105,6 +105,15 @@ class Archive:
         """
         return await self._database.read(partial(usage.spent, since=since))
 
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the database from being written now; None: nothing is known to."""
+        return self._database.recovery.trouble
+
+    async def compact(self) -> tuple[int, int]:
+        """See `Database.compact`."""
+        return await self._database.compact()
+
     async def branches(self, session: str, last: int) -> Branches:
         """The parts of a session, whose last event is `last`, and its forks.
 
@@ -121,8 +130,8 @@ class Archive:
                     await self._advance()
         except TimeoutError:
             return False
-        except StorageError:
-            log.exception("the search index could not be brought up to date")
+        except StorageError as error:
+            log.warning("the search index could not be brought up to date: %s", error)
             return False
         return True
 

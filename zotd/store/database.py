@@ -19,6 +19,7 @@ from zotd.store import staged
 from zotd.store.recovery import Recovery
 from zotd.store.schema import open_for_reading, open_for_writing
 from zotd.store.search import Index
+from zotd.store.space import Space, size_bytes
 from zotd.store.writer import Counts, Write, Writer
 
 READ_S = 30.0
@@ -43,8 +44,9 @@ class Database:
         """Tells sessions that are being put together here from those that another process has left half done."""
         self.index = Index()
         """Of the texts that can be searched."""
-        spare = partial(_use_pause, maker=self.maker, index=self.index)
-        self._writer = Writer(partial(open_for_writing, path), spare=spare, probe=probe)
+        self._space = Space(path)
+        spare = partial(_use_pause, maker=self.maker, index=self.index, space=self._space)
+        self._writer = Writer(partial(open_for_writing, path), spare=spare, probe=probe, tidy=self._space.shorten_log)
         self._reader = ThreadPoolExecutor(1, "journal-reader")
         self._connection: sqlite3.Connection | None = None
         self.recovery = Recovery(self._writer.submit)
@@ -88,6 +90,29 @@ class Database:
         """The same for a write that is awaited; raises the StorageError that it failed with."""
         await self._writer.perform(apply, durable=durable)
 
+    async def erase(self, apply: Callable[[sqlite3.Connection], object]) -> None:
+        """Have a deletion written, and nothing of what was deleted kept in the log; raises StorageError.
+
+        While somebody else reads the database (a backup), the log keeps it until they have left.
+        """
+
+        def deleted(connection: sqlite3.Connection) -> None:
+            apply(connection)
+            self._space.note_deletion()
+
+        await self._writer.perform(deleted, durable=True)
+        await self._writer.perform(self._space.shorten_log, alone=True)
+
+    async def compact(self) -> tuple[int, int]:
+        """Give back all space that is free; how many bytes the database had before and has now. Commits wait.
+
+        Raises:
+            StorageError: it could not be done, or not all of it.
+        """
+        before = await self.read(size_bytes)
+        await self._writer.perform(self._space.compact, alone=True)
+        return before, await self.read(size_bytes)
+
     async def close(self) -> None:
         """Write what waits, then close the file; bounded by `writer.CLOSE_S` and `READ_S`. May be called twice."""
         self.recovery.close()
@@ -110,6 +135,6 @@ class Database:
             raise StorageError(f"the journal {self._path} could not be read: {error}") from error
 
 
-def _use_pause(connection: sqlite3.Connection, maker: str, index: Index) -> bool:
+def _use_pause(connection: sqlite3.Connection, maker: str, index: Index, space: Space) -> bool:
     """A slice of what has to be done and for which nobody waits; True when there may be more."""
-    return staged.sweep(connection, maker) or index.keep_up(connection)
+    return staged.sweep(connection, maker) or index.keep_up(connection) or space.keep_up(connection)

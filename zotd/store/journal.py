@@ -125,7 +125,7 @@ class Journal:
 
     async def delete(self, session: str) -> None:
         """Remove the session and all that it recorded; nothing happens when there is none."""
-        await self.database.perform(partial(_delete, session=session))
+        await self.database.erase(partial(_delete, session=session))
         self._damaged.pop(session, None)
 
     async def list(

@@ -337,6 +337,9 @@ def _files(path: Path) -> tuple[Path, Path, Path]:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     _refuse_newer(connection, path)
+    # Only of a database without tables; an older one is converted by `zotctl prune` (`zotd.store.space`).
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
     connection.execute(_SORT_IN_MEMORY)

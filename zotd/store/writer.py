@@ -35,6 +35,9 @@ PAUSE_S = 1.0
 """How long nothing must have been written before spare work is done. Spare work is for when nobody waits: a run commits
 every few milliseconds while its tools run, and a commit that meets a slice waits for that."""
 
+RETRY_S = 5.0
+"""Pause before what could not be tidied is tried again: somebody reads the database for long."""
+
 POINTS = (BEFORE_BEGIN, BEFORE_COMMIT, COMMITTED, BEFORE_REPORT) = (
     "before begin",
     "before commit",
@@ -59,6 +62,8 @@ class Write:
     """Called on the event loop."""
     durable: bool = False
     size_bytes: int = 0
+    alone: bool = False
+    """Outside of a transaction, and with no other write: VACUUM and checkpoints cannot be in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +84,21 @@ class Writer:
         connect: Callable[[], sqlite3.Connection],
         spare: Callable[[sqlite3.Connection], bool] | None = None,
         probe: Probe | None = None,
+        tidy: Callable[[sqlite3.Connection], bool] | None = None,
     ) -> None:
         """`connect` runs in the thread, and so does `spare`: a short slice of work, done when nothing waits.
 
         It is called after each pause inside a transaction, and as long as it returns True and still nothing waits.
-        `probe` is called at `POINTS`.
+        `tidy` is called when no spare work is left, outside of a transaction; when it returns True, again after
+        `RETRY_S`. `probe` is called at `POINTS`.
         """
         self._connect = connect
+        self._tidy = tidy
         self._spare = spare
         self._probe = probe
         self._has_spare = spare is not None
+        self._spare_failure = ""
+        """What spare work met last; empty: it succeeded."""
         self._loop = asyncio.get_running_loop()
         self._opened = asyncio.Event()
         self._failure: Exception | None = None
@@ -122,7 +132,9 @@ class Writer:
         else:
             self._queue.put(write)
 
-    async def perform(self, apply: Callable[[sqlite3.Connection], object], *, durable: bool = False) -> None:
+    async def perform(
+        self, apply: Callable[[sqlite3.Connection], object], *, durable: bool = False, alone: bool = False
+    ) -> None:
         """The same for a write that is awaited; raises the StorageError that it failed with."""
         written: asyncio.Future[None] = self._loop.create_future()
 
@@ -134,7 +146,7 @@ class Writer:
             else:
                 written.set_exception(error)
 
-        self.submit(Write(apply, done, durable=durable))
+        self.submit(Write(apply, done, durable=durable, alone=alone))
         await written
 
     async def close(self) -> None:
@@ -197,7 +209,9 @@ class Writer:
                 return self._queue.get(timeout=pause_s)
             except queue.Empty:
                 self._has_spare = self._do_spare(connection)
-                pause_s = 0
+                pause_s = 0.0
+                if not self._has_spare and self._has_to_tidy(connection):
+                    self._has_spare, pause_s = True, RETRY_S
         write = self._queue.get()
         self._has_spare = self._spare is not None
         return write
@@ -207,15 +221,31 @@ class Writer:
         try:
             self._sync(connection, durable=False)
             with self._transaction(connection):
-                return self._spare(connection)
-        except Exception:  # boundary: it is tried again after the next commit, and must not end the thread
+                has_more = self._spare(connection)
+        except sqlite3.Error as error:  # it is tried again after the next commit
+            if str(error) != self._spare_failure:  # a full disk is told once, and not with every commit
+                log.warning("the journal's index and free space are not kept up: %s", error)
+            self._spare_failure = str(error)
+            return False
+        except Exception:  # boundary: must not end the thread
             log.exception("spare work on the journal failed")
+            return False
+
+        self._spare_failure = ""
+        return has_more
+
+    def _has_to_tidy(self, connection: sqlite3.Connection) -> bool:
+        try:
+            return self._tidy is not None and self._tidy(connection)
+        except Exception:  # boundary: as for spare work
+            log.exception("the journal could not be tidied")
             return False
 
     def _commit(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
         """What became of each write of the group."""
         try:
-            return self._transact(connection, group)
+            if len(group) == 1 or not any(write.alone for write in group):
+                return self._transact(connection, group)
         except Exception as error:  # noqa: BLE001  (boundary: a failed write ends neither its group nor the thread)
             self._is_doubtful |= _is_failed_sync(error)
             if len(group) == 1:
@@ -227,6 +257,8 @@ class Writer:
         if self._is_doubtful:
             self._rewrite_log(connection)
         self._sync(connection, durable=durable)
+        if group[0].alone:
+            return [_apply(connection, group[0])]
         with self._transaction(connection):
             outcomes = [_apply(connection, write) for write in group]
         before = self.counts

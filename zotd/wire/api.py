@@ -882,6 +882,12 @@ COMMANDS: tuple[Command, ...] = (
         ("token.create", TokenCreate, TokenMade, "makes a token"),
         ("token.list", Nothing, TokenList, "tokens, without their secrets"),
         ("token.revoke", TokenName, None, "revokes a token"),
+        (
+            "daemon.compact",
+            Nothing,
+            reports.Compacted,
+            "gives the disk back what deleted sessions took; commits wait meanwhile",
+        ),
         ("daemon.reload", Nothing, ConfigReloaded, "reads the configuration again; a bad one changes nothing"),
         ("daemon.shutdown", Shutdown, None, "stops the daemon"),
     ),

@@ -96,6 +96,13 @@ class UsageSums(Frozen, frozen=True):
     budgets: list[BudgetState] = []
 
 
+class Compacted(Frozen, frozen=True, omit_defaults=False):
+    """The size of the database, in bytes, without its write-ahead log."""
+
+    before_bytes: int
+    after_bytes: int
+
+
 class Metrics(Frozen, frozen=True, omit_defaults=False):
     """What the daemon holds now, and what it has done since it started; null is what the system does not tell."""
 

@@ -31,6 +31,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "subscribe": daemon.subscribe,
         "daemon.status": daemon.status,
         "daemon.metrics": daemon.metrics,
+        "daemon.compact": daemon.compact,
         "daemon.reload": daemon.reload,
         "daemon.shutdown": daemon.shutdown,
         "complete": completion.complete,

@@ -70,6 +70,13 @@ async def metrics(call: Call, params: api.Nothing) -> reports.Metrics:
     return await connection_of(call).house.metrics()
 
 
+async def compact(call: Call, params: api.Nothing) -> reports.Compacted:
+    """Give the disk back what is free in the database."""
+    del params
+    before, after = await connection_of(call).house.archive.compact()
+    return reports.Compacted(before, after)
+
+
 async def subscribe(call: Call, params: api.Subscribe) -> None:
     """Follow topics of the daemon; replaces those of an earlier call."""
     unknown = [topic for topic in params.topics if topic not in TOPICS]

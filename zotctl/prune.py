@@ -1,0 +1,126 @@
+"""`zotctl prune`: delete old sessions, and give their space back."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client import choosing
+from zotd.client.blocking import Connection, Json
+from zotd.client.errors import CallError, ClientError
+from zotd.client.fields import number, text
+
+EPILOG = """\
+examples:
+  zotctl prune --older-than 90d --dry-run
+  zotctl prune --older-than 90d
+  zotctl prune
+
+Deletes the sessions that were last used before that time, after asking, and then gives the disk back what is free in
+the database. Without --older-than it only does the latter. Sessions that run, wait, are held or have a client attached
+stay. Deleted sessions cannot be restored; `zotctl backup FILE` first keeps a copy.
+"""
+
+UNITS = {"d": "days", "w": "weeks"}
+
+KEPT_STATES = frozenset({"running", "waiting", "held"})
+
+COMPACT_S = 3600.0
+"""Longest wait for the compaction: a database of an older program is written anew, some 20 MB a second."""
+
+
+def add(commands: Commands) -> None:
+    """`prune`."""
+    parser = commands.add_parser("prune", help="delete old sessions and give their space back", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--older-than", type=_age, metavar="AGE", help="delete sessions not used for so long: 90d, 12w")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be deleted, and do nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        old, kept = ([], 0) if args.older_than is None else _old(connection, args.older_than)
+        if args.dry_run:
+            return _tell(args, old, kept, {})
+        if old and not args.yes:
+            _confirm(old)
+        deleted = _delete(connection, old)
+        with output.progress("giving space back"):
+            sizes = connection.call("daemon.compact", timeout_s=COMPACT_S)
+    return _tell(args, deleted, kept + len(old) - len(deleted), sizes)
+
+
+def _old(connection: Connection, age: timedelta) -> tuple[list[Json], int]:
+    """Sessions to delete, newest first, and how many others are as old but in use."""
+    limit = (datetime.now(UTC) - age).strftime("%Y-%m-%dT%H:%M:%S")
+    found = [session for session in choosing.stored(connection) if text(session, "updated") < limit]
+    idle = [one for one in found if text(one, "state") not in KEPT_STATES and not number(one, "clients")]
+    return idle, len(found) - len(idle)
+
+
+def _confirm(old: Sequence[Json]) -> None:
+    """Raise `ClientError` unless somebody agrees on the terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ClientError(
+            f"there is no terminal to ask on; to delete {_count(len(old))} without being asked: --yes; to see which: "
+            f"--dry-run"
+        )
+    sys.stderr.write(f"delete {_count(len(old))}, the newest of {output.moment(text(old[0], 'updated'))}? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise ClientError("nothing was deleted")
+
+
+def _delete(connection: Connection, old: Sequence[Json]) -> list[Json]:
+    """Delete them, oldest first; those that are gone now. One that was opened meanwhile stays."""
+    deleted = []
+    is_watched = sys.stderr.isatty()
+    for place, session in enumerate(reversed(old), 1):
+        try:
+            connection.call("session.delete", session=text(session, "id"))
+        except CallError as error:
+            sys.stderr.write(output.one_line(f"{text(session, 'id')} was not deleted: {error}") + "\n")
+        else:
+            deleted.append(session)
+        if is_watched:
+            sys.stderr.write(f"\rdeleting {place} of {len(old)}" + ("\n" if place == len(old) else ""))
+    return deleted
+
+
+def _tell(args: argparse.Namespace, sessions: Sequence[Json], kept: int, sizes: Json) -> int:
+    before, after = number(sizes, "before_bytes"), number(sizes, "after_bytes")
+    if args.json:
+        ids = [text(session, "id") for session in sessions]
+        figures = {"before_bytes": before, "after_bytes": after} if sizes else {}
+        output.print_json({"v": 1, "dry_run": args.dry_run, "sessions": ids, "in_use": kept, **figures})
+        return 0
+    if args.dry_run:
+        rows = [[text(one, "id"), text(one, "name"), output.moment(text(one, "updated"))] for one in sessions]
+        output.print_table(["ID", "NAME", "UPDATED"], rows)
+        print(f"{_count(len(sessions))} would be deleted; {kept} as old are in use and would stay")
+        return 0
+    stay = f"; {kept} as old are in use and stay" if kept else ""
+    print(f"{_count(len(sessions))} deleted{stay}")
+    print(f"the database has {after / 1_000_000:.1f} MB, before {before / 1_000_000:.1f} MB")
+    return 0
+
+
+def _count(sessions: int) -> str:
+    return f"{sessions} session{'' if sessions == 1 else 's'}"
+
+
+def _age(word: str) -> timedelta:
+    unit = UNITS.get(word[-1:])
+    try:
+        if unit is not None and word[:-1].isdecimal():
+            age = timedelta(**{unit: int(word[:-1])})
+            datetime.now(UTC) - age
+            return age
+    except OverflowError:
+        pass
+    raise argparse.ArgumentTypeError(f'"{word}" is no age: 90d, 12w')
