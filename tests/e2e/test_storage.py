@@ -65,6 +65,23 @@ def inputs(database):
     return {json.loads(body)["content"][0]["text"] for (body,) in bodies}
 
 
+async def test_while_nothing_can_be_stored_the_status_warns_and_the_log_has_one_line(process, model, limit):
+    talk = await process.create("openai", await model(*[text("fine")] * 2))
+    await talk.run("before")
+    limit.set(len(process.daemon.log.encode()) + 4096)  # room for lines, and for no commit
+    assert await talk.refused("prompt", message="lost") == "storage_blocked"
+    for _ in range(3):  # each is a trial
+        assert await talk.refused("session.rename", name="lost") == "storage_blocked"
+    (warning,) = (await talk.ask("daemon.status"))["warnings"]
+    assert warning.startswith("nothing is stored: the journal could not be written")
+    limit.lift()
+    await until_stored_again(talk)
+    assert (await talk.ask("daemon.status"))["warnings"] == []
+    log = process.daemon.log
+    assert log.count("it is tried again until that succeeds") == 1
+    assert "Traceback" not in log
+
+
 async def test_a_blocked_session_says_so_and_comes_back_without_a_command(process, model, limit, look):
     server = await model(*[text("fine")] * 4)
     talk = await process.create("openai", server)

@@ -121,13 +121,17 @@ class House:
             warnings=[
                 *self.about_config,
                 *self.warnings,
-                *filter(None, [self.hidden, self._token_problem()]),
+                *filter(None, [self._storage_problem(), self.hidden, self._token_problem()]),
                 *self.spending.warnings(session.ledger.row for session in sessions),
             ],
             protocols=protocols(),
             websocket=self.websocket,
             service=self.service,
         )
+
+    def _storage_problem(self) -> str | None:
+        trouble = self.archive.trouble
+        return None if trouble is None else f"nothing is stored: {trouble}; sessions go on by themselves when it can be"
 
     async def metrics(self) -> Metrics:
         """The daemon in more figures, some of which the kernel is asked for."""

@@ -43,6 +43,14 @@ class Recovery:
         self._timer: asyncio.TimerHandle | None = None
         self._is_trying = False
         self._is_closed = False
+        self._trouble: str | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the journal from being written now; None: nothing is known to."""
+        if self._trouble is None and self._waiting:
+            return "the journal could not be written"
+        return self._trouble
 
     def when_writable(self, callback: Callable[[], None]) -> None:
         """Call it once, as soon as a trial that begins after now is on disk; it returns at once and never raises."""
@@ -82,13 +90,18 @@ class Recovery:
         self._is_trying = False
         asked, self._asked = self._asked, []
         if error is None:
+            if self._trouble is not None:
+                log.warning("the journal can be written again")
+            self._trouble = None
             self._submit(Write(_empty, _ignore))
             self._delay_s = FIRST_S
             if not self._is_closed:
                 for callback in waiting:
                     callback()
         else:
-            log.debug("the journal still cannot be written: %s", error)
+            if self._trouble is None:  # once, and not with every trial
+                log.warning("%s; it is tried again until that succeeds", error)
+            self._trouble = str(error)
             self._delay_s = min(2 * self._delay_s, LONGEST_S)
             self._waiting = waiting + self._waiting
         for answer in asked:
