@@ -66,6 +66,8 @@ class Connection:
         self.since = rfc3339()
         self.confinement = confinement
         self.ceiling = ceiling
+        self.heavy: asyncio.Lock | None = asyncio.Lock()
+        """See `zotd.api.dispatch.Door`."""
         self.is_remote = is_remote
         self.role = min(ceiling, Role.APPROVE)
         self.can_decide = False

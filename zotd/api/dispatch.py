@@ -27,6 +27,23 @@ MAX_ECHOED = 4096
 """Characters of a type or an id: both come back in the response, which must fit into a frame."""
 
 
+HEAVY = frozenset(
+    [
+        "complete",
+        "get_messages",
+        "get_models",
+        "prompt.history",
+        "session.export",
+        "session.history",
+        "session.search",
+        "session.tree",
+        "usage.report",
+    ]
+)
+"""Commands that read and take milliseconds of the event loop. A connection has one of them under way at a time, and the
+others wait: two thousand that one client sends at once cost another client's command no more than one of them does."""
+
+
 class Door(Protocol):
     """The connection that a command came through, as handlers of every carrier see it."""
 
@@ -38,6 +55,11 @@ class Door(Protocol):
     @property
     def confinement(self) -> Confinement | None:
         """Its bounds beyond that: of a descendant of the daemon, or of a token for some sessions."""
+        ...
+
+    @property
+    def heavy(self) -> asyncio.Lock | None:
+        """Held by the one of `HEAVY` that is under way; None: they need not wait, there is one client only."""
         ...
 
     @property
@@ -65,6 +87,11 @@ class Call:
         self._id = request_id
         self._responded = False
         self._answer: asyncio.Future[Frozen | None] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the command."""
+        return self._command.name
 
     def remember(self, answer: asyncio.Future[Frozen | None] | None) -> None:
         """Tell `answer` how this command was answered, for those that repeat it."""
@@ -152,6 +179,15 @@ class Dispatcher:
             call.respond(first.answer.result())
 
     async def _run(self, call: Call, params: Frozen, handler: Handler) -> None:
+        if call.name not in HEAVY or call.door.heavy is None:
+            await self._carry_out(call, params, handler)
+            return
+        async with call.door.heavy:
+            # Let the others begin to wait: without that each would find the lock free, all in one turn of the loop.
+            await asyncio.sleep(0)
+            await self._carry_out(call, params, handler)
+
+    async def _carry_out(self, call: Call, params: Frozen, handler: Handler) -> None:
         try:
             call.respond(await handler(call, params))
         except CommandError as error:

@@ -86,7 +86,9 @@ class Repeats:
 
 def _key(command: str, params: Frozen) -> Key | None:
     request_id: str | None = getattr(params, "request_id", None)
-    return (command, getattr(params, "session", ""), request_id) if request_id else None
+    if not request_id:
+        return None
+    return command, getattr(params, "session", None) or "", request_id  # some commands may be about no session
 
 
 def digest(params: Frozen) -> str:

@@ -50,6 +50,7 @@ class StdioDoor:
     stdio = True
     role = ceiling = Role.SUBMIT
     confinement = None
+    heavy = None
     sender = "stdio"
 
     def __init__(

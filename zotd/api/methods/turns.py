@@ -17,7 +17,7 @@ from zotd.sessions.session import Session
 from zotd.sessions.shelling import Order, run_for_person
 from zotd.wire import api, events
 from zotd.wire.base import Frozen, encode
-from zotd.wire.content import Message
+from zotd.wire.content import Image, Message, Text, Thinking, ToolResult
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
 
@@ -127,11 +127,30 @@ async def get_messages(call: Call, params: api.GetMessages) -> api.Messages:
     kept: list[Message] = []
     room = SERVER_LIMIT - 1024  # for the frame around them
     for message in reversed(messages):
+        if _least_bytes(message) > room:  # one that cannot fit is not encoded to find that out: it may have 16 MiB
+            break
         room -= len(encode(message)) + 1
         if room < 0:
             break
         kept.append(message)
     return api.Messages(kept[::-1], truncated=len(kept) < len(messages))
+
+
+def _least_bytes(message: Message) -> int:
+    """What the message has at least when it is encoded; cheap."""
+    blocks: list[object] = list(message.content)
+    size = 0
+    while blocks:
+        match blocks.pop():
+            case Text(text=text) | Thinking(text=text):
+                size += len(text)
+            case Image(data=data):
+                size += len(data)
+            case ToolResult(content=content):
+                blocks.extend(content)
+            case _:  # arguments of a call: not worth a look
+                pass
+    return size
 
 
 async def set_model(call: Call, params: api.SetModel) -> api.ModelName | None:

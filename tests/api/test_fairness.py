@@ -1,0 +1,71 @@
+"""One client that asks for much at once costs the others little, and a request that is kept is kept within bounds."""
+
+import asyncio
+import base64
+import json
+
+import pytest
+
+from zotd.api.repeats import MAX_BYTES
+from zotd.testing.model_server import ModelServer
+from zotd.testing.script import text
+
+MANY = 300
+
+BETWEEN = 6
+"""Answers to the greedy client between two of another one: what fits into the turns of the loop that a ping takes."""
+
+
+async def large(client, place):
+    """A session with 14 MB in one message."""
+    png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(3_400_000)).decode()
+    async with ModelServer([text("seen")]) as server:
+        given = {"provider": "openai", "model": "m", "base_url": server.openai_url, "secrets": {"api_key": "k"}}
+        session = (await client.ask("session.create", cwd=str(place.cwd), **given))["session"]["id"]
+        await client.ask("attach", session=session)
+        await client.ask(
+            "prompt", session=session, message="look", images=[{"mime_type": "image/png", "data": png}] * 3
+        )
+        await client.until("done")
+    await client.ask("detach", session=session)
+    return session
+
+
+@pytest.mark.parametrize(
+    "command", [{"type": "get_messages", "full": True}, {"type": "complete", "kind": "model", "text": "gpt"}]
+)
+async def test_a_reader_that_asks_for_much_at_once_leaves_the_others_their_turn(connect, place, command):
+    person = await connect()
+    session = await large(person, place)
+    greedy = await connect(role="read")
+    order: list[str] = []
+    line = json.dumps({"id": "x", "session": session, **command}).encode() + b"\n"
+    greedy.write(line * MANY)
+
+    async def read_all():
+        for _ in range(MANY):
+            await greedy.frame()
+            order.append("greedy")
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(read_all(), name="the answers of the greedy one")
+        for _ in range(20):
+            await person.ask("ping")
+            order.append("person")
+    gaps = "".join("p" if who == "person" else "g" for who in order).strip("g").split("p")
+    assert max(map(len, gaps)) <= BETWEEN, gaps
+
+
+async def test_a_reload_of_everything_is_remembered_and_forgotten_like_any_request(connect, caplog):
+    client = await connect(role="submit")
+    first = await client.answer("ext.reload", request_id="r")
+    again = await client.answer("ext.reload", request_id="r")
+    assert first["success"], first
+    assert (again["data"], again["success"]) == (first["data"], True)
+    large = "r" * (MAX_BYTES // 3)
+    for number in range(4):
+        await client.ask("ext.reload", request_id=f"{number}{large}")
+    assert (await client.answer("ext.reload", request_id="r", name="another")).get(
+        "code"
+    ) != "duplicate_key"  # forgotten
+    assert "Traceback" not in caplog.text
