@@ -19,8 +19,7 @@ examples:
   zotctl trust revoke .
 
 A directory may bring extensions, skills, a configuration and MCP servers along (.zot, .mcp.json). They are used when
-its trust is granted, for what they contain then: after a change from outside you are asked again. Only for once:
-zot --trust.
+its trust is granted, for what they contain then: after any change you are asked again. Only for once: zot --trust.
 """
 
 
@@ -84,7 +83,7 @@ def _revoke(args: argparse.Namespace) -> int:
 def _show(workspace: Json) -> None:
     items = strings(workspace, "items")
     if not items:
-        head = "it has no code of its own yet; what it gets while sessions are open will be trusted, too"
+        head = "it has no code of its own yet; what it gets will be asked about"
     elif text(workspace, "state") == "changed":
         head = "changed since it was trusted:"
     else:

@@ -232,7 +232,7 @@ class Daemon:
             house.warnings.append(f"messaging channels are not served: {error}")
             log.warning("%s", house.warnings[-1])
             return
-        programs = Programs(home, config.channels.telegram, interpreter(config.ext.python, home))
+        programs = Programs(home, config.channels.telegram, interpreter(config.ext.python, home, uses_workspace=True))
         environment = house.manager.environment(None, None).variables
         token = {name: self._setup.env[name] for name in WITHHELD if name in self._setup.env}
         surroundings = await asyncio.to_thread(programs.surroundings, {**environment, **token})

@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_ENTRIES = 20_000
@@ -43,6 +43,8 @@ class Contents:
     """SHA-256 over everything, 64 digits."""
     files: Mapping[str, str]
     """Path from the directory to `SHORT_DIGITS` of its digest, in order; bytes that are no UTF-8 are escaped."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """The same paths with the whole digest of each: of a file over whether it may be executed and its bytes, of a link over its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def scan(directory: Path, starts: Sequence[str] = (".",)) -> Contents:
     everything = hashlib.sha256()
     for path, digest in files:
         everything.update(path + b"\0" + digest)  # no path has a NUL, and all digests have one length
-    return Contents(everything.hexdigest(), {shown(path): digest.hex()[:SHORT_DIGITS] for path, digest in files})
+    digests = {shown(path): digest.hex() for path, digest in files}
+    return Contents(everything.hexdigest(), {path: one[:SHORT_DIGITS] for path, one in digests.items()}, digests)
 
 
 def difference(before: Mapping[str, str], after: Mapping[str, str]) -> Difference:

@@ -617,6 +617,9 @@ ATTACKS = (
         77,
         "a repository brings extensions along: not run before somebody trusts them, and asked again when they change",
         (
+            "e2e/test_trust.py::test_what_a_pull_brings_waits_for_trust_in_open_sessions_and_after_a_restart",
+            "e2e/test_trust.py::test_a_changed_extension_is_not_started_again_when_it_crashes",
+            "e2e/test_trust.py::test_the_interpreter_of_an_untrusted_repository_never_runs",
             "e2e/test_extension_life.py::test_a_project_s_extensions_wait_for_trust",
             "store/test_trust.py::test_any_change_of_a_file_is_asked_about",
         ),

@@ -210,9 +210,9 @@ async def test_a_module_that_does_not_load_is_told_where_people_look(shop, model
     assert (one["tools"], one["reason"]) == (["count"], "")
 
 
-async def test_a_directory_that_was_trusted_when_it_was_empty_may_get_a_module(shop, model, look):
+async def test_a_directory_that_was_trusted_when_it_was_empty_asks_about_its_first_module(shop, model, look):
     admin = await shop.house.connect(role="admin")
-    await admin.ask("subscribe", topics=["extensions"])
+    await admin.ask("subscribe", topics=["extensions", "trust"])
     await admin.ask("trust.grant", path=str(shop.house.cwd))
     server = await model(text("hi"), calls(Call("count")), text("one"))
     talk = await shop.open(server)
@@ -220,6 +220,8 @@ async def test_a_directory_that_was_trusted_when_it_was_empty_may_get_a_module(s
     file = shop.house.cwd / ".zot" / "extensions" / "tools" / "count.py"
     file.parent.mkdir(parents=True)
     file.write_text('async def run() -> str:\n    """Count."""\n    return "one"\n')
+    assert (await admin.until("trust_required"))[-1]["items"] == [".zot/extensions/tools/count.py"]
+    await admin.ask("trust.grant", path=str(shop.house.cwd))
     await until_state(admin, f"py-{shop.house.cwd.name}", "ready")
     assert look.only(await talk.run(), "tool_result")[0]["content"][0]["text"] == "one"
 
@@ -235,6 +237,26 @@ async def test_a_stuck_module_is_restarted_and_the_others_answer(impatient, shop
     first, second = look.only(await talk.run(), "tool_result")
     assert "did not answer within" in first["content"][0]["text"]
     assert second["content"][0]["text"] == "well"
+
+
+async def test_a_module_that_ends_its_process_costs_the_others_a_moment(shop, model, look):
+    tools = shop.installed / "tools"
+    tools.mkdir(parents=True)
+    (tools / "fall.py").write_text('import os\n\n\nasync def run() -> str:\n    """Falls."""\n    os._exit(3)\n')
+    (tools / "well.py").write_text('async def run() -> str:\n    """Well."""\n    return "well"\n')
+    server = await model(
+        calls(Call("fall")), calls(Call("well")), text("broken"), calls(Call("well")), text("whole again")
+    )
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    first, second = look.only(await talk.run(), "tool_result")
+    assert "exited with code 3" in first["content"][0]["text"]
+    assert "call the tool once more" in second["content"][0]["text"]
+    assert "unknown tool" not in second["content"][0]["text"]
+    await until_state(watcher, f"py-{shop.house.cwd.name}", "restarting")
+    await until_state(watcher, f"py-{shop.house.cwd.name}", "ready")
+    assert look.only(await talk.run(), "tool_result")[0]["content"][0]["text"] == "well"
 
 
 async def test_a_project_s_extensions_wait_for_trust(shop, model, results):

@@ -72,7 +72,7 @@ async def test_hello_is_answered_with_where_everything_is(workshop):
         "model": "m",
         "cwd": str(workshop.cwd),
         "extension_dir": directory,
-        "data_dir": directory,
+        "data_dir": str(workshop.home / "data/beside"),
         "capabilities": [],
         "features": ["tap"],
     }

@@ -20,7 +20,7 @@ def read(tmp_path):
 
 
 def test_two_fields_are_enough(read, tmp_path):
-    assert read() == Manifest(directory=tmp_path, name="x", argv=(f"{tmp_path}/x.sh",))
+    assert read() == Manifest(directory=tmp_path, name="x", argv=(f"{tmp_path}/x.sh",), kept_beside=True)
 
 
 def test_every_field_is_read(read, tmp_path):
@@ -52,6 +52,7 @@ def test_every_field_is_read(read, tmp_path):
         closed=frozenset({"tool_call"}),
         env=("GITHUB_TOKEN",),
         data=DataPlace.SEPARATE,
+        kept_beside=False,
         reload=ReloadBy.REPLACE,
     )
 

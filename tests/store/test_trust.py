@@ -65,7 +65,7 @@ def test_a_workspace_without_code_of_its_own_has_nothing_to_trust(workspace):
     workspace.write("src/main.py")
     workspace.write(".zot/sessions/x")
     workspace.write(".git/hooks/pre-commit")
-    assert workspace.state() == NothingToTrust()
+    assert isinstance(workspace.state(), NothingToTrust)
 
 
 def test_code_is_named_by_what_a_person_knows_it_as(workspace):
@@ -98,7 +98,7 @@ def test_a_workspace_below_the_user_s_own_home_does_not_ask_about_that(tmp_path)
     (home / "extensions/a").mkdir(parents=True)
     (home / "extensions/a/extension.json").write_text("{}")
     trust = Trust(home)
-    assert trust.state(tmp_path) == NothingToTrust()
+    assert isinstance(trust.state(tmp_path), NothingToTrust)
     (tmp_path / ".mcp.json").write_text("{}")
     state = trust.state(tmp_path)
     assert isinstance(state, Unknown)
@@ -110,9 +110,9 @@ def test_a_workspace_below_the_user_s_own_home_does_not_ask_about_that(tmp_path)
 
 def test_what_was_granted_is_trusted_by_every_process(workspace):
     workspace.write(TOOL)
-    digest = code_of(workspace.cwd, home=workspace.home).digest
-    assert workspace.trust.grant(workspace.cwd, digest=digest) == Trusted(digest)
-    assert Trust(workspace.home).state(workspace.cwd) == Trusted(digest)
+    code = code_of(workspace.cwd, home=workspace.home)
+    assert workspace.trust.grant(workspace.cwd, digest=code.digest) == Trusted(code)
+    assert Trust(workspace.home).state(workspace.cwd) == Trusted(code)
     assert workspace.trust.workspaces() == [str(workspace.cwd)]
     assert stat.S_IMODE((workspace.home / "trust.json").stat().st_mode) == 0o600
 
@@ -196,45 +196,33 @@ def test_trust_is_revoked_by_any_name_of_the_workspace(workspace, tmp_path):
     assert isinstance(workspace.state(), Unknown)
 
 
-# Changes while live
+# Changes
 
 
-def test_what_changed_while_live_is_trusted_when_the_workspace_closes(workspace):
-    workspace.write(TOOL)
-    opened = workspace.trust.grant(workspace.cwd)
-    workspace.write(".zot/extensions/x/state.json")
-    workspace.changed()
-    closed = workspace.trust.update(workspace.cwd, since=opened.digest)
-    assert closed == workspace.state()
-    assert isinstance(closed, Trusted)
-    workspace.write(".zot/extensions/x/state.json", "y")
-    workspace.changed()
-
-
-def test_a_workspace_can_be_trusted_before_it_has_any_code(workspace):
-    opened = workspace.trust.grant(workspace.cwd)
-    assert workspace.state() == opened
-    workspace.write(TOOL)
-    workspace.trust.update(workspace.cwd, since=opened.digest)
-    assert isinstance(workspace.state(), Trusted)
-
-
-def test_an_update_does_not_bring_back_what_was_revoked(workspace):
-    workspace.write(TOOL)
-    opened = workspace.trust.grant(workspace.cwd)
-    Trust(workspace.home).revoke(workspace.cwd)
-    assert workspace.trust.update(workspace.cwd, since=opened.digest) is None
-    assert isinstance(workspace.state(), Unknown)
-
-
-def test_an_update_does_not_trust_what_was_not_trusted_at_the_start(workspace):
+def test_nothing_but_a_grant_trusts_what_has_changed(workspace):
     workspace.write(TOOL)
     workspace.granted()
-    workspace.write(TOOL, "y")
+    workspace.write(".zot/extensions/x/state.json")
+    assert Trust(workspace.home).state(workspace.cwd) == workspace.state()
+    assert workspace.changed() == [".zot/extensions/x/state.json"]
+    workspace.granted()
+
+
+def test_a_workspace_that_was_trusted_without_code_is_asked_about_the_first(workspace):
+    assert workspace.trust.grant(workspace.cwd) == workspace.state()
+    workspace.write(TOOL)
+    assert workspace.changed() == [TOOL]
+
+
+def test_a_program_that_is_named_elsewhere_is_part_of_what_is_trusted(workspace):
+    workspace.trust = Trust(workspace.home, lambda _: ["bin/python", "bin/absent"])
+    workspace.write("bin/python")
     state = workspace.state()
-    assert isinstance(state, Changed)
-    assert workspace.trust.update(workspace.cwd, since=state.code.digest) is None
-    workspace.changed()
+    assert isinstance(state, Unknown)
+    assert state.code.items == ["bin/python"]
+    workspace.granted()
+    workspace.write("bin/python", "y")
+    assert workspace.changed() == ["bin/python"]
 
 
 # Links and other things that are no plain files
@@ -328,7 +316,7 @@ def test_repositories_inside_do_not_count_and_dependencies_do(workspace):
 
 def test_more_than_can_be_looked_at_counts_as_changed(workspace):
     workspace.write(TOOL)
-    opened = workspace.trust.grant(workspace.cwd)
+    workspace.granted()
     with workspace.write(".zot/extensions/x/weights").open("r+b") as file:
         file.truncate(contents.MAX_BYTES + 1)
     state = workspace.state()
@@ -337,7 +325,6 @@ def test_more_than_can_be_looked_at_counts_as_changed(workspace):
     assert state.code.excess.endswith("has more than 200 MiB to look at")
     with pytest.raises(NotGrantedError, match="200 MiB to look at: it can be trusted with --trust, each time"):
         workspace.trust.grant(workspace.cwd)
-    assert workspace.trust.update(workspace.cwd, since=opened.digest) is None
     (workspace.cwd / ".zot/extensions/x/weights").unlink()
     assert isinstance(workspace.state(), Trusted)
 

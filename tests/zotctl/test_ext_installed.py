@@ -92,9 +92,12 @@ def test_switched_off_an_extension_ends_and_switched_on_it_comes_back(live):
     assert live.zotctl("ext", "enable", "echo") == (0, "echo is switched on\n", "")
     live.command(session, "shout")
     assert rows(live) == {"echo": "ready"}
-    assert live.zotctl("ext", "remove", "echo") == (0, "echo is removed\n", "")
+    assert live.zotctl("ext", "remove", "--yes", "echo")[:2] == (
+        0,
+        f"echo is removed; its data is still in {live.home / 'data' / 'echo'}\n",
+    )
     assert rows(live) == {}
-    code, _, err = live.zotctl("ext", "remove", "echo")
+    code, _, err = live.zotctl("ext", "remove", "--yes", "echo")
     assert code == 1
     assert err.startswith("zotctl: ")
 

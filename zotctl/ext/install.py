@@ -8,6 +8,7 @@ from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client import place
 from zotd.client.blocking import Json
+from zotd.client.errors import ClientError
 from zotd.client.fields import text
 
 INSTALL_S = 420.0
@@ -22,11 +23,17 @@ examples:
   zotctl ext install https://git.example.org/ann/weather@v1.2
 
 Nothing is built and nothing is run. A directory is copied, of a repository one commit is fetched; @ (or #) names a
-branch, a tag or a commit. Installing again from the same place updates it.
+branch, a tag or a commit. Installing again from the same place updates it and keeps its data, which is in $ZOT_HOME/data/NAME.
+"""
+
+REMOVING = """\
+examples:
+  zotctl ext remove weather             asks first
+  zotctl ext remove --yes weather       does not ask; for scripts
+  zotctl ext remove --data weather      deletes what it keeps in $ZOT_HOME/data/weather, too
 """
 
 CHANGES = {
-    "remove": ("uninstall an extension", "{name} is removed"),
     "enable": ("switch an extension on, in every directory", "{name} is switched on"),
     "disable": ("switch an extension off, in every directory; it stays installed", "{name} is switched off"),
 }
@@ -35,17 +42,37 @@ CHANGES = {
 
 def add(actions: Commands) -> None:
     """The four."""
-    parser = actions.add_parser("install", help="install an extension from a directory or a git URL", epilog=EXAMPLES)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("source", metavar="PATH|URL[@REF]")
-    parser.add_argument("--replace", action="store_true", help="take the place of one that came from elsewhere")
-    parser.add_argument("--json", action="store_true")
-    parser.set_defaults(run=_install)
+    _add_install(actions)
+    _add_remove(actions)
     for action, (summary, _) in CHANGES.items():
         parser = actions.add_parser(action, help=summary, epilog=f"example: zotctl ext {action} weather")
         parser.add_argument("name", metavar="EXTENSION")
         parser.add_argument("--json", action="store_true")
         parser.set_defaults(run=_change, action=action)
+
+
+def _add_remove(actions: Commands) -> None:
+    parser = actions.add_parser("remove", help="uninstall an extension; its data stays", epilog=REMOVING)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask; needed without a terminal")
+    parser.add_argument("--data", action="store_true", help="delete its data as well")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_remove)
+
+
+def _add_install(actions: Commands) -> None:
+    parser = actions.add_parser("install", help="install an extension from a directory or a git URL", epilog=EXAMPLES)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("source", metavar="PATH|URL[@REF]")
+    parser.add_argument(
+        "--replace",
+        "--force",
+        action="store_true",
+        help="take the place of one that came from elsewhere or was changed since; a copy of changed files is kept",
+    )
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_install)
 
 
 def _install(args: argparse.Namespace) -> int:
@@ -60,8 +87,35 @@ def _install(args: argparse.Namespace) -> int:
     name, version = text(installed, "name"), text(installed, "version")
     commit = f", commit {text(installed, 'commit')[:12]}" if text(installed, "commit") else ""
     print(output.one_line(f"installed {name} {version}".rstrip() + f" in {text(installed, 'directory')}{commit}"))
+    if text(installed, "kept"):
+        print(output.one_line(f"what was there before is kept in {text(installed, 'kept')}"))
     print("zotctl ext reload  starts it here; elsewhere it starts with the next session")
     return 0
+
+
+def _remove(args: argparse.Namespace) -> int:
+    name = str(args.name)
+    if not args.yes and not _agrees(name, with_data=args.data):
+        raise ClientError(f"{output.one_line(name)} is not removed")
+    with link.connect("zotctl", role="admin") as connection:
+        removed = connection.call("ext.remove", name=name, data=args.data, timeout_s=REMOVE_S)
+    if args.json:
+        output.print_json({"v": 1, **removed})
+        return 0
+    left = f"; its data is still in {text(removed, 'data')}" if text(removed, "data") else ""
+    kept = f"; it was not installed by zot, and is now in {text(removed, 'kept')}" if text(removed, "kept") else ""
+    print(output.one_line(f"{name} is removed{left}{kept}"))
+    return 0
+
+
+def _agrees(name: str, *, with_data: bool) -> bool:
+    """Ask on the terminal. Raises `ClientError` when there is none."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ClientError(f"there is no terminal to ask on; to remove it: zotctl ext remove --yes {name}")
+    what = "and delete its data" if with_data else "and keep its data"
+    sys.stderr.write(output.one_line(f"remove {name} {what}?") + " [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _change(args: argparse.Namespace) -> int:

@@ -203,9 +203,11 @@ class Connection:
             self.house.presences.leave(follower.session, self.id)
             self.house.manager.settle(follower.session)
 
-    def subscribe(self, names: Sequence[str]) -> None:
-        """Send the events of these topics from now on, and of no others."""
+    def subscribe(self, names: Sequence[str], *, now: Sequence[events.Event] = ()) -> None:
+        """Send the events of these topics from now on, and of no others; and of `now` those that belong to them."""
         self._topics = tuple(kind for name in names for kind in TOPICS[name])
+        for event in now:
+            self._topic_event(event)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 

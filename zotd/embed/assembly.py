@@ -15,7 +15,7 @@ from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.sessions.commands import RESERVED
 from zotd.sessions.environment import split
-from zotd.sessions.finding import Places
+from zotd.sessions.finding import Places, programs
 from zotd.sessions.hosting import LINGER_S, Grounds, Hosting
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Defaults, Keys, Models
@@ -129,7 +129,7 @@ def _grounds(
         places=Places(home=home, python=config.ext.python, has_daemon=addressed),
         environment=split(unsupervised(env), catalog.key_variables(), None),
         limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
-        trust=Trust(home),
+        trust=Trust(home, partial(programs, config.ext.python)),
         strays=strays,
         reserved_commands=RESERVED,
         estate=estate,

@@ -39,6 +39,8 @@ class Discovered:
     """A sentence for each directory that cannot be used."""
     is_untrusted: bool = False
     """The working directory has extensions that are not used because nobody trusts it."""
+    keeps: Callable[[Manifest], bool] = lambda _: False
+    """Whether one that runs goes on as it is, though it would not be started: its code has changed unasked."""
 
 
 def project_extensions(cwd: Path) -> Path:

@@ -17,14 +17,15 @@ from typing import Protocol
 from zotd.core import life
 from zotd.core.life import State
 from zotd.core.supervision import DRAIN_S, HELLO_S, LEAVE_S, TERM_S, Supervision
+from zotd.exthost import data
 from zotd.exthost.calls import CallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.log import ExtensionLog
-from zotd.exthost.manifest import DataPlace, Manifest, ReloadBy
+from zotd.exthost.manifest import Manifest, ReloadBy
 from zotd.exthost.peer import Peer, Tap
 from zotd.exthost.process import Process, why_not_started
 from zotd.exthost.surroundings import Surroundings, fingerprint
-from zotd.paths import make_private_dir
+from zotd.exthost.vetting import Vetting
 from zotd.process.bequest import Bequest, Label
 from zotd.wire import ext
 from zotd.wire.base import encode
@@ -66,6 +67,8 @@ class Extension:
         """Where new calls go."""
         self.offered: Registrations | None = None
         """What it contributes; None: nothing."""
+        self.withdrawn: Registrations | None = None
+        """What it contributed before it crashed; None: it contributes, or has never done so."""
         self.warning = ""
         self.was_tried = False
         """It has been ready, or has failed to be, since it was first started."""
@@ -79,6 +82,7 @@ class Extension:
         self._stuck: Peer | None = None
         self._machine = Supervision()
         self._peers: dict[int, Peer] = {}
+        self._vetting = Vetting(surroundings.vet)
         self._registrations: dict[int, Registrations] = {}
         self._inbox: deque[life.Input] = deque()
         self._is_busy = False
@@ -192,6 +196,8 @@ class Extension:
             self._tell(life.Heard(peer.number, str(frame.__struct_config__.tag)))
             return
         self._tell(life.Greeted(peer.number, frame.name, says_ready="ready" in frame.capabilities))
+        if self.manifest.granted and not peer.is_adopted:
+            self._vetting.look(self.manifest, partial(self._greeted, peer.number))
         if frame.name != self.name:
             self.warning = f'it calls itself "{frame.name[:80]}" in its hello; the manifest\'s name counts'
             self.complained(self.warning)
@@ -227,8 +233,10 @@ class Extension:
                 self._spawn(number)
             case life.Serve(number):
                 self.serving, self.offered = self._peers[number], self._registrations[number]
+                self.withdrawn = None
                 self._changed()
             case life.Withdraw():
+                self.withdrawn = self.offered
                 self.serving = self.offered = None
                 self._changed()
             case life.Show(state, reason):
@@ -247,6 +255,8 @@ class Extension:
                 peer = self._peers.get(action.process)
                 if peer is not None:  # it may have failed to start
                     self._command(peer, action)
+                elif isinstance(action, life.Shutdown | life.Signal) and self._vetting.give_up(action.process):
+                    self._tell(life.Exited(action.process, "was stopped"))
 
     def _command(
         self, peer: Peer, action: life.Greet | life.Fail | life.Drain | life.Shutdown | life.Signal | life.Forget
@@ -270,11 +280,30 @@ class Extension:
                     self.log.close()
 
     def _spawn(self, number: int) -> None:
+        """Start it at once, or, if a person had to trust its code, when that was looked at again."""
+        bequest = self._bequest(number, self._surroundings.named(self.manifest))
+        if self.manifest.granted and (bequest is None or bequest.survivor is None):
+            self._vetting.before(number, self.manifest, partial(self._passed, number, bequest))
+        else:
+            self._launch(number, bequest)
+
+    def _passed(self, number: int, bequest: Bequest | None, fault: str | None) -> None:
+        """Its code was looked at before its process starts."""
+        if fault is None:
+            self._launch(number, bequest)
+        else:
+            self.log.say(fault)
+            self._tell(life.Exited(number, fault))
+
+    def _greeted(self, number: int, fault: str | None) -> None:
+        """Its code was looked at after its process had read it."""
+        if fault is not None and number in self._peers:
+            self._tell(life.Broke(number, fault))
+
+    def _launch(self, number: int, bequest: Bequest | None) -> None:
         manifest, surroundings = self.manifest, self._surroundings
-        named = {name: surroundings.withheld[name] for name in manifest.env if name in surroundings.withheld}
-        env = {**surroundings.env, **named}
+        env = {**surroundings.env, **surroundings.named(manifest)}
         strays = surroundings.strays
-        bequest = self._bequest(number, named)
         try:
             peer = Peer(
                 number,
@@ -335,21 +364,11 @@ class Extension:
             model=where.model,
             cwd=_text(where.cwd),
             extension_dir=_text(directory),
-            data_dir=_text(self._data_dir()),
+            data_dir=_text(data.made(self.manifest, where, self.log.say)),
             capabilities=(ext.CALL_TOOL,) if peer.can(ext.CALL_TOOL) else (),
             features=where.features,
         )
         peer.send(ack)
-
-    def _data_dir(self) -> str:
-        if self.manifest.data is DataPlace.BESIDE:
-            return str(self.manifest.directory)
-        path = str(self._surroundings.home / "data" / self.name)
-        try:
-            make_private_dir(path)
-        except OSError as error:
-            self.log.say(f"the directory {path} could not be made: {error.strerror}")
-        return path
 
     def _changed(self) -> None:
         serving = self.serving

@@ -176,6 +176,8 @@ class Host:
         if extension is None:
             return f"there is no extension {name} here"
         found = await asyncio.to_thread(self._discover)
+        if found.keeps(extension.manifest):
+            return f"{name} was not reloaded: the code of {self._surroundings.cwd} has changed since it was trusted"
         manifest = next((one for one in found.manifests if one.name == name), None)
         if manifest is None:
             return await asyncio.to_thread(_why_not, extension.manifest)
@@ -279,14 +281,15 @@ class Host:
     ) -> ReloadReport:
         wanted = {manifest.name: manifest for manifest in found.manifests if concerns(manifest)}
         there = [one for one in self._all() if concerns(one.manifest)]
-        vanished = [one for one in there if one.name not in wanted and not self._is_broken(one)]
+        kept = {one.name for one in there if found.keeps(one.manifest)}
+        vanished = [one for one in there if one.name not in {*wanted, *kept} and not self._is_broken(one)]
         for extension in vanished:
             extension.begin_stop()
         known = {one.name: one for one in there}
         reloads = [
             self._begin(manifest)
             for name, manifest in wanted.items()
-            if name not in known or is_due(known[name], manifest)
+            if name not in known or (name not in kept and is_due(known[name], manifest))
         ]
         for extension in vanished:
             await _stopped(extension)

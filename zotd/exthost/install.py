@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace as with_changes
 
 from zotd import contents
-from zotd.exthost import installed, staging, tree
+from zotd.exthost import data, installed, staging, tree
 from zotd.exthost.clone import Clone
 from zotd.exthost.discovery import RESERVED
 from zotd.exthost.installed import InstallError, Record
@@ -37,7 +37,7 @@ class Installation:
     previous: Record | None
     """What it replaced; with another `commit` for the same `ref`, the branch or tag has moved."""
     kept: Path | None
-    """Where an extension of that name is now that we had not installed."""
+    """Where an extension of that name is now that we had not installed, or that was changed since."""
 
 
 Progress = Callable[[str], None]
@@ -55,8 +55,9 @@ async def install(
 ) -> Installation:
     """Install what `text` names, as `zotd.exthost.source` describes it; `cwd` and `env` are those of who wants it.
 
-    An extension of that name is replaced when it came from the same place, or with `replace`. What it had written
-    beside its program is gone then. It is not started, and not switched on when the user has switched it off.
+    An extension of that name is replaced when it came from the same place and is as it was installed, or with `replace`.
+    Its data stays (`zotd.exthost.data`), and of a directory with more in it than was installed a copy is kept. It is not
+    started, and not switched on when the user has switched it off.
 
     May be cancelled while git runs; after that it goes on, in a thread.
 
@@ -153,8 +154,9 @@ def _commit(order: _Order, place: Staging, name: str, record: Record) -> Install
     previous = before.extensions.get(name)
     directory = installed.extensions(home) / name
     _check_free(order, directory, previous)
-    is_foreign = previous is None and directory.is_dir() and not directory.is_symlink()
-    kept = put_away(home, directory) if is_foreign else None
+    is_there = directory.is_dir() and not directory.is_symlink()
+    is_touched = previous is not None and is_there and _is_touched(order, directory, previous)
+    kept = put_away(home, directory) if is_there and (previous is None or is_touched) else None
     try:
         installed.save(home, with_changes(before, extensions=before.extensions | {name: record}))
         staging.swap(directory, place.path)
@@ -165,6 +167,27 @@ def _commit(order: _Order, place: Staging, name: str, record: Record) -> Install
             installed.save(home, before)
         raise
     return Installation(read_manifest(directory), record, previous, kept)
+
+
+def _is_touched(order: _Order, directory: Path, previous: Record) -> bool:
+    """Whether the directory holds more than was installed, so that it has to be kept.
+
+    Raises:
+        InstallError: more than what is copied to the directory of its data, and it was not ordered to be replaced.
+    """
+    with suppress(ManifestError):
+        data.prepare([read_manifest(directory)], home=order.home, cwd=order.home)
+    try:
+        found = contents.scan(directory)
+        left = data.written(directory, previous, home=order.home)
+    except contents.TooMuchError as error:
+        found, left = None, [str(error)]
+    if left and not order.replace:
+        raise InstallError(
+            f"{directory.name} has files that were not installed, or not like this ({data.shown(left)}); "
+            "move them away, or give --force, which keeps a copy of them"
+        )
+    return found is None or found.digest != previous.digest
 
 
 def _check_free(order: _Order, directory: Path, previous: Record | None) -> None:

@@ -15,7 +15,6 @@ from msgspec import field
 from msgspec.json import format as indented
 
 from zotd import contents, private_file
-from zotd.exthost.manifest import DataPlace, ManifestError, read_manifest
 from zotd.logs import escaped
 from zotd.paths import make_private_dir
 from zotd.wire.base import BadFrameError, Frozen, T, decode, encode
@@ -115,7 +114,7 @@ def choices(home: Path) -> Mapping[str, bool]:
 def verify(home: Path) -> Sequence[tuple[str, str]]:
     """Name and sentence of each installed extension that is not what was installed, by name.
 
-    What an extension without a data directory of its own has added beside its program does not count.
+    What it has added beside its program counts: its data belongs elsewhere, and an update would refuse to replace it.
 
     Raises:
         InstallError: the file cannot be used.
@@ -139,18 +138,9 @@ def _trouble(directory: Path, record: Record) -> str:
     if found.digest == record.digest:
         return ""
     differs = contents.difference(record.files, found.files)
-    kinds = {"changed": differs.changed, "removed": differs.removed}
-    if not _keeps_state_beside(directory):
-        kinds["added"] = differs.added
+    kinds = {"changed": differs.changed, "removed": differs.removed, "added": differs.added}
     told = [f"{kind} {_some(files)}" for kind, files in kinds.items() if files]
     return f"is not what was installed: {', '.join(told)}" if told else ""
-
-
-def _keeps_state_beside(directory: Path) -> bool:
-    try:
-        return read_manifest(directory).data is DataPlace.BESIDE
-    except ManifestError:
-        return False
 
 
 def _some(files: Sequence[str]) -> str:

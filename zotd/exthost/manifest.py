@@ -43,7 +43,7 @@ class OnFailure(StrEnum):
 
 
 class DataPlace(StrEnum):
-    """Where an extension's state goes."""
+    """Where an extension's state goes: `beside`, its own directory, counts only for `--ext`."""
 
     BESIDE = "beside"
     SEPARATE = "separate"
@@ -68,7 +68,7 @@ class _File(Frozen, frozen=True):
     scope: Scope = Scope.WORKSPACE
     on_failure: dict[str, OnFailure] | UnsetType = UNSET
     env: tuple[str, ...] = ()
-    data: DataPlace = DataPlace.BESIDE
+    data: DataPlace | UnsetType = UNSET
     reload: ReloadBy = ReloadBy.OVERLAP
 
 
@@ -91,10 +91,14 @@ class Manifest:
     """Events that it refuses when it does not answer."""
     env: tuple[str, ...] = ()
     """Variables that it gets although they are withheld."""
-    data: DataPlace = DataPlace.BESIDE
+    data: DataPlace = DataPlace.SEPARATE
+    kept_beside: bool = False
+    """Earlier versions had it keep its state in its directory."""
     reload: ReloadBy = ReloadBy.OVERLAP
     file: Path | None = None
     """What it was read from, where that is no `extension.json`."""
+    granted: str = ""
+    """A digest of what a person has trusted of it; each process is checked against it. Empty: the user's own."""
     restarts_when_stuck: bool = False
     """A new process takes over when a tool has not answered in time: ours, whose tools are not its own."""
 
@@ -149,7 +153,8 @@ def _judged(directory: Path, file: _File) -> Manifest:
         scope=file.scope,
         closed=frozenset(event for event, means in on_failure.items() if means is OnFailure.CLOSED),
         env=file.env,
-        data=file.data,
+        data=DataPlace.SEPARATE if file.data is UNSET else file.data,
+        kept_beside=file.data is not DataPlace.SEPARATE,
         reload=file.reload,
     )
 

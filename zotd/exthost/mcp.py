@@ -1,15 +1,17 @@
 """MCP servers as extensions: each entry of an `mcp.json` is a process of `zotd.bridges.mcp` (`docs/mcp.md`).
 
-What is started is told by the file and the server's name. The bridge reads the file again by itself, so that no
-argument list, which every user of the machine can see, holds more than that.
+What is started is told by the file, the server's name and a digest of its entry. The bridge reads the file again by
+itself, so that no argument list, which every user of the machine can see, holds more than that, and refuses an entry
+that is not of that digest.
 """
 
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from zotd.exthost.manifest import Manifest
-from zotd.wire.mcp import Server, ServerError, read_servers, variables
+from zotd.wire.mcp import Server, ServerError, fingerprint, read_servers, variables
 
 PREFIX = "mcp-"
 """Makes a server's name an extension's, and its log `ext-mcp-NAME.log`."""
@@ -28,16 +30,24 @@ def servers(path: Path, *, directory: Path) -> tuple[list[Manifest], dict[Path |
     or by `path` if they are about all of the file. No file: nothing. Blocks for a file read.
     """
     try:
-        entries = read_servers(_content(path))
+        found = read_servers(_content(path))
     except FileNotFoundError:
         return [], {}
     except OSError as error:
         return [], {path: f"{path} cannot be read: {(error.strerror or str(error)).lower()}"}
     except ServerError as error:
         return [], {path: f"{path}: {error}"}
-    manifests = [_manifest(path, name, one, directory) for name, one in entries.items() if isinstance(one, Server)]
-    faults = {name: one for name, one in entries.items() if isinstance(one, ServerError)}
+    manifests = [_manifest(path, name, one, directory) for name, one in found.items() if isinstance(one, Server)]
+    faults = {name: one for name, one in found.items() if isinstance(one, ServerError)}
     return manifests, {name: f'{path}: the server "{name[:80]}" is not used: {fault}' for name, fault in faults.items()}
+
+
+def entries(path: Path) -> Mapping[str, Server | ServerError]:
+    """What the file says, by name; nothing when it cannot be used. Blocks for a file read."""
+    try:
+        return read_servers(_content(path))
+    except (OSError, ServerError):
+        return {}
 
 
 def _content(path: Path) -> bytes:
@@ -54,7 +64,7 @@ def _manifest(path: Path, name: str, server: Server, directory: Path) -> Manifes
     return Manifest(
         directory=directory,
         name=PREFIX + name,
-        argv=(*BRIDGE, str(path.absolute()), name),
+        argv=(*BRIDGE, str(path.absolute()), name, fingerprint(server)),
         description=f"MCP server from {path}",
         is_enabled=not server.disabled,
         env=variables(server),

@@ -1,7 +1,7 @@
 """What extensions get from where they live."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,8 +32,16 @@ class Surroundings:
     """Those that they serve at any moment: what their programs see of a daemon."""
     estate: Estate | None = None
     """Lets processes outlive the daemon, and has those that did; None: they end with it."""
+    vet: Callable[[Manifest], str | None] = lambda _: None
+    """Why an extension with `granted` code must not run now, as the end of a sentence. Blocks; called in a thread."""
+    is_explicit: bool = False
+    """They are those of `--ext`."""
     place: str = ""
     """Tells these surroundings apart from all others that share the estate, also in the next daemon."""
+
+    def named(self, manifest: Manifest) -> dict[str, str]:
+        """The variables that this one gets although they are withheld."""
+        return {name: self.withheld[name] for name in manifest.env if name in self.withheld}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ def fingerprint(manifest: Manifest, env: Mapping[str, str], version: str) -> str
     The rest of the environment is not in it: it is that of whichever client comes first, today as well.
     """
     facts: list[object] = [manifest.version, manifest.argv, str(manifest.directory), manifest.data, sorted(env.items())]
+    facts.append(manifest.granted)
     if manifest.restarts_when_stuck or manifest.file is not None:
         facts.append(version)  # our own program, which an upgrade has changed
     if manifest.file is not None:

@@ -38,15 +38,17 @@ class Calls:
         context: Callable[[str], ToolContext],
         ended: Callable[[str, ToolOutcome], None],
         judged: Callable[[str, Verdict[dict[str, object]]], None],
+        absent: Callable[[str], str],
     ) -> None:
         """`context` makes a call's context from its id.
 
         `ended` is called on the loop with each call's outcome, exactly once per call that was judged or started;
-        `judged` with what the guards decided, which `decide` has to be told when it is recorded.
+        `judged` with what the guards decided, which `decide` has to be told when it is recorded. `absent`: see `Plan`.
         """
         self._context = context
         self._ended = ended
         self._judged = judged
+        self._absent = absent
         self._tools: Mapping[str, Tool] = {}
         self._calls: dict[str, ToolCall] = {}
         self._broken: frozenset[str] = frozenset()
@@ -222,7 +224,8 @@ class Calls:
         tool = self._tools.get(call.name)
         if tool is None and call.id not in self._started:
             names = ", ".join(sorted(self._tools)) or "none"
-            return failure(f'unknown tool "{call.name}"; the tools here are: {names}')
+            reason = self._absent(call.name) or f'unknown tool "{call.name}"'
+            return failure(f"{reason}; the tools here are: {names}")
         if call.id in self._broken:
             return failure(f"the arguments of {call.name} were not a JSON object; call it again with legal JSON")
         try:

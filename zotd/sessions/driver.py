@@ -84,7 +84,9 @@ class Driver:
             compact_from=compaction.tokens_limit(plan.model.context_window, plan.compact_at),
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
-        self._calls = Calls(context=self._call_context, ended=self._call_ended, judged=self._call_judged)
+        self._calls = Calls(
+            context=self._call_context, ended=self._call_ended, judged=self._call_judged, absent=plan.absent
+        )
         self._asking = Asking(run, plan, ledger, self._purse, noted=self._note)
         self._started = rfc3339()
         self._rested = rested

@@ -106,7 +106,8 @@ class Extensions:
 
     def skills(self) -> list[str]:
         """The directories of skills that extensions bring along."""
-        named = (path for extension in self.lineup.used() for path in extension.manifest.skills)
+        used = [extension for extension in self.lineup.used() if not self.lineup.is_outdated(extension)]
+        named = (path for extension in used for path in extension.manifest.skills)
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
 
     def hints(self) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from zotd.core.life import State
 from zotd.exthost.arrivals import Arrivals
+from zotd.exthost.changes import Changes
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.host import Limits, Listener, ReloadReport
 from zotd.exthost.requests import ToolRequest
@@ -24,7 +25,7 @@ from zotd.sessions import finding
 from zotd.sessions.environment import Environment
 from zotd.sessions.extensions import Extensions, Submission
 from zotd.sessions.finding import Places
-from zotd.sessions.layer import LOOK_S, House, Layer, Tell, looked
+from zotd.sessions.layer import LOOK_S, House, Layer, Tell, looked, rechecked
 from zotd.sessions.lineup import Lineup
 from zotd.sessions.session import Session
 from zotd.sessions.trusting import Trusting
@@ -80,6 +81,7 @@ class Hosting:
         self._ending: set[Layer] = set()
         self._is_stopped = False
         self._arrivals = Arrivals(spawn)
+        self._changes = Changes(spawn)
         self.submit: Callable[[Session, str, Submission], None] = _nowhere
         """Given a session, an extension's name, and what it wants submitted; set by who can run commands."""
         self.call_tool: Callable[[ToolRequest], None] = _unanswered
@@ -176,9 +178,11 @@ class Hosting:
         """Whether somebody trusts the session's workspace."""
         layer = self._workspaces.get(session.ledger.row.cwd)
         if layer is not None and layer.trusting is not None and layer.started.is_set():
+            await rechecked(layer)
             return layer.trusting.is_granted
         trusting = Trusting(self.trust, session.ledger.row.cwd)
-        trusting.is_vouched_for = session.environment.trusts_workspace
+        if session.environment.trusts_workspace:
+            trusting.vouch()
         try:
             async with asyncio.timeout(LOOK_S):
                 await asyncio.to_thread(trusting.look)
@@ -222,6 +226,7 @@ class Hosting:
         for timer in self._stops.values():
             timer.cancel()
         self._arrivals.close()
+        self._changes.close()
         for view in {key: view for layer in self.layers for key, view in layer.views.items()}.values():
             view.audience.end()
         async with asyncio.TaskGroup() as tasks:
@@ -241,9 +246,10 @@ class Hosting:
         layer = self._workspaces.get(cwd)
         if layer is None:
             trusting = Trusting(self.trust, cwd)
-            surroundings = self._surroundings(session, f"workspace {cwd}")
+            surroundings = replace(self._surroundings(session, f"workspace {cwd}"), vet=trusting.vet)
             layer = Layer(self._house, surroundings, partial(self._find, cwd, trusting), trusting=trusting)
-            trusting.is_vouched_for = session.environment.trusts_workspace
+            if session.environment.trusts_workspace:
+                trusting.vouch()
             self._workspaces[cwd] = layer
             self._spawn(f"start extensions of {cwd}", self._open(layer))
         else:
@@ -251,18 +257,22 @@ class Hosting:
         return layer
 
     def _vouch(self, layer: Layer, session: Session) -> None:
-        """The client that has attached last may trust what nobody had trusted."""
-        if session.environment.trusts_workspace and layer.trusting and not layer.trusting.is_vouched_for:
-            layer.trusting.is_vouched_for = True
+        """The client that has attached last may trust what nobody had trusted, as it is now."""
+        if not session.environment.trusts_workspace or layer.trusting is None:
+            return
+        was_trusted = layer.trusting.is_vouched_for and layer.trusting.is_trusted
+        layer.trusting.vouch()
+        if not was_trusted:
             self.trust_changed(layer.trusting.path)
 
     def _find(self, cwd: str, trusting: Trusting) -> Discovered:
-        return finding.of_workspace(self._grounds.places, Path(cwd), is_trusted=trusting.look())
+        is_trusted = trusting.look()
+        return finding.of_workspace(self._grounds.places, Path(cwd), is_trusted=is_trusted, trusting=trusting)
 
     def _begin_own(self, session: Session, paths: Sequence[str]) -> Layer:
         explicit = [Path(session.ledger.row.cwd, path) for path in paths]
-        surroundings = self._surroundings(session, f"session {session.id}")
-        layer = Layer(self._house, surroundings, partial(finding.of_session, explicit))
+        surroundings = replace(self._surroundings(session, f"session {session.id}"), is_explicit=True)
+        layer = Layer(self._house, surroundings, partial(finding.of_session, self.places, explicit))
         layer.is_of_session = True
         self._own[session.id] = layer
         return self._begin(layer)
@@ -273,9 +283,15 @@ class Hosting:
         def stirred() -> None:
             self._spawn(f"modules of {layer.cwd}", layer.look_for_modules())
 
-        layer.unwatch = lambda: self._arrivals.forget(stirred)
+        def unwatch() -> None:
+            self._arrivals.forget(stirred)
+            self._changes.forget(layer.cwd)
+
+        layer.unwatch = unwatch
         # Before the start: what comes in between is found twice, and not missed.
         await self._arrivals.watch(finding.tool_directories(self.places, Path(layer.cwd)), stirred)
+        places = partial(finding.watched, self.places, Path(layer.cwd))
+        layer.is_watched = await self._changes.watch(layer.cwd, places, layer.recheck)
         await layer.start()
 
     def _begin(self, layer: Layer, after: asyncio.Event | None = None) -> Layer:

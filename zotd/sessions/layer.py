@@ -67,6 +67,8 @@ class Layer:
         self.trusting = trusting
         self.is_of_session = False
         """Only one session has these extensions."""
+        self.is_watched = False
+        """A change of the workspace's code is told; else it is looked at when a run starts."""
         self.faults: dict[str, str] = {}
         """Python modules that failed to load, by file."""
         self.unwatch: Callable[[], None] = lambda: None
@@ -104,15 +106,27 @@ class Layer:
     async def look_for_modules(self) -> None:
         """The first Python module has come, or the last one has gone."""
         await self.started.wait()
-        await self._keep_trust()
         await self.host.catch_up(lambda manifest: manifest.restarts_when_stuck)
+
+    async def recheck(self) -> None:
+        """What the workspace brings along may have changed: ask about it. Starts nothing that was not trusted."""
+        trusting = self.trusting
+        if trusting is None or not self.started.is_set():
+            return
+        was_trusted, asked = trusting.is_trusted, trusting.question
+        await asyncio.to_thread(trusting.look)
+        if trusting.is_trusted and not was_trusted:
+            await self.look_again()
+        elif trusting.question is not None and trusting.question != asked:
+            self._ask()
+            for view in list(self.views.values()):
+                view.board.note("trust", "warn", trusting.sentence or "")
 
     async def reload(self, name: str | None, into: ReloadReport) -> None:
         """Restart the extension with this name, or read all manifests again; adds to the report."""
         if not self.started.is_set():
             into.errors.append(f"the extensions of {self.cwd} are still being looked for; try again")
             return
-        await self._keep_trust()
         if name is not None:
             error = await self.host.reload(name)
             into.loaded.append(name)
@@ -129,7 +143,6 @@ class Layer:
     async def stop(self) -> None:
         """End every process, within 3.3 s."""
         await self.host.stop()
-        await self._keep_trust()
 
     def join(self, view: Extensions) -> None:
         """A session uses these extensions from now on."""
@@ -203,16 +216,19 @@ class Layer:
             self._looks -= 1
             if not self._looks:
                 self.started.set()
-        await self._keep_trust()
         self._ask()
-
-    async def _keep_trust(self) -> None:
-        if self.trusting is not None:
-            await asyncio.to_thread(self.trusting.keep)
 
     def _ask(self) -> None:
         if self.trusting is not None and self.trusting.question is not None:
             self._tell(self.trusting.question)
+
+
+async def rechecked(layer: Layer) -> None:
+    """Before a run, where nothing tells of changes: look, and go on after `LOOK_S` with what was found last."""
+    if not layer.is_watched:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                await layer.recheck()
 
 
 async def looked(layers: Iterable[Layer]) -> None:

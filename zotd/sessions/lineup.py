@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from zotd.core.life import State
 from zotd.exthost.extension import Extension
 from zotd.exthost.host import Host
 from zotd.sessions.trusting import Trusting
@@ -59,6 +60,24 @@ class Lineup:
         named = self._own.host.discovered.errors.values() if self._own is not None else ()
         asked = [layer.trusting.sentence for layer in self.layers if layer.trusting is not None]
         return [*named, *(sentence for sentence in asked if sentence is not None)]
+
+    def absent(self, tool: str) -> str:
+        """Why a tool of this name is not there, as a sentence for the model; empty: nothing is known of it."""
+        for one in self.used():
+            if one.withdrawn is not None and tool in one.withdrawn.tools:
+                again = "a person can start it again with: zotctl ext reload " + one.name
+                if one.state is not State.PARKED:
+                    again = "it is started again by itself, so wait a second and call the tool once more"
+                return f'the tool "{tool}" is not there at the moment: {one.name} {one.reason}; {again}'
+        for layer in self.layers:
+            if layer.trusting is not None and layer.trusting.question is not None:
+                return layer.trusting.absent(tool)
+        return ""
+
+    def is_outdated(self, extension: Extension) -> bool:
+        """Whether what lies in its directory is not what runs: it has changed since a person trusted it."""
+        changed = [layer for layer in self.layers if layer.trusting is not None and layer.trusting.is_changed]
+        return bool(extension.manifest.granted) and any(extension in layer.host.extensions for layer in changed)
 
     def hidden(self) -> list[tuple[str, str]]:
         """The names of those that are not used because of another host's, and a sentence about each."""

@@ -98,7 +98,7 @@ class NestedCalls:
     async def _call(self, request: ToolRequest) -> ToolOutcome:
         session, extensions = self._find(request)
         await session.load()
-        tool = _choose(extensions.toolbox(session.ledger.row.settings), request)
+        tool = _choose(extensions.toolbox(session.ledger.row.settings), request, extensions.lineup.absent)
         key = ids.new("c")
         clearance = await self._planner.clearance(session, extensions.hooks(streams=False))
         verdict = await clearance.clear(key, tool, request.args)
@@ -123,8 +123,8 @@ class NestedCalls:
         return session, session.extensions
 
 
-def _choose(toolbox: Toolbox, request: ToolRequest) -> Tool:
-    """The tool, if an extension may call it from here."""
+def _choose(toolbox: Toolbox, request: ToolRequest, absent: Callable[[str], str]) -> Tool:
+    """The tool, if an extension may call it from here. `absent`: see `Plan`."""
     name, chain = request.name, [ancestor.tool for ancestor in request.lineage]
     if name in chain:
         raise RefusedError(f"{name} cannot lead to itself: {' > '.join([*chain, name])}")
@@ -135,7 +135,8 @@ def _choose(toolbox: Toolbox, request: ToolRequest) -> Tool:
     tool = toolbox.tools.get(name)
     if tool is None:
         there = ", ".join(sorted(toolbox.tools)) or "none"
-        raise RefusedError(f'unknown tool "{name[:80]}"; the tools here are: {there}')
+        reason = absent(name) or f'unknown tool "{name[:80]}"'
+        raise RefusedError(f"{reason}; the tools here are: {there}")
     if isinstance(tool, ExtensionTool) and tool.exposure == "model-only":
         raise RefusedError(f"only the model can call {name}")
     return tool

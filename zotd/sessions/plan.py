@@ -34,5 +34,7 @@ class Plan:
     """The budgets that its requests are paid from; by default nothing is limited."""
     opening: records.Opening | None = None
     """The call that the first step makes instead of the model."""
+    absent: Callable[[str], str] = lambda _: ""
+    """Why there is no tool of this name, as a sentence for the model; empty: nobody knows."""
     probe: Probe | None = None
     """Called at the points of the run, `sessions.driver.POINTS`."""

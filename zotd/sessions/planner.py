@@ -106,6 +106,7 @@ class Planner:
             clearance=self._clearance(session, hooks, ground, unattended=first.unattended if first else None),
             spending=self._spending,
             opening=first.opening if first else None,
+            absent=extensions.lineup.absent if extensions else lambda _: "",
             probe=self.desk.probe,
         )
 

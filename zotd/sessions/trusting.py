@@ -2,11 +2,13 @@
 
 import logging
 import os
+import threading
 from pathlib import Path
 
 from zotd.core.ports import StorageError
+from zotd.exthost.manifest import Manifest
 from zotd.logs import escaped
-from zotd.store.trust import Changed, Trust, Trusted, Unknown
+from zotd.store.trust import Changed, Code, NothingToTrust, State, Trust, Trusted, Unknown
 from zotd.wire.events import TrustRequired
 
 log = logging.getLogger(__name__)
@@ -19,60 +21,107 @@ class Trusting:
     """The trust in one workspace. What blocks says so: call it in a thread."""
 
     def __init__(self, trust: Trust, cwd: str) -> None:
-        self.is_vouched_for = False
-        """A client trusts it (`--trust`, `ZOT_TRUST=1`), whatever is stored."""
         self.is_trusted = False
         """Its code may run, as it was found at the last look; also when there is none."""
         self.is_granted = False
         """Somebody has said so; what the code's digest does not cover, such as skills of other agents, needs that."""
+        self.is_changed = False
+        """It was trusted with other content: what runs of that goes on, and nothing of it is started."""
         self.question: TrustRequired | None = None
         """What a person would have to be asked."""
         self.path = cwd
         """The workspace's real path, as trust goes by; known at the first look."""
+        self.code: Code | None = None
+        """As it was found at the last look, if it may run."""
         self._trust = trust
         self._cwd = cwd
-        self._since: str | None = None
+        self._vouched: str | None = None
+        """The digest of what a client has vouched for."""
+        self._is_vouching = False
+        self._looking = threading.Lock()
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether a client trusts it (`--trust`, `ZOT_TRUST=1`), whatever is stored."""
+        return self._is_vouching or self._vouched is not None
+
+    def vouch(self) -> None:
+        """A client trusts what the next look finds, for as long as this lives."""
+        self._is_vouching = True
 
     def look(self) -> bool:
         """Whether the code may run. Blocks."""
-        self.path = os.path.realpath(self._cwd)
-        try:
-            state = self._trust.state(Path(self._cwd))
-        except StorageError as error:
-            log.warning("nothing is trusted: %s", error)
-            self.is_trusted = self.is_granted = self.is_vouched_for
-            self.question = self._since = None
+        with self._looking:
+            self._look()
             return self.is_trusted
-        self._since = state.digest if isinstance(state, Trusted) else None
-        self.is_granted = self.is_vouched_for or isinstance(state, Trusted)
-        asks = isinstance(state, Changed | Unknown) and not self.is_vouched_for
-        self.is_trusted = not asks
-        self.question = None
-        if asks and isinstance(state, Changed | Unknown):
-            items = state.files if isinstance(state, Changed) and state.files else state.code.items
-            self.question = TrustRequired(cwd=self._cwd, items=list(items), digest=state.code.digest)
-        return self.is_trusted
 
-    def keep(self) -> None:
-        """Trust what became of trusted code while it was live. Blocks."""
-        if self._since is None:
-            return
-        try:
-            kept = self._trust.update(Path(self._cwd), since=self._since)
-        except StorageError as error:
-            log.warning("%s; %s is asked about again", error, self._cwd)
-            return
-        self._since = kept.digest if kept is not None else None
+    def mark(self, manifest: Manifest) -> str:
+        """What `Manifest.granted` says of the code that was found at the last look; empty: it cannot be checked."""
+        return "" if self.code is None else self.code.part(_below(manifest, self._cwd))
+
+    def vet(self, manifest: Manifest) -> str | None:
+        """Why a process of this extension must not run now, as the end of a sentence; None: it may. Blocks."""
+        if not manifest.granted:
+            return None
+        if self._trust.code(Path(self._cwd)).part(_below(manifest, self._cwd)) == manifest.granted:
+            return None
+        return f"has changed since it was trusted; look at it, then: zotctl trust grant {escaped(self._cwd)}"
 
     @property
     def sentence(self) -> str | None:
         """The question as one line for people; None: there is none."""
-        if self.question is None or self.is_vouched_for:
+        if self.question is None:
             return None
         items, cwd = self.question.items, escaped(self._cwd)
         named = ", ".join(escaped(item) for item in items[:SHOWN_ITEMS])
         more = f" and {len(items) - SHOWN_ITEMS} more" if len(items) > SHOWN_ITEMS else ""
+        if self.is_changed:
+            what = f"the code of {cwd} has changed since it was trusted, and what has changed is not run"
+        else:
+            what = f"{cwd} has code of its own, which is not run because nobody trusts it"
+        return f"{what}: {named}{more}; look at it, then: zotctl trust grant {cwd}"
+
+    def absent(self, tool: str) -> str:
+        """What a model is told that calls a tool which may belong to code that is not trusted."""
+        if self.question is None:
+            return ""
+        cwd = escaped(self._cwd)
+        file = f".zot/extensions/tools/{tool}.py"
+        who = f'the tool "{tool}" is in {file}' if file in self.question.items else f'there is no tool "{tool}" yet'
+        why = "has changed since it was trusted" if self.is_changed else "is not trusted"
+        named = ", ".join(escaped(item) for item in self.question.items[:SHOWN_ITEMS])
         return (
-            f"{cwd} has code of its own, which is not run because nobody trusts it: {named}{more};"
-            f" look at it, then: zotctl trust grant {cwd}"
+            f"{who}, but code of this directory {why} and is not run ({named}); "
+            f"ask the user to look at it and to run: zotctl trust grant {cwd}"
         )
+
+    def _look(self) -> None:
+        self.path = os.path.realpath(self._cwd)
+        code = self._trust.code(Path(self._cwd))
+        if self._is_vouching:
+            self._vouched, self._is_vouching = code.digest, False
+        is_vouched_for = self._vouched == code.digest
+        state = self._state(code)
+        self.is_granted = is_vouched_for or isinstance(state, Trusted)
+        self.is_trusted = self.is_granted or isinstance(state, NothingToTrust)
+        self.code = code if self.is_trusted else None
+        self.question = None
+        self.is_changed = False
+        if not self.is_trusted and isinstance(state, Changed | Unknown):
+            self.is_changed = isinstance(state, Changed) or self._vouched is not None
+            items = state.files if isinstance(state, Changed) and state.files else code.items
+            self.question = TrustRequired(cwd=self._cwd, items=list(items), digest=code.digest)
+
+    def _state(self, code: Code) -> State | None:
+        """What is stored; None: that cannot be read, and nothing is trusted."""
+        try:
+            return self._trust.state(Path(self._cwd), code=code)
+        except StorageError as error:
+            log.warning("nothing is trusted: %s", error)
+            return None
+
+
+def _below(manifest: Manifest, cwd: str) -> str:
+    """The directory of a project's extension as a path from the workspace; empty: it has none of its own."""
+    directory = os.path.relpath(manifest.directory, cwd)
+    return "" if directory == "." else directory

@@ -2,18 +2,17 @@
 
     {"workspaces": {"/home/ann/shop": {"digest": "…", "files": {".mcp.json": "…"}}}}
 
-    unknown ──grant──> trusted ──changed while nothing was live──> changed
-                        │   ▲                                         │
-                        └───┘ update: changed while live   grant <────┘
+    unknown ──grant──> trusted ──any change──> changed ──grant──> trusted
 
-A workspace is its real path; what is trusted is the content that its code had then. Everything here blocks, up to a
-second where a workspace has thousands of files: use a thread.
+A workspace is its real path; what is trusted is the content that its code had when a person granted it. Nothing but a
+grant changes that. Everything here blocks, up to a second where a workspace has thousands of files: use a thread.
 """
 
+import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -45,16 +44,32 @@ class Code:
     """Of all of it, 64 digits; empty when there is too much to look at."""
     files: Mapping[str, str]
     """Every file, and the beginning of its digest; empty when there is too much to look at."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """The same with whole digests, as `contents.Contents.digests`."""
     excess: str = ""
     """A sentence, when there is too much to look at: it then counts as changed each time."""
+
+    def part(self, directory: str = "") -> str:
+        """A digest of what lies below `directory`, a path from the workspace, and of programs and targets of links.
+
+        Without a directory only of these. Empty when there is too much to look at.
+        """
+        if self.excess:
+            return ""
+        prefix = f"{directory}/" if directory else None
+        files = [
+            (path, digest)
+            for path, digest in self.digests.items()
+            if not _is_place_of_code(path) or path == directory or (prefix is not None and path.startswith(prefix))
+        ]
+        return hashlib.sha256(repr(files).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
     """The code may be used."""
 
-    digest: str
-    """What `Trust.update` wants to know when the workspace closes."""
+    code: Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,8 @@ class Unknown:
 class NothingToTrust:
     """The workspace has no code of its own; there is nothing to ask."""
 
+    code: Code
+
 
 State: TypeAlias = Trusted | Changed | Unknown | NothingToTrust
 
@@ -90,41 +107,51 @@ class _File(msgspec.Struct, frozen=True):
     workspaces: dict[str, _Grant]
 
 
-def code_of(cwd: Path, *, home: Path) -> Code:
-    """The code of a workspace as it is now.
+def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> Code:
+    """The code of a workspace as it is now. `programs`: paths in it that its code, or the user, would have started.
 
     Where the workspace's `.zot` is the home of all, what is in there is the user's own and does not count.
     """
     is_home = os.path.realpath(cwd / ".zot") == os.path.realpath(home)
     starts = [start for start in CODE if not (is_home and start.startswith(".zot/"))]
+    named = [program for program in programs if os.path.lexists(cwd / program)]
     try:
-        found = contents.scan(cwd, starts)
+        found = contents.scan(cwd, [*starts, *named])
     except contents.TooMuchError as error:
-        there = [start for start in starts if os.path.lexists(cwd / start)]
+        there = [start for start in [*starts, *named] if os.path.lexists(cwd / start)]
         return Code(items=there, digest="", files={}, excess=str(error))
-    return Code(items=_items(found.files), digest=found.digest, files=found.files)
+    items = sorted({*_items(found.files), *(program for program in named if not _is_place_of_code(program))})
+    return Code(items=items, digest=found.digest, files=found.files, digests=found.digests)
 
 
 class Trust:
     """What one home trusts; any number of these, in any number of processes, may use the same file."""
 
-    def __init__(self, home: Path) -> None:
-        """The home must exist before the first change."""
+    def __init__(self, home: Path, programs: Callable[[Path], Sequence[str]] = lambda _: ()) -> None:
+        """The home must exist before the first change.
+
+        `programs` names what else of a workspace would be started, as paths from it: see `code_of`. It may block.
+        """
         self._home = home
+        self._programs = programs
         self._path = home / FILE
 
-    def state(self, cwd: Path) -> State:
-        """Whether the code of `cwd` may be used.
+    def code(self, cwd: Path) -> Code:
+        """The code of `cwd` as it is now."""
+        return code_of(cwd, home=self._home, programs=self._programs(cwd))
+
+    def state(self, cwd: Path, *, code: Code | None = None) -> State:
+        """Whether the code of `cwd` may be used; `code` as `code` has just found it.
 
         Raises:
             StorageError: the file cannot be used; nothing is trusted then.
         """
-        code = code_of(cwd, home=self._home)
+        code = code or self.code(cwd)
         grant = self._load().get(_key(cwd))
         if grant is not None and code.digest == grant.digest:
-            return Trusted(grant.digest)
+            return Trusted(code)
         if not code.items:
-            return NothingToTrust()
+            return NothingToTrust(code)
         if grant is None:
             return Unknown(code)
         differs = contents.difference(grant.files, code.files)
@@ -140,14 +167,14 @@ class Trust:
             NotGrantedError: the code is not of that digest any more, or too much to look at.
             StorageError: the file cannot be used, or not be written.
         """
-        code = code_of(cwd, home=self._home)
+        code = self.code(cwd)
         if code.excess:
             raise NotGrantedError(f"{code.excess}: it can be trusted with --trust, each time, but not for good")
         if digest not in {None, code.digest}:
             raise NotGrantedError(f"the code of {cwd} has changed since you were asked; look at it again")
         with self._change() as workspaces:
             workspaces[_key(cwd)] = _Grant(code.digest, dict(code.files))
-        return Trusted(code.digest)
+        return Trusted(code)
 
     def revoke(self, cwd: Path) -> bool:
         """Trust it no longer, also when the directory is gone; False when it was not trusted.
@@ -160,27 +187,6 @@ class Trust:
             for key in keys:
                 del workspaces[key]
             return bool(keys)
-
-    def update(self, cwd: Path, *, since: str) -> Trusted | None:
-        """Trust what became of trusted code while it was live; the new state, None when it is not trusted.
-
-        For a workspace that was `Trusted` when it was opened: `since` is the digest that it had then, or at the last
-        update. Nothing happens when that is not what is trusted now: somebody has revoked or granted it meanwhile.
-        Call it when the processes of the workspace have started, when they have ended, and when a change was seen
-        in between; what changes without any of these, as when the daemon is killed, is asked about.
-
-        Raises:
-            StorageError: the file cannot be used, or not be written.
-        """
-        code = code_of(cwd, home=self._home)
-        if code.excess:
-            return None
-        with self._change() as workspaces:
-            grant = workspaces.get(_key(cwd))
-            if grant is None or grant.digest != since:
-                return None
-            workspaces[_key(cwd)] = _Grant(code.digest, dict(code.files))
-        return Trusted(code.digest)
 
     def workspaces(self) -> Sequence[str]:
         """The real paths of what is trusted, in order; whether they still hold what they held is `state`'s business.

@@ -869,7 +869,7 @@ COMMANDS: tuple[Command, ...] = (
         ("session.delete", Mutation, None, "deletes a session and its records"),
         ("session.import", Import, Imported, "reads a session file of the original, or an export"),
         ("ext.install", extensions.Install, extensions.InstalledExtension, "installs an extension"),
-        ("ext.remove", extensions.Name, None, "removes an extension"),
+        ("ext.remove", extensions.Remove, extensions.Removed, "removes an extension"),
         ("ext.enable", extensions.Name, None, "enables an extension"),
         ("ext.disable", extensions.Name, None, "disables an extension"),
         ("channel.pair", ChannelPair, PairedSender, "lets in the sender who was told a code"),

@@ -110,6 +110,8 @@ class InstalledExtension(Frozen, frozen=True):
     directory: str
     digest: str
     commit: str = ""
+    kept: str = ""
+    """Where a copy is of what it replaced, when that had more in it than was installed."""
 
 
 class Name(Frozen, frozen=True):
@@ -117,6 +119,23 @@ class Name(Frozen, frozen=True):
 
     name: str
     request_id: str | None = None
+
+
+class Remove(Name, frozen=True, kw_only=True):
+    """One installed extension, to be removed."""
+
+    data: bool = False
+    """Delete what it keeps in `$ZOT_HOME/data` as well."""
+
+
+class Removed(Frozen, frozen=True, omit_defaults=False):
+    """What was removed, and what is still there."""
+
+    name: str
+    data: str
+    """The directory of its data; empty: there is none."""
+    kept: str
+    """Where the extension is now that was not installed by us; empty: it is deleted."""
 
 
 class TrustPath(Frozen, frozen=True):

@@ -8,6 +8,7 @@
 fields are ignored.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
@@ -60,6 +61,11 @@ def read_servers(data: bytes) -> dict[str, Server | ServerError]:
 def variables(server: Server) -> tuple[str, ...]:
     """The environment variables that it names, each once."""
     return tuple(dict.fromkeys(found[1] for text in _texts(server) for found in _VARIABLE.finditer(text)))
+
+
+def fingerprint(server: Server) -> str:
+    """A digest of what an entry says, 64 digits."""
+    return hashlib.sha256(msgspec.json.encode(server, order="deterministic")).hexdigest()
 
 
 def expanded(server: Server, env: Mapping[str, str]) -> Server:

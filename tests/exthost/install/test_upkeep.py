@@ -1,7 +1,6 @@
 """Installing again, removing, switching on and off, and what has become of what was installed."""
 
 import asyncio
-import json
 import subprocess
 import sys
 
@@ -190,14 +189,8 @@ async def test_what_was_edited_is_named(place):
     assert verify(place.home) == [("notes", f"notes is not what was installed: {told}")]
 
 
-async def test_state_beside_the_program_is_expected_unless_it_has_a_place_of_its_own(place):
-    source = place.directory()
-    await place.install("notes")
-    for number in range(7):
-        (place.extensions / f"notes/state\x1b{number}").write_text("1")
-    assert verify(place.home) == []
-
-    (source / "extension.json").write_text(json.dumps(json.loads(manifest()) | {"data": "separate"}))
+async def test_what_was_added_to_the_directory_is_named(place):
+    place.directory()
     await place.install("notes")
     for number in range(7):
         (place.extensions / f"notes/state\x1b{number}").write_text("1")

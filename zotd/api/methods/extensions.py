@@ -17,8 +17,8 @@ from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of, session_of
 from zotd.clock import rfc3339
+from zotd.exthost import data, removal
 from zotd.exthost import install as installing
-from zotd.exthost import removal
 from zotd.exthost.installed import InstallError
 from zotd.sessions import roster
 from zotd.sessions.layer import Layer, looked
@@ -113,19 +113,29 @@ async def install(call: Call, params: extensions.Install) -> extensions.Installe
     manifest, record = done.manifest, done.record
     log.info("extension %s was installed from %s", manifest.name, record.source)
     return extensions.InstalledExtension(
-        manifest.name, manifest.version, str(manifest.directory), record.digest, record.commit
+        manifest.name,
+        manifest.version,
+        str(manifest.directory),
+        record.digest,
+        record.commit,
+        kept=str(done.kept or ""),
     )
 
 
-async def remove(call: Call, params: extensions.Name) -> None:
+async def remove(call: Call, params: extensions.Remove) -> extensions.Removed:
     """Remove an installed extension, and end its processes."""
     hosting = call.manager.hosting
+    home = hosting.places.home
     try:
-        await asyncio.to_thread(removal.remove, params.name, home=hosting.places.home)
+        done = await asyncio.to_thread(removal.remove, params.name, home=home)
     except InstallError as error:
         raise CommandError(Code.NOT_FOUND, str(error)) from error
     log.info("extension %s was removed", params.name)
     await _catch_up(layer for layer in hosting.layers if _has(layer, params.name))
+    if params.data:  # when its processes have ended
+        await asyncio.to_thread(data.delete, done.name, home=home)
+    left = home / data.PLACE / done.name
+    return extensions.Removed(done.name, str(left) if left.is_dir() else "", str(done.kept or ""))
 
 
 async def enable(call: Call, params: extensions.Name) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from zotd.api.dispatch import Call
-from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown, code_of
+from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown
 from zotd.wire import extensions
 from zotd.wire.errors import Code, CommandError
 
@@ -17,7 +17,7 @@ async def listing(call: Call, params: extensions.TrustScope) -> extensions.Trust
     """What is trusted, and whether it is still what it was; or what one directory has that could be."""
     hosting = call.manager.hosting
     path = None if params.path is None else _checked(params.path)
-    return extensions.TrustList(await asyncio.to_thread(_listed, hosting.trust, hosting.places.home, path))
+    return extensions.TrustList(await asyncio.to_thread(_listed, hosting.trust, path))
 
 
 async def grant(call: Call, params: extensions.TrustGrant) -> extensions.TrustedWorkspace:
@@ -25,7 +25,7 @@ async def grant(call: Call, params: extensions.TrustGrant) -> extensions.Trusted
     hosting = call.manager.hosting
     path = _checked(params.path)
     try:
-        found = await asyncio.to_thread(_grant, hosting.trust, hosting.places.home, path, params.digest)
+        found = await asyncio.to_thread(_grant, hosting.trust, path, params.digest)
     except NotGrantedError as error:
         raise CommandError(Code.CONFLICT, str(error)) from error
     log.info("the workspace %s is trusted", path)
@@ -48,31 +48,30 @@ def _checked(path: str) -> Path:
     return Path(path)
 
 
-def _listed(trust: Trust, home: Path, path: Path | None) -> list[extensions.TrustedWorkspace]:
+def _listed(trust: Trust, path: Path | None) -> list[extensions.TrustedWorkspace]:
     trusted = trust.workspaces()
     if path is None:
-        return [_state(trust, home, one, is_granted=True) for one in trusted]
+        return [_state(trust, one, is_granted=True) for one in trusted]
     if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises where a name is too long)
         raise CommandError(Code.NOT_FOUND, f"{path} is not a directory")
     real = os.path.realpath(path)
-    return [_state(trust, home, real, is_granted=real in trusted)]
+    return [_state(trust, real, is_granted=real in trusted)]
 
 
-def _state(trust: Trust, home: Path, path: str, *, is_granted: bool) -> extensions.TrustedWorkspace:
+def _state(trust: Trust, path: str, *, is_granted: bool) -> extensions.TrustedWorkspace:
     match trust.state(Path(path)):
-        case Trusted(digest):
-            return extensions.TrustedWorkspace(path, "trusted", [], digest)
+        case Trusted(code):
+            return extensions.TrustedWorkspace(path, "trusted", [], code.digest)
         case Changed(code, files):
             return extensions.TrustedWorkspace(path, "changed", list(files or code.items), code.digest)
         case Unknown(code):
             return extensions.TrustedWorkspace(path, "unknown", list(code.items), code.digest)
-        case NothingToTrust():
-            state = "trusted" if is_granted else "unknown"
-            return extensions.TrustedWorkspace(path, state, [], code_of(Path(path), home=home).digest)
+        case NothingToTrust(code):
+            return extensions.TrustedWorkspace(path, "trusted" if is_granted else "unknown", [], code.digest)
 
 
-def _grant(trust: Trust, home: Path, path: Path, digest: str | None) -> extensions.TrustedWorkspace:
+def _grant(trust: Trust, path: Path, digest: str | None) -> extensions.TrustedWorkspace:
     if not os.path.isdir(path):  # noqa: PTH112
         raise NotGrantedError(f"{path} is not a directory")
     trusted = trust.grant(path, digest=digest)
-    return extensions.TrustedWorkspace(str(path), "trusted", list(code_of(path, home=home).items), trusted.digest)
+    return extensions.TrustedWorkspace(str(path), "trusted", list(trusted.code.items), trusted.code.digest)

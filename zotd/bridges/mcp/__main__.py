@@ -7,7 +7,7 @@ from pathlib import Path
 
 from zotd import logs
 from zotd.sdk.pipe import HostPipe, print_to_log
-from zotd.wire.mcp import Server, ServerError, expanded, read_servers, secrets
+from zotd.wire.mcp import Server, ServerError, expanded, fingerprint, read_servers, secrets
 from zotd.wire.version import VERSION
 
 CAPABILITIES = ("tools", "tool_cancel", "tool_progress", "ready")
@@ -15,14 +15,17 @@ CAPABILITIES = ("tools", "tool_cancel", "tool_progress", "ready")
 
 
 def main() -> int:
-    """Serve the server `argv[2]` of the file `argv[1]` until the host ends it; the exit code."""
-    file, name = sys.argv[1:]
+    """Serve the server `argv[2]` of the file `argv[1]` until the host ends it; the exit code.
+
+    `argv[3]` is the digest of the entry that the host has seen: another one is not started.
+    """
+    file, name, *digest = sys.argv[1:]
     print_to_log()
     pipe = HostPipe()
     pipe.open({"type": "hello", "name": f"mcp-{name}", "version": VERSION, "capabilities": CAPABILITIES})
     with logs.configured(None, level="info", stderr=True):
         try:
-            server = _definition(Path(file), name)
+            server = _definition(Path(file), name, *digest)
             # Half a second to a second, and 60 MB: the host does not wait that long for a hello on a busy machine.
             from zotd.bridges.mcp.bridge import Bridge  # noqa: PLC0415
 
@@ -34,7 +37,7 @@ def main() -> int:
     return 0
 
 
-def _definition(file: Path, name: str) -> Server:
+def _definition(file: Path, name: str, digest: str | None = None) -> Server:
     """The server's entry, read now: the host has seen it, but the file may have changed since."""
     try:
         entry = read_servers(file.read_bytes()).get(name)
@@ -44,6 +47,8 @@ def _definition(file: Path, name: str) -> Server:
         raise ServerError(f"is not in {file} any more")
     if isinstance(entry, ServerError):
         raise ServerError(f"cannot be used: {entry}")
+    if digest is not None and fingerprint(entry) != digest:
+        raise ServerError(f"has changed in {file} since it was looked at; reload it, and trust the directory anew")
     server = expanded(entry, os.environ)
     for secret in (*secrets(entry, os.environ), *secrets(server, {})):
         logs.hide(secret)

@@ -225,7 +225,7 @@ class Conversation:
 
     def _hello_ack(self) -> dict[str, object]:
         where, directory = self._surroundings, self._manifest.directory
-        is_beside = self._manifest.data is DataPlace.BESIDE
+        is_beside = self._manifest.data is DataPlace.BESIDE  # as with `--ext`
         ack = ext.HelloAck(
             protocol_version=ext.PROTOCOL_VERSION,
             zot_version=where.version,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..answers import message_of
+from .guard import Guard, UntrustedError
 
 IMPORT_PATIENCE_S = 5.0
 """How long one file's import may hold up the others: enough for the slowest libraries (1 to 2 s), under the 10 s that
@@ -44,12 +45,16 @@ def versions(directories: Sequence[Path]) -> dict[str, Version]:
     return found
 
 
-def import_file(path: Path) -> types.ModuleType:
+def import_file(path: Path, guard: Guard | None = None) -> types.ModuleType:
     """Import a file anew; whatever it raises is passed on, and an earlier import of it stays in place.
+
+    Raises:
+        UntrustedError: `guard` does not let it run.
 
     Not with importlib: its cache of bytecode goes by whole seconds and size, and would serve the old code for a file
     that is saved twice within a second.
     """
+    code = path.read_bytes() if guard is None else guard.read(path)
     name = f"_zot_{path.parent.name}_{path.stem}"
     module = types.ModuleType(name)
     module.__file__ = str(path)
@@ -57,7 +62,7 @@ def import_file(path: Path) -> types.ModuleType:
     earlier = sys.modules.get(name)
     sys.modules[name] = module  # dataclasses and type hints look their module up
     try:
-        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102  its purpose
+        exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102  its purpose
     except BaseException:
         if earlier is None:
             del sys.modules[name]
@@ -77,7 +82,7 @@ def import_patiently(work: Callable[[], None]) -> bool:
 
 def complaint(path: Path, error: BaseException) -> str:
     """What is wrong with a file, in one line, with the line number if it has one."""
-    if isinstance(error, ContractError):
+    if isinstance(error, (ContractError, UntrustedError)):
         return str(error)
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg} (line {error.lineno})"

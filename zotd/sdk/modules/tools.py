@@ -9,18 +9,20 @@ from pathlib import Path
 from ..peer import Peer
 from ..registry import Tool, make_tool
 from .files import ContractError, import_file
+from .guard import Guard
 from .reload import Reloader
 
 
 class Tools:
     """Module files as tools."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, guard: Guard | None = None) -> None:
         self._peer = peer
+        self._guard = guard
 
     def load(self, path: Path) -> Tool:
         """The tool that a file defines."""
-        run = getattr(import_file(path), "run", None)
+        run = getattr(import_file(path, self._guard), "run", None)
         if not callable(run):
             raise ContractError(f"{path.name} defines no function run(): a tool is a file with `async def run(…)`")
         try:
@@ -39,8 +41,10 @@ class Tools:
             self._peer.pipe.send({"type": "unregister", "kind": "tool", "name": name})
 
 
-def serve_tools(peer: Peer, directories: Sequence[Path]) -> None:
-    """Serve the tools of some directories until the host ends it."""
+def serve_tools(peer: Peer, directories: Sequence[Path], guard: Guard | None = None) -> None:
+    """Serve the tools of some directories until the host ends it; `guard` says which files may run."""
+    if guard is not None:
+        guard.install()
     # At the end: a tool may be called `email` or `calendar`, and must not hide the library's module of that name.
     sys.path.extend(map(str, directories))
-    peer.run(prepare=Reloader(peer.pipe, Tools(peer), directories).start)
+    peer.run(prepare=Reloader(peer.pipe, Tools(peer, guard), directories).start)
