@@ -203,6 +203,8 @@ class Note(Record, tag="note", frozen=True, kw_only=True):
 
     level: str
     text: str
+    refused: bool = False
+    """The vendor refused a request with images that no reply has followed: later requests leave these out."""
 
 
 class Interrupted(Record, tag="interrupted", frozen=True, kw_only=True):

@@ -52,12 +52,20 @@ answered with an error, and vendors bill replies only."""
 class ModelError(Exception):
     """A model request failed; the message is one sentence for the user, with the way out."""
 
-    def __init__(self, failure: Failure, sentence: str, *, retry_after_s: float | None = None) -> None:
-        """`retry_after_s`: what the provider asked for."""
+    def __init__(
+        self,
+        failure: Failure,
+        sentence: str,
+        *,
+        retry_after_s: float | None = None,
+        refuses_content: bool = False,
+    ) -> None:
+        """`retry_after_s`: what the provider asked for. `refuses_content`: it does not like what the request holds."""
         super().__init__(sentence)
         self.failure = failure
         self.sentence = sentence
         self.retry_after_s = retry_after_s
+        self.refuses_content = refuses_content
 
 
 def delay_s(error: ModelError, tries: int, random: float) -> float | None:

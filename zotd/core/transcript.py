@@ -7,9 +7,11 @@ that a restart has to give at once (`docs/durability.md`, After a crash).
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from zotd.core import records
 from zotd.core.records import AnyRecord, Input, Known
-from zotd.wire.content import Message, Text, ToolCall, ToolResult
+from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
 SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
 """Begins the message that stands for what was compacted."""
@@ -25,6 +27,9 @@ REPEATABLE = ("idempotent", "reconcile")
 
 KNOWN = 256
 """Requests that a summary does not make forgotten; a client sends one again within seconds, not hundreds later."""
+
+REFUSED_IMAGE = "[an image that the model's vendor refused; it is left out]"
+"""Stands for an image of a request that was refused."""
 
 CUT = ("error", "aborted")
 """How a reply stops that did not come whole; the end of its run follows as a note."""
@@ -81,6 +86,23 @@ class Transcript:
         """The model was not done: a run without an input may go on from here."""
         return bool(self._open) or self._is_cut or bool(self.messages and self.messages[-1].role != "assistant")
 
+    @property
+    def has_new_images(self) -> bool:
+        """No reply has followed some image: if the next request is refused, it may be what is refused."""
+        return any(_has_images(message) for message in self.messages[self._answered :])
+
+    @property
+    def _answered(self) -> int:
+        """How many messages there are up to the last reply."""
+        roles = (message.role for message in reversed(self.messages))
+        return len(self.messages) - next(
+            (new for new, role in enumerate(roles) if role == "assistant"), len(self.messages)
+        )
+
+    def _leave_images_out(self) -> None:
+        first = self._answered
+        self.messages[first:] = [_without_images(m) if _has_images(m) else m for m in self.messages[first:]]
+
     def apply(self, record: AnyRecord) -> None:
         """Fold one record."""
         match record:
@@ -116,8 +138,8 @@ class Transcript:
                 self.approvals[record.id] = record
             case records.Decision(approval=key) if key in self.approvals:
                 self.decisions[key] = record
-            case records.Note(level="error" | "info"):  # `warn` is a guard's: the run goes on
-                self._end()
+            case records.Note():
+                self._note(record)
             case records.Interrupted(what="run" | "queue"):
                 self._end()
                 self._was_cut = True
@@ -130,6 +152,12 @@ class Transcript:
                 self.held = record.held
             case _:
                 pass  # tells people something, or is folded by whoever it is about
+
+    def _note(self, record: records.Note) -> None:
+        if record.refused:
+            self._leave_images_out()
+        if record.level in {"error", "info"}:  # after a `warn` the run goes on
+            self._end()
 
     def known(self) -> list[Known]:
         """The newest requests, for a record that leaves behind those which brought them."""
@@ -253,3 +281,25 @@ class Transcript:
         self.approvals.clear()
         self.decisions.clear()
         self._was_cut = self.has_unknown = self._is_cut = False
+
+
+def _has_images(message: Message) -> bool:
+    return any(
+        isinstance(block, Image) or (isinstance(block, ToolResult) and any(isinstance(b, Image) for b in block.content))
+        for block in message.content
+    )
+
+
+def _without_images(message: Message) -> Message:
+    return replace(message, content=[_without_image(block) for block in message.content])
+
+
+def _without_image(block: Block) -> Block:
+    match block:
+        case Image():
+            return Text(REFUSED_IMAGE)
+        case ToolResult():
+            content = [Text(REFUSED_IMAGE) if isinstance(inner, Image) else inner for inner in block.content]
+            return replace(block, content=content)
+        case _:
+            return block

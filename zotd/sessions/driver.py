@@ -271,7 +271,17 @@ class Driver:
     def _failed(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
             self._keep_partial("error", error)
+            error = self._without_images(error)
         return self._turn.receive(turn.Failed(attempt, error, random.random()))  # noqa: S311  (spreads retries)
+
+    def _without_images(self, error: ModelError) -> ModelError:
+        """Have images that may be why a request was refused left out of the next ones, and say so."""
+        if not error.refuses_content or not self._ledger.transcript.has_new_images:
+            return error
+        said, _, _ = error.sentence.partition(";")
+        sentence = f"{said}; the new images are left out of what follows: send a prompt to go on without them"
+        self._batch.add(Shown(records.Note(time=rfc3339(), level="warn", text=sentence, refused=True)))
+        return ModelError(Failure.REFUSED, sentence)
 
     def _cancel_request(self) -> None:
         if self._request is not None:

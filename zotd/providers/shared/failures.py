@@ -55,7 +55,8 @@ def answered(target: Target, status: int, headers: Mapping[str, str], body: byte
     text = f"{target.vendor.title} answered {status}" + (f": {message}" if message else "")
     wait_s = retry_after_s(headers, datetime.now(UTC))
     if status == 413 or (status in {400, 422, 500} and _TOO_LONG.search(f"{words} {message}")):
-        return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {text}; compact it")
+        sentence = f"the conversation is too long for {target.model.id}: {text}; compact it"
+        return ModelError(Failure.CONTEXT, sentence, refuses_content=status == 413)
     if status in {401, 403}:
         return ModelError(Failure.AUTH, f"{text}; check the API key: {target.vendor.key_ways}")
     if status == 402 or (status in {400, 429} and _NO_CREDIT.search(f"{words} {message}")):
@@ -68,8 +69,10 @@ def answered(target: Target, status: int, headers: Mapping[str, str], body: byte
         return ModelError(Failure.OVERLOADED, f"{text}; it is overloaded, try again later", retry_after_s=wait_s)
     if status >= 500 or status == 408:
         return ModelError(Failure.SERVER, f"{text}; try again later", retry_after_s=wait_s)
-    way_out = "check the model's name and --base-url" if status == 404 else "the request has to change"
-    return ModelError(Failure.REFUSED, f"{text}; {way_out}")
+    way_out = "the request has to change; /rewind goes back to before it"
+    if status == 404:
+        way_out = "check the model's name and --base-url"
+    return ModelError(Failure.REFUSED, f"{text}; {way_out}", refuses_content=status in {400, 422})
 
 
 def reported(target: Target, error: object) -> ModelError:
