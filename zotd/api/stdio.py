@@ -29,6 +29,7 @@ class _Answer:
     stdio = True
     role = ceiling = Role.SUBMIT
     confinement = None
+    heavy = None
     sender = "stdio"
 
     def __init__(self, door: "StdioDoor") -> None:
