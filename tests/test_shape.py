@@ -93,3 +93,69 @@ def test_a_committed_file_is_small_enough_for_every_clone():
         pytest.skip("git: this is not a checkout")
     paths = [ROOT / file for file in listing.decode().split("\0") if file and not file.startswith("docs/pictures/")]
     assert [name(path) for path in paths if path.is_file() and path.stat().st_size > FILE_BYTES] == []
+
+
+SANITIZERS = {"harmless", "one_line", "blanked", "escaped", "json_line"}
+"""Of `zotd.sanitize`."""
+
+FIGURES = {"number", "len", "round", "sum"}
+"""What gives numbers."""
+
+PRINTERS = {
+    "zotctl/attach.py",
+    "zotctl/ext/tap.py",
+    "zotctl/log.py",
+    "zotctl/output.py",
+    "zotctl/top/live.py",
+    "zotctl/top/screen.py",
+    "zottui/plain/output.py",
+}
+"""They print what others have made harmless, and are surfaces of `tests/attacks/test_terminal_sequences.py`."""
+
+
+def is_harmless(node: ast.expr) -> bool:
+    """Whether an expression is a constant, or was made harmless, in each of its parts."""
+    match node:
+        case ast.Constant() | ast.Attribute(value=ast.Name(id="colour")):
+            return True
+        case ast.Subscript(value=ast.Name(id=table)) | ast.Name(id=table) if table.isupper():
+            return True
+        case ast.JoinedStr(values=parts) | ast.BoolOp(values=parts):
+            return all(map(is_harmless, parts))
+        case ast.FormattedValue(value=value, format_spec=spec):
+            is_figure = isinstance(spec, ast.JoinedStr) and ast.unparse(spec).endswith(("d'", "f'", "g'"))
+            return is_figure or is_harmless(value)
+        case ast.BinOp(left=left, right=right):
+            return is_harmless(left) and is_harmless(right)
+        case ast.IfExp(body=body, orelse=other):
+            return is_harmless(body) and is_harmless(other)
+        case ast.Call(func=function, args=given):
+            called = getattr(function, "id", getattr(function, "attr", ""))
+            if ast.unparse(function) == "json.dumps":
+                return "ensure_ascii" not in {keyword.arg for keyword in node.keywords}
+            return called in SANITIZERS | FIGURES or (called == "painted" and all(map(is_harmless, given)))
+        case _:
+            return False
+
+
+def printed(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls of print, and of write of a standard stream."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name == "print" or re.fullmatch(r"sys\.std(out|err)\.write", name):
+                yield node
+
+
+def test_what_is_printed_is_constant_or_was_made_harmless():
+    found = []
+    for folder in ("zotctl", "zottui", "zotd/client", "zotd/embed", "zotd/bridges"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if name(path) not in PRINTERS:
+                calls = printed(ast.parse(path.read_text()))
+                found += [
+                    f"{name(path)}:{one.lineno}: {ast.unparse(one)}"
+                    for one in calls
+                    if not all(map(is_harmless, one.args))
+                ]
+    assert found == []

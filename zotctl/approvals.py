@@ -9,7 +9,7 @@ from zotd.client import asking, options
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, maybe_text, text
-from zotd.client.plain import harmless
+from zotd.sanitize import harmless, one_line
 
 EPILOG = """\
 examples:
@@ -64,7 +64,7 @@ def _list(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, "approvals": found})
         return 0
     for approval in found:
-        print(output.one_line(f"{text(approval, 'approval')}  in {text(approval, 'session')}{_until(approval)}"))
+        print(one_line(f"{text(approval, 'approval')}  in {text(approval, 'session')}{_until(approval)}"))
         print(harmless(asking.shown(approval)), end="\n\n")
     return 0
 
@@ -92,7 +92,7 @@ def _decide(connection: Connection, approval: Json, args: argparse.Namespace, *,
     if args.json:
         output.print_json({"v": 1, "approval": key, "decision": decision, "scope": scope})
     else:
-        print(output.one_line(f"{key} is {'allowed' if decision == 'allow' else 'denied'}"))
+        print(one_line(f"{key} is {'allowed' if decision == 'allow' else 'denied'}"))
     return 0
 
 
@@ -106,7 +106,7 @@ def _mode(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "session": key, "mode": text(session, "mode")})
     else:
-        print(text(session, "mode"))
+        print(one_line(text(session, "mode")))
     return 0
 
 
@@ -138,7 +138,7 @@ def _check_rule(approval: Json, scope: str, *, is_sure: bool) -> None:
     if rule is None:
         raise ClientError("no rule can allow this call, so it can be allowed for once only: leave the scope out")
     where = "would be written into config.toml" if scope == "always" else "holds for the rest of the session"
-    sys.stderr.write(f"\nthis {where}:\n{harmless(rule)}")
+    sys.stderr.write(harmless(f"\nthis {where}:\n{rule}"))
     if scope == "always" and not is_sure and not _agrees():
         raise ClientError(f"{text(approval, 'approval')} is not decided")
 

@@ -10,6 +10,7 @@ from zotctl.commands import Commands
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, strings, text
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -88,7 +89,7 @@ def _vendor(connection: Connection, name: str) -> Json:
 def _asked(vendor: Json) -> str:
     """The key, from a prompt without echo or from a pipe."""
     if sys.stdin.isatty():
-        return getpass(f"key for {output.one_line(text(vendor, 'title'))}: ")
+        return getpass(f"key for {one_line(text(vendor, 'title'))}: ")
     return sys.stdin.read(MAX_PIPED)
 
 
@@ -97,9 +98,9 @@ def _tell(args: argparse.Namespace, found: Json, sentence: str) -> int:
     if args.json:
         output.print_json({"v": 1, **found})
         return 0
-    print(output.one_line(sentence))
+    print(one_line(sentence))
     if found["source"] not in {None, "auth.json"}:
-        print(output.one_line(f"the one that zot uses comes from {_words(found)}, which goes before it"))
+        print(one_line(f"the one that zot uses comes from {_words(found)}, which goes before it"))
     return 0
 
 

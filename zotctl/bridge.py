@@ -19,6 +19,7 @@ from zotd.client.errors import ClientError
 from zotd.client.fields import child, maybe_text, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import environment
+from zotd.sanitize import harmless
 
 READ_BYTES = 256 * 1024
 
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _bridge(str(args.session), environment(args, os.environ))
     except ClientError as error:
-        sys.stderr.write(f"zot: {error}\n")
+        sys.stderr.write(f"zot: {harmless(str(error))}\n")
         return 1
     except OutputLostError:
         return 0

@@ -6,6 +6,7 @@ from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client.blocking import Json
 from zotd.client.fields import children, number, text
+from zotd.sanitize import one_line
 
 
 def add(commands: Commands) -> None:
@@ -38,7 +39,8 @@ def _list(args: argparse.Namespace) -> int:
         print()
         output.print_table(["CHANNEL", "SENDER", "PAIRED", "OWED", "SESSION"], senders)
     for one in children(found, "waiting"):
-        print(f"\n{text(one, 'sender')} on {text(one, 'channel')} was told a code: zotctl channel pair CODE")
+        stranger = f"{text(one, 'sender')} on {text(one, 'channel')}"
+        print(f"\n{one_line(stranger)} was told a code: zotctl channel pair CODE")
     return 0
 
 
@@ -48,7 +50,7 @@ def _pair(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, **paired})
     else:
-        print(f"{text(paired, 'sender')} on {text(paired, 'channel')} may write now")
+        print(one_line(f"{text(paired, 'sender')} on {text(paired, 'channel')} may write now"))
     return 0
 
 
@@ -58,7 +60,7 @@ def _unpair(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "channel": args.channel, "sender": args.sender})
     else:
-        print(f"{args.sender} on {args.channel} may write no more")
+        print(one_line(f"{args.sender} on {args.channel} may write no more"))
     return 0
 
 

@@ -10,7 +10,7 @@ from zotctl.commands import Commands
 from zotctl.completing import candidates
 from zotd.client import options
 from zotd.client.environment import without_flags
-from zotd.client.plain import harmless
+from zotd.sanitize import one_line
 
 BASH = """\
 _zot() {
@@ -109,9 +109,5 @@ def print_candidates(zotctl: argparse.ArgumentParser, program: str, words: list[
         found = candidates(options.parser(), words)
         found += [one for one in SUBCOMMANDS if len(words) == 1 and one[0].startswith(words[0])]
     for word, about in found:
-        print(f"{_line(word)}\t{_line(about)}")
+        print(f"{one_line(word)}\t{one_line(about)}")
     return 0
-
-
-def _line(words: str) -> str:
-    return harmless(words).replace("\n", " ").replace("\t", " ")

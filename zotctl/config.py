@@ -11,6 +11,7 @@ from zotctl import output
 from zotctl.commands import Commands
 from zotd import paths
 from zotd.client.errors import ClientError
+from zotd.sanitize import one_line
 
 
 def add(commands: Commands) -> None:
@@ -42,7 +43,7 @@ def _show(args: argparse.Namespace) -> int:
         return 0
     rows = [[name, json.dumps(value), found.sources[name]] for name, value in found.values.items()]
     output.print_table(["SETTING", "VALUE", "FROM"], rows)
-    print(output.one_line(f"file: {found.path}{'' if os.path.exists(found.path) else ' (not there)'}"))
+    print(one_line(f"file: {found.path}{'' if os.path.exists(found.path) else ' (not there)'}"))
     return 0
 
 
@@ -53,9 +54,9 @@ def _check(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, "path": found.path, "ok": not warnings, "warnings": warnings})
     elif not found.warnings:
         is_there = os.path.exists(found.path)
-        print(output.one_line(f"{found.path}: {'fine' if is_there else 'not there, so every setting has its default'}"))
+        print(one_line(f"{found.path}: {'fine' if is_there else 'not there, so every setting has its default'}"))
     for warning in found.warnings:
-        sys.stderr.write(f"zotctl: {warning}\n")
+        sys.stderr.write(f"zotctl: {one_line(warning)}\n")
     return 1 if found.warnings else 0
 
 

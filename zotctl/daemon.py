@@ -14,6 +14,7 @@ from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningErr
 from zotd.client.fields import number, text
 from zotd.client.holder import lives
 from zotd.client.starts import Starts
+from zotd.sanitize import one_line
 
 STOP_S = 15.0
 """How long a daemon may take to stop: what it tells a service manager, too (`zotd.embed.leaving`)."""
@@ -42,7 +43,7 @@ def _start(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(status)
     else:
-        print(f"zotd is {text(status, 'state')}, pid {number(status, 'pid')}")
+        print(one_line(f"zotd is {text(status, 'state')}, pid {number(status, 'pid')}"))
     return 0
 
 
@@ -60,7 +61,7 @@ def _stop(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "state": state, **({"signal": ended} if ended else {})})
     elif ended:
-        print(f"zotd did not answer and was ended with {ended}")
+        print(one_line(f"zotd did not answer and was ended with {ended}"))
     else:
         print("zotd has stopped" if state == "stopped" else "zotd stops as soon as nothing runs")
     return 0

@@ -15,6 +15,7 @@ from zotctl import output
 from zotd import paths
 from zotd.client.errors import ClientError
 from zotd.core.ports import StorageError
+from zotd.sanitize import one_line
 from zotd.store import backup as copies
 from zotd.store.verification import verify as verified
 
@@ -29,7 +30,7 @@ def backup(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "file": str(target), "size_bytes": size})
     else:
-        print(output.one_line(f"{target} has all sessions ({_megabytes(size)})"))
+        print(one_line(f"{target} has all sessions ({_megabytes(size)})"))
     return 0
 
 
@@ -42,11 +43,11 @@ def verify(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, "file": str(path), **msgspec.to_builtins(report)})
     else:
         for problem in report.problems:
-            print(output.one_line(problem))
+            print(one_line(problem))
         counts = {"session": report.sessions, "record": report.records, "message": report.messages}
         figures = ", ".join(_count(number, word) for word, number in counts.items())
         verdict = _count(len(report.problems), "problem") if report.problems else "nothing is wrong"
-        print(output.one_line(f"{path}: {figures}, {_megabytes(report.size_bytes)}: {verdict}"))
+        print(one_line(f"{path}: {figures}, {_megabytes(report.size_bytes)}: {verdict}"))
     return 1 if report.problems else 0
 
 
@@ -62,9 +63,9 @@ def restore(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "file": str(saved), "before": None if aside is None else str(aside)})
         return 0
-    print(output.one_line(f"the sessions are those of {saved}"))
+    print(one_line(f"the sessions are those of {saved}"))
     if aside is not None:
-        print(output.one_line(f"those of before are in {aside}: remove it when you do not need it"))
+        print(one_line(f"those of before are in {aside}: remove it when you do not need it"))
     return 0
 
 

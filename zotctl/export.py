@@ -5,14 +5,14 @@ import sys
 import time
 from collections.abc import Iterator
 
-from zotctl import link, output
+from zotctl import link
 from zotctl.commands import Commands
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.fields import number, text
 from zotd.client.interrupts import Watch
-from zotd.client.plain import harmless
 from zotd.client.whole_file import whole
+from zotd.sanitize import harmless, json_line
 
 PROGRESS_S = 1.0
 """How often the size is told, on a terminal."""
@@ -43,7 +43,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.output is not None:
             _save(pages, args.output)
         elif sys.stdout.isatty():
-            tame = output.harmless_json if args.format == "jsonl" else harmless
+            tame = json_line if args.format == "jsonl" else harmless
             sys.stdout.writelines(map(tame, pages))
         else:
             sys.stdout.writelines(pages)

@@ -5,6 +5,7 @@ import argparse
 from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client.fields import child, number, text
+from zotd.sanitize import one_line
 
 COPY_S = 600.0
 """For a fork or a rewind: of 100 MB they take 15 s and 4 s; a busy disk may need longer."""
@@ -52,7 +53,7 @@ def _fork(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, "session": session})
     else:
         messages = number(session, "message_count")
-        print(output.one_line(f'{text(session, "id")}  "{text(session, "name")}", with {messages} messages'))
+        print(one_line(f'{text(session, "id")}  "{text(session, "name")}", with {messages} messages'))
     return 0
 
 
@@ -63,5 +64,5 @@ def _rewind(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "session": session, "seq": args.at})
     else:
-        print(output.one_line(f"{session} goes on from message {args.at}"))
+        print(one_line(f"{session} goes on from message {args.at}"))
     return 0

@@ -11,6 +11,7 @@ from zotd.client import place
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError
 from zotd.client.fields import child, number, text
+from zotd.sanitize import one_line
 
 IMPORT_S = 3600.0
 """For one file: 1 GB takes 1 to 3 minutes; the daemon goes on should this program leave."""
@@ -77,10 +78,10 @@ def _import(connection: Connection, path: str, cwd: str | None) -> Json:
 
 def _print(result: Json) -> None:
     if "error" in result:
-        sys.stderr.write(output.one_line(f"{text(result, 'file')}: {text(result, 'error')}") + "\n")
+        sys.stderr.write(one_line(f"{text(result, 'file')}: {text(result, 'error')}") + "\n")
         return
     session = child(result, "session")
     messages = number(session, "message_count")
     what = "was imported before" if result["known"] else f"{messages} messages"
     name = text(session, "name")
-    print(output.one_line(f'{text(session, "id")}  "{name}": {what}  ({text(result, "file")})'))
+    print(one_line(f'{text(session, "id")}  "{name}": {what}  ({text(result, "file")})'))

@@ -3,13 +3,14 @@
 import argparse
 import sys
 
-from zotctl import link, output
+from zotctl import link
 from zotctl.commands import Commands
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
 from zotd.client.plain import Plain
+from zotd.sanitize import json_line
 
 
 def add(commands: Commands) -> None:
@@ -35,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
                 continue
             if event.get("type") == "replay_complete" and not args.follow:
                 return 0
-            _write(output.harmless_json(line.decode()) + "\n" if args.json else plain.text(event))
+            _write(json_line(line.decode()) + "\n" if args.json else plain.text(event))
     return 0
 
 

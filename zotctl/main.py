@@ -40,7 +40,7 @@ from zotd.client import place
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
 from zotd.client.options import add_place_flags
-from zotd.client.plain import harmless
+from zotd.sanitize import harmless
 from zotd.wire.version import VERSION
 
 EXAMPLES = """\

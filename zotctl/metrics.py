@@ -4,6 +4,7 @@ import argparse
 
 from zotctl import link, output
 from zotctl.commands import Commands
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -30,5 +31,5 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     for name, value in found.items():
         if name != "v":
-            print(f"{name:12} {'unknown' if value is None else value}")
+            print(one_line(f"{name:12} {'unknown' if value is None else value}"))
     return 0

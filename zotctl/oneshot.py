@@ -18,9 +18,9 @@ from zotd.client.fields import children, number, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import open_session, parser
 from zotd.client.outcome import Outcome
-from zotd.client.plain import harmless
 from zotd.client.running import INTERRUPTED, follow, go_on, start
 from zotd.client.runs import Run
+from zotd.sanitize import harmless, json_line, one_line
 
 MAX_PIPED = 4 * FRAME_LIMIT
 """Bytes of standard input, the longest line that the daemon takes."""
@@ -87,7 +87,7 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
     if outcome.failure is not None:
         return _failed(outcome.failure, as_json=args.json)
     if not args.json:
-        _print_answer(outcome.text)
+        output.print_text(outcome.text)
     return 0
 
 
@@ -120,7 +120,8 @@ def _leave(session: Json, reason: Exception) -> int:
     if session.get("ephemeral") is True:
         sys.stderr.write("zot: the run ends with this program, because of --no-session\n")
     else:
-        sys.stderr.write(f"zot: the run goes on in session {name}; come back with: zot --session {name}\n")
+        sentence = f"zot: the run goes on in session {name}; come back with: zot --session {name}"
+        sys.stderr.write(f"{one_line(sentence)}\n")
     return 1
 
 
@@ -130,7 +131,7 @@ def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
     def show(line: bytes, event: Json) -> None:
         outcome.see(event)
         if event.get("type") not in CHATTER:
-            shown = output.harmless_json(line.decode()).encode() if to_terminal else line
+            shown = json_line(line.decode()).encode() if to_terminal else line
             sys.stdout.buffer.write(shown + b"\n")
             sys.stdout.buffer.flush()
 
@@ -160,13 +161,6 @@ def _warning(event: Json) -> str:
         return ""
     extension, words = text(event, "extension"), text(event, "message")
     return words if words.startswith(f"{extension} ") else f"{extension}: {words}"
-
-
-def _print_answer(answer: str) -> None:
-    if sys.stdout.isatty():
-        answer = harmless(answer)
-    sys.stdout.buffer.write(answer.encode(errors="replace") + (b"" if answer.endswith("\n") else b"\n"))
-    sys.stdout.buffer.flush()
 
 
 def _failed(sentence: str, *, as_json: bool, code: int = 1) -> int:

@@ -8,13 +8,10 @@ from contextlib import contextmanager
 from threading import Timer
 
 from zotd.client import colour
-from zotd.client.plain import harmless
+from zotd.sanitize import harmless, json_line, one_line
 
 PROGRESS_AFTER_S = 1.0
 """What takes less is not worth a line."""
-
-_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""DEL, C1 and changes of direction: what `harmless` leaves out. In JSON they can only stand inside a string."""
 
 _colour_wanted = True
 
@@ -37,12 +34,19 @@ def painted(words: str, hue: str) -> str:
 
 def print_json(value: object) -> None:
     """One JSON value on one line."""
-    print(harmless_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+    print(json_line(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
 
 
-def harmless_json(line: str) -> str:
-    """The same JSON, which cannot steer a terminal: JSON escapes only the first 32 control characters by itself."""
-    return line.translate(_ESCAPED)
+def print_text(text: str) -> None:
+    """What a model, a command or a session says, with one newline at its end.
+
+    On a terminal it is made harmless. A pipe gets every character: the program behind it wants what was said, and knows
+    what it does with it. Half of a surrogate pair, which UTF-8 has not, becomes a question mark.
+    """
+    shown = harmless(text) if sys.stdout.isatty() else text
+    sys.stdout.flush()
+    sys.stdout.buffer.write(shown.encode(errors="replace") + (b"" if shown.endswith("\n") else b"\n"))
+    sys.stdout.buffer.flush()
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -56,11 +60,6 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for number, row in enumerate(lines):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         print(line if number else painted(line, colour.BOLD))
-
-
-def one_line(words: str) -> str:
-    """`words` that cannot steer a terminal and do not begin another line."""
-    return harmless(words).replace("\n", " ").replace("\t", " ")
 
 
 def moment(time: str) -> str:

@@ -24,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
         with thin.connect(thin.socket_path(), ANSWER_S, autostart="--autostart" in flags) as connection:
             connection.call("ping", timeout_s=ANSWER_S)
     except ClientError as error:
-        from zotd.client.plain import harmless  # noqa: PLC0415  (a daemon that answers with "pong" has not to wait for it)
+        from zotd.sanitize import harmless  # noqa: PLC0415  (only a failure needs it)
 
         sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may repeat what a stranger has said
         return 1

@@ -11,6 +11,7 @@ from zotd.client import choosing
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import number, text
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -70,7 +71,8 @@ def _confirm(old: Sequence[Json]) -> None:
             f"there is no terminal to ask on; to delete {_count(len(old))} without being asked: --yes; to see which: "
             f"--dry-run"
         )
-    sys.stderr.write(f"delete {_count(len(old))}, the newest of {output.moment(text(old[0], 'updated'))}? [y/N] ")
+    newest = output.moment(text(old[0], "updated"))
+    sys.stderr.write(one_line(f"delete {_count(len(old))}, the newest of {newest}? [y/N] "))
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise ClientError("nothing was deleted")
@@ -84,11 +86,11 @@ def _delete(connection: Connection, old: Sequence[Json]) -> list[Json]:
         try:
             connection.call("session.delete", session=text(session, "id"))
         except CallError as error:
-            sys.stderr.write(output.one_line(f"{text(session, 'id')} was not deleted: {error}") + "\n")
+            sys.stderr.write(one_line(f"{text(session, 'id')} was not deleted: {error}") + "\n")
         else:
             deleted.append(session)
         if is_watched:
-            sys.stderr.write(f"\rdeleting {place} of {len(old)}" + ("\n" if place == len(old) else ""))
+            sys.stderr.write(f"\rdeleting {place:d} of {len(old)}" + ("\n" if place == len(old) else ""))
     return deleted
 
 
@@ -102,10 +104,10 @@ def _tell(args: argparse.Namespace, sessions: Sequence[Json], kept: int, sizes: 
     if args.dry_run:
         rows = [[text(one, "id"), text(one, "name"), output.moment(text(one, "updated"))] for one in sessions]
         output.print_table(["ID", "NAME", "UPDATED"], rows)
-        print(f"{_count(len(sessions))} would be deleted; {kept} as old are in use and would stay")
+        print(one_line(f"{_count(len(sessions))} would be deleted; {kept} as old are in use and would stay"))
         return 0
     stay = f"; {kept} as old are in use and stay" if kept else ""
-    print(f"{_count(len(sessions))} deleted{stay}")
+    print(one_line(f"{_count(len(sessions))} deleted{stay}"))
     print(f"the database has {after / 1_000_000:.1f} MB, before {before / 1_000_000:.1f} MB")
     return 0
 

@@ -12,6 +12,7 @@ from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
 from zotd.client.interrupts import Watch
 from zotd.client.running import go_on
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -104,5 +105,5 @@ def _go_on(connection: Connection, session: str, args: argparse.Namespace) -> in
     if args.json:
         output.print_json({"v": 1, "session": session, "run": run.run_id, "text": None})
     else:
-        print(f"{session}: goes on")
+        print(one_line(f"{session}: goes on"))
     return 0

@@ -5,6 +5,7 @@ import argparse
 from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client.fields import strings
+from zotd.sanitize import one_line
 
 
 def add(commands: Commands) -> None:
@@ -23,9 +24,9 @@ def _reload(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, **found})
         return 0
     applied, restart = strings(found, "applied"), strings(found, "restart")
-    print(output.one_line(f"changed: {', '.join(applied)}" if applied else "nothing has changed"))
+    print(one_line(f"changed: {', '.join(applied)}" if applied else "nothing has changed"))
     if restart:
-        print(output.one_line(f"after a restart of the daemon: {', '.join(restart)}"))
+        print(one_line(f"after a restart of the daemon: {', '.join(restart)}"))
     for warning in strings(found, "warnings"):
-        print(output.one_line(f"warning: {warning}"))
+        print(one_line(f"warning: {warning}"))
     return 0

@@ -22,6 +22,7 @@ from zotd.client.blocking import CONNECT_S, Connection, Json, open_socket
 from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import number, text
 from zotd.client.options import hello
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -93,7 +94,7 @@ def _show_what_runs(connection: Connection) -> None:
         running = number(connection.call("daemon.status"), "running")
         if running != shown:
             noun = "session" if running == 1 else "sessions"
-            sys.stderr.write(f"waiting for {running} {noun} to come to rest (Ctrl-C leaves)\n")
+            sys.stderr.write(f"waiting for {running:d} {one_line(noun)} to come to rest (Ctrl-C leaves)\n")
             shown = running
         next(connection.events())
 
@@ -113,4 +114,4 @@ def _tell(args: argparse.Namespace, before: Json | None, now: Json) -> None:
         output.print_json({"v": 1, "state": "running", "pid": now["pid"], "version": now["version"], "before": old})
         return
     changed = "" if before is None or before.get("version") == now["version"] else f", before {text(before, 'version')}"
-    print(f"zotd {text(now, 'version')} is running, pid {number(now, 'pid')}{changed}")
+    print(one_line(f"zotd {text(now, 'version')} is running, pid {number(now, 'pid')}{changed}"))

@@ -8,6 +8,7 @@ from zotctl.commands import Commands
 from zotd.client import colour
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import children, maybe_text, text
+from zotd.sanitize import one_line
 
 SHOWN = 20
 """Messages that are shown unless more are asked for."""
@@ -66,5 +67,5 @@ def _find(connection: Connection, query: str, limit: int) -> tuple[list[Json], b
 def _print(hit: Json) -> None:
     time = output.moment(text(hit, "time"))
     head = f"{time}  {text(hit, 'session')}  {text(hit, 'name')}"
-    print(output.painted(output.one_line(head), colour.BOLD))
-    print(f"  {output.one_line(text(hit, 'role'))}: {output.one_line(text(hit, 'snippet'))}")
+    print(output.painted(one_line(head), colour.BOLD))
+    print(f"  {one_line(text(hit, 'role'))}: {one_line(text(hit, 'snippet'))}")

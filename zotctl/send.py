@@ -11,7 +11,6 @@ from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
-from zotd.client.plain import harmless
 from zotd.client.running import start
 
 EPILOG = """\
@@ -75,7 +74,7 @@ def _tell(session: str, answer: Json, args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "session": session, **answer})
     else:
-        print(harmless(text(answer, "text")) or f"{session}: {_progress(answer)}")
+        output.print_text(text(answer, "text") or f"{session}: {_progress(answer)}")
     return 0
 
 

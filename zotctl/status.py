@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from zotctl import standing, thin
 from zotd.client.blocking import Json
+from zotd.sanitize import one_line
 
 USAGE = """\
 usage: zotctl status [--json] [--autostart]
@@ -44,22 +45,16 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _print(status: Json) -> None:
-    print(f"state       {status['state']}")
-    print(f"socket      {status['socket']}")
+    print(one_line(f"state       {status['state']}"))
+    print(one_line(f"socket      {status['socket']}"))
     for name in standing.FIELDS:
         value = status[name]
         if value is not None:
-            print(f"{name:11} {' to '.join(map(str, value)) if isinstance(value, list) else value}")
+            print(one_line(f"{name:11} {' to '.join(map(str, value)) if isinstance(value, list) else value}"))
     warnings = status["warnings"]
     for warning in warnings if isinstance(warnings, list) else []:
-        print(f"warning     {_one_line(warning)}")
+        print(one_line(f"warning     {warning}"))
     if status["next"] is not None:
-        print(f"next        {status['next']}")
+        print(one_line(f"next        {status['next']}"))
     if "error" in status:
-        sys.stderr.write(f"zotctl: {_one_line(status['error'])}\n")
-
-
-def _one_line(words: object) -> str:
-    from zotctl.output import one_line  # noqa: PLC0415  (15 ms that only bad news takes)
-
-    return one_line(str(words))
+        sys.stderr.write(one_line(f"zotctl: {status['error']}") + "\n")

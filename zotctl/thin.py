@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from zotd.client import place
 from zotd.client.blocking import Connection
+from zotd.sanitize import harmless
 
 
 def flags(argv: Sequence[str], usage: str, known: frozenset[str]) -> frozenset[str]:
     """The flags in `argv`; ends the program for `-h` (0) and for anything unknown (2)."""
     if "-h" in argv or "--help" in argv:
-        print(usage)
+        print(harmless(usage))
         raise SystemExit(0)
     unknown = [arg for arg in argv if arg not in known]
     if unknown:
-        sys.stderr.write(f"{usage}\nzotctl: there is no {unknown[0]} here\n")
+        sys.stderr.write(harmless(f"{usage}\nzotctl: there is no {unknown[0]} here\n"))
         raise SystemExit(2)
     return frozenset(argv)
 

@@ -12,6 +12,7 @@ from zotctl.commands import Commands
 from zotd.client.choosing import find
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, strings, text
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -67,9 +68,9 @@ def _create(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, **made})
     elif file is not None:
-        print(output.one_line(f'the token "{args.name}" is in {args.out}'))
+        print(one_line(f'the token "{args.name}" is in {args.out}'))
     else:
-        print(text(made, "token"))  # alone, for a pipe
+        print(one_line(text(made, "token")))  # alone, for a pipe
         sys.stderr.write("it is not shown again\n")
     return 0
 
@@ -100,7 +101,7 @@ def _revoke(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "name": args.name})
     else:
-        print(output.one_line(f'the token "{args.name}" is revoked; who was connected with it has been cut'))
+        print(one_line(f'the token "{args.name}" is revoked; who was connected with it has been cut'))
     return 0
 
 

@@ -9,6 +9,7 @@ from zotctl.commands import Commands
 from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.fields import child, children, number, spoken, text
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -61,19 +62,15 @@ def _run(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, **tree, **said})
         return 0
     head = f'{text(tree, "session")}  "{text(tree, "name")}"'
-    print(output.painted(output.one_line(head), colour.BOLD))
+    print(output.painted(one_line(head), colour.BOLD))
     origin = child(tree, "origin")
     if origin:
-        print(
-            output.one_line(
-                f'forked from {text(origin, "session")}  "{text(origin, "name")}", at {number(origin, "at")}'
-            )
-        )
+        print(one_line(f'forked from {text(origin, "session")}  "{text(origin, "name")}", at {number(origin, "at")}'))
     for line in drawn(rooted(tree).nodes):
-        print(output.one_line(line))
+        print(one_line(line))
     for message in children(said, "messages"):
         words = " ".join(spoken(message).split())[:WORDS_CHARS]
-        print(output.one_line(f"{number(message, 'seq'):6}  {text(message, 'role')}: {words}"))
+        print(one_line(f"{number(message, 'seq'):6}  {text(message, 'role')}: {words}"))
     return 0
 
 

@@ -10,6 +10,7 @@ from zotd.client import place
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, strings, text
+from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
@@ -65,7 +66,7 @@ def _grant(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, **workspace})
     else:
-        print(output.one_line(f"{path} is trusted"))
+        print(one_line(f"{path} is trusted"))
     return 0
 
 
@@ -76,7 +77,7 @@ def _revoke(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "path": path})
     else:
-        print(output.one_line(f"{path} is trusted no longer; what it had started has been stopped"))
+        print(one_line(f"{path} is trusted no longer; what it had started has been stopped"))
     return 0
 
 
@@ -89,7 +90,7 @@ def _show(workspace: Json) -> None:
     else:
         head = "this would run, or tell the agent what to do:"
     for line in (head, *(f"  {item}" for item in items)):
-        sys.stderr.write(f"{output.one_line(line)}\n")
+        sys.stderr.write(f"{one_line(line)}\n")
 
 
 def _agrees() -> bool:

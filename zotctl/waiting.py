@@ -27,5 +27,5 @@ def print_answer(connection: Connection, session: str, run: Run, args: argparse.
     if args.json:
         output.print_json({"v": 1, "session": session, "run": run.run_id, "text": outcome.text})
     else:
-        print(outcome.text)
+        output.print_text(outcome.text)
     return 0

@@ -16,6 +16,7 @@ from zotd.api.unix import RunningError, SocketError
 from zotd.app import Daemon, DescendantError, Setup, prepare
 from zotd.core.ports import StorageError
 from zotd.process.supervisor import VARIABLES
+from zotd.sanitize import harmless
 from zotd.store.home import HeldError
 from zotd.wire.version import VERSION
 
@@ -54,7 +55,7 @@ async def _serve(setup: Setup, ready_fd: int | None) -> None:
 
 def _fail(ready_fd: int | None, sentence: str, code: int) -> int:
     _tell(ready_fd, f"error {sentence}")
-    sys.stderr.write(f"zotd: {sentence}\n")
+    sys.stderr.write(f"zotd: {harmless(sentence)}\n")
     return code
 
 

@@ -14,7 +14,7 @@ from threading import Thread
 from zotd.client import place
 from zotd.client.errors import ClientError
 from zotd.client.options import parser
-from zotd.client.plain import harmless
+from zotd.sanitize import harmless
 from zottui import crash
 from zottui.opening import Opened, opened
 from zottui.preferences import load
@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> int:
         restore()
     gap = "" if code else "\n"  # below what was said in the session
     with suppress(OSError):
-        sys.stderr.write(f"{gap}{harmless(words)}\n" if words else "")
+        sys.stderr.write(harmless(f"{gap}{words}\n") if words else "")
     return code
 
 

@@ -6,11 +6,12 @@ What a block says is harmless when it is printed, and colours end on the line on
 from collections.abc import Sequence
 from dataclasses import replace
 
+from zotd.sanitize import SGR
 from zottui.amounts import counted, duration
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.cards import INDENT, card_lines, has_body
 from zottui.columns import width_of, word_wrapped
-from zottui.harmless import SGR, harmless
+from zottui.harmless import harmless
 from zottui.theme import Role, Theme
 from zottui.widgets.cells import POINTER
 

@@ -639,6 +639,9 @@ ATTACKS = (
         (
             "test_logs.py::test_nothing_that_is_logged_can_look_like_another_line",
             "test_logs.py::test_a_record_has_a_length",
+            "attacks/test_terminal_sequences.py::test_no_sequence_reaches_the_terminal_through",
+            "attacks/test_terminal_sequences.py::test_the_page_shows_what_a_terminal_shows",
+            "test_shape.py::test_what_is_printed_is_constant_or_was_made_harmless",
             "zottui/test_render.py::test_no_block_can_steer_the_terminal",
             "sessions/test_preview.py::test_nothing_in_a_preview_steers_a_terminal_or_hides",
             "zotctl/test_ext_installed.py::test_what_an_extension_says_of_itself_cannot_steer_the_terminal",

@@ -207,7 +207,7 @@ async def test_a_skill_with_a_name_that_nobody_types_is_left_out(house, talk):
         (skill / "SKILL.md").write_text("---\ndescription: A skill.\x1b[2J\n---\nDo it.")
     found = (await talk.ask("complete", kind="command", text="skill:"))["found"]
     own = [(one["text"], one["detail"]) for one in found if one["detail"].startswith("A skill")]
-    assert own == [("skill:good", "A skill.[2J")]
+    assert own == [("skill:good", "A skill. [2J")]
 
 
 async def test_a_skill_is_used_by_its_command(house, model, look):

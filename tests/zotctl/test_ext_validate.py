@@ -345,10 +345,10 @@ def test_the_command_prints_a_table_and_fails_when_a_rule_is_broken(shell, exten
     bad = extensions.install("bad", ["sh", "-c", "printf 'usage: \\033[2Jme FILE\\n' >&2; exit 2"])
     code, out, err = shell.zot("ext", "validate", str(bad))
     assert code == 1
-    assert ["✗", "hello", "it exited with code 2: usage: [2Jme FILE"] in [
+    assert ["✗", "hello", "it exited with code 2: usage: ^[[2Jme FILE"] in [
         line.split(maxsplit=2) for line in out.splitlines()
     ]
-    assert err == "\nthe end of its stderr:\nusage: [2Jme FILE\n"
+    assert err == "\nthe end of its stderr:\nusage: ^[[2Jme FILE\n"
 
 
 def test_the_command_speaks_json(shell, extensions):

@@ -102,7 +102,7 @@ def test_what_a_person_should_know_is_on_stderr_once(shell, daemon):
             daemon.do(lambda: session.show(events.Notice("warn", "careful \x1b[2J")))
         daemon.do(lambda: fake_sessions.abort(session))
         out, err = process.communicate(timeout=40)
-    assert (out, err) == ("", "zot: careful [2J\nzot: the run was aborted\n")
+    assert (out, err) == ("", "zot: careful ^[[2J\nzot: the run was aborted\n")
 
 
 def test_no_session_leaves_none_behind(shell, daemon):

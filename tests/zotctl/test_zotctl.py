@@ -146,7 +146,7 @@ def test_attach_shows_what_was_and_what_happens_until_ctrl_c(shell, daemon, sess
     with shell.start("zotctl", "attach", "--plain", "--last") as process:
         assert [process.stdout.readline() for _ in range(2)] == ["> before\n", "before\n"]
         daemon.do(lambda: session.show(events.Notice("info", "steer \x1b[2Jme")))
-        assert process.stdout.readline() == "steer [2Jme\n"
+        assert process.stdout.readline() == "steer ^[[2Jme\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(40) == 130
     assert shell.zotctl("attach", "--last")[0] == 1

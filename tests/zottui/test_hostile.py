@@ -144,3 +144,13 @@ def test_a_paste_of_four_megabytes_is_there_at_once(world):
     zot.paste("line of text\n" * 300_000)
     zot.type("behind it")
     zot.wait(r"\[pasted #1 · 300000 lines\]behind it$")
+
+
+def test_characters_that_turn_text_around_are_seen_in_the_editor_and_sent_as_they_are(world):
+    zot = world.zot()
+    zot.wait(PROMPT)
+    zot.paste("a\u202egpj.exe")
+    zot.wait(r"^❯ a<U\+202E>gpj\.exe$")
+    zot.key("BSpace", "Home", "Right", "Right", "Left")
+    zot.type("x")
+    zot.wait(r"^❯ ax<U\+202E>gpj\.ex$")

@@ -31,7 +31,7 @@ IN_TMUX = {"TERM": "tmux-256color", "TMUX": "/tmp/tmux-0/default,1,0"}
 def test_a_title_can_do_nothing_but_be_shown():
     assert sequences.title("a\x1b]0;b\x07c\nd\x9ce\u202ef") == "\x1b]0;a ]0;b c d e f\x1b\\"
     assert sequences.title("x" * 500) == f"\x1b]0;{'x' * 119}…\x1b\\"
-    assert sequences.title("\ud800") == "\x1b]0;?\x1b\\"
+    assert sequences.title("a\ud800b") == "\x1b]0;a b\x1b\\"
 
 
 def test_a_notification_rings_and_goes_through_tmux():

@@ -17,6 +17,7 @@ from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.logs.masking import masked
+from zotd.sanitize import one_line
 
 CHECK_S = 1.35
 """How long a round of checks may take; the slowest answer is that of a daemon that hangs, 1.3 s."""
@@ -112,9 +113,9 @@ def _carry_out(name: str, check: Check, results: "SimpleQueue[tuple[str, list[Fi
 
 
 def _print(state: str, findings: list[Finding]) -> None:
-    print(f"the daemon is {state}")
+    print(one_line(f"the daemon is {state}"))
     if not findings:
         print(output.painted("nothing is wrong", colour.GREEN))
     for one in findings:
-        print(output.one_line(f"{one.state.id}: {masked(one.text)}"))
-        print(output.one_line(f"    {masked(one.next)}"))
+        print(one_line(f"{one.state.id}: {masked(one.text)}"))
+        print(one_line(f"    {masked(one.next)}"))

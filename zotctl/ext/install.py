@@ -10,6 +10,7 @@ from zotd.client import place
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
+from zotd.sanitize import one_line
 
 INSTALL_S = 420.0
 """The daemon gives git 300 s to fetch and 60 s for the rest."""
@@ -86,9 +87,9 @@ def _install(args: argparse.Namespace) -> int:
         return 0
     name, version = text(installed, "name"), text(installed, "version")
     commit = f", commit {text(installed, 'commit')[:12]}" if text(installed, "commit") else ""
-    print(output.one_line(f"installed {name} {version}".rstrip() + f" in {text(installed, 'directory')}{commit}"))
+    print(one_line(f"installed {name} {version}".rstrip() + f" in {text(installed, 'directory')}{commit}"))
     if text(installed, "kept"):
-        print(output.one_line(f"what was there before is kept in {text(installed, 'kept')}"))
+        print(one_line(f"what was there before is kept in {text(installed, 'kept')}"))
     print("zotctl ext reload  starts it here; elsewhere it starts with the next session")
     return 0
 
@@ -96,7 +97,7 @@ def _install(args: argparse.Namespace) -> int:
 def _remove(args: argparse.Namespace) -> int:
     name = str(args.name)
     if not args.yes and not _agrees(name, with_data=args.data):
-        raise ClientError(f"{output.one_line(name)} is not removed")
+        raise ClientError(f"{one_line(name)} is not removed")
     with link.connect("zotctl", role="admin") as connection:
         removed = connection.call("ext.remove", name=name, data=args.data, timeout_s=REMOVE_S)
     if args.json:
@@ -104,7 +105,7 @@ def _remove(args: argparse.Namespace) -> int:
         return 0
     left = f"; its data is still in {text(removed, 'data')}" if text(removed, "data") else ""
     kept = f"; it was not installed by zot, and is now in {text(removed, 'kept')}" if text(removed, "kept") else ""
-    print(output.one_line(f"{name} is removed{left}{kept}"))
+    print(one_line(f"{name} is removed{left}{kept}"))
     return 0
 
 
@@ -113,7 +114,7 @@ def _agrees(name: str, *, with_data: bool) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(f"there is no terminal to ask on; to remove it: zotctl ext remove --yes {name}")
     what = "and delete its data" if with_data else "and keep its data"
-    sys.stderr.write(output.one_line(f"remove {name} {what}?") + " [y/N] ")
+    sys.stderr.write(one_line(f"remove {name} {what}?") + " [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
@@ -124,7 +125,7 @@ def _change(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "name": args.name})
     else:
-        print(output.one_line(CHANGES[args.action][1].format(name=args.name)))
+        print(one_line(CHANGES[args.action][1].format(name=args.name)))
     return 0
 
 
@@ -141,4 +142,4 @@ def _absolute(source: str) -> str:
 
 def _tell_progress(event: Json) -> None:
     if event.get("type") == "notice" and sys.stderr.isatty():
-        sys.stderr.write(f"{output.one_line(text(event, 'text'))} …\n")
+        sys.stderr.write(f"{one_line(text(event, 'text'))} …\n")

@@ -8,6 +8,7 @@ from zotctl.ext import scope
 from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.fields import children, strings, text
+from zotd.sanitize import one_line
 
 NAMES_CHARS = 40
 """How much of an extension's tools, and of its commands, is shown in the table."""
@@ -68,5 +69,5 @@ def _doctor(args: argparse.Namespace) -> int:
     for finding in [] if args.json else found:
         about = text(finding, "extension")
         words = text(finding, "text")
-        print(output.one_line(f"{about}: {words}" if about else words))
+        print(one_line(f"{about}: {words}" if about else words))
     return 1 if found else 0

@@ -13,7 +13,7 @@ from zotd.client.blocking import Json
 from zotd.client.errors import ClientError, NoAnswerError, NotRunningError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
-from zotd.client.plain import harmless
+from zotd.sanitize import harmless
 
 LOG_BYTES = 512 * 1024
 """How much of a log is read without a daemon."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from zotctl.commands import Commands
 from zotd import paths
 from zotd.client.errors import ClientError
+from zotd.sanitize import one_line
 
 SKELETONS = Path(__file__).parents[1] / "skeletons"
 """A directory for each language. Its files end in `.tmpl`, so that no tool takes them for sources of ours."""
@@ -79,9 +80,10 @@ def _run(args: argparse.Namespace) -> int:
     parent = Path(args.dir)
     files = new(args.name, args.lang, parent)
     target = parent / args.name
-    print(f"made {target} with {', '.join(_shown(files, target))}\n")
+    made = f"made {target} with {', '.join(_shown(files, target))}"
+    print(f"{one_line(made)}\n")
     for command, meaning in _next_steps(target, args.lang):
-        print(f"  {command}\n      {meaning}")
+        print(f"  {one_line(command)}\n      {one_line(meaning)}")
     return 0
 
 

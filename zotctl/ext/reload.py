@@ -8,6 +8,7 @@ from zotctl.commands import Commands
 from zotctl.ext import scope
 from zotd.client.blocking import Json
 from zotd.client.fields import strings
+from zotd.sanitize import one_line
 
 RELOAD_S = 90.0
 """A new process has 15 s to be ready, the old one 30 s to finish its calls and 3 s to leave."""
@@ -40,9 +41,9 @@ def _run(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, **report})
         return 1 if errors else 0
     for line in _lines(report):
-        print(output.one_line(line))
+        print(one_line(line))
     for error in errors:
-        sys.stderr.write(f"zotctl: {output.one_line(error)}\n")
+        sys.stderr.write(f"zotctl: {one_line(error)}\n")
     return 1 if errors else 0
 
 

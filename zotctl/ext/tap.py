@@ -12,6 +12,7 @@ from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.fields import number, text
 from zotd.client.interrupts import Watch
+from zotd.sanitize import json_line, one_line
 
 SIGNS = {"in": ("→", colour.GREEN), "out": ("←", colour.CYAN)}
 """From the extension, and to it."""
@@ -45,10 +46,10 @@ def _run(args: argparse.Namespace) -> int:
     with link.connect("zotctl", watch.wait) as connection, watch:
         connection.call("ext.tap", scope.chosen(connection, args), name=args.name)
         if sys.stderr.isatty():
-            sys.stderr.write(f"watching {output.one_line(args.name)}; Ctrl-C ends it\n")
+            sys.stderr.write(f"watching {one_line(args.name)}; Ctrl-C ends it\n")
         for line, event in connection.lines():
             if event.get("type") == "ext_frame" and (only is None or _type(event) in only):
-                sys.stdout.write((output.harmless_json(line.decode()) if args.json else _shown(event)) + "\n")
+                sys.stdout.write((json_line(line.decode()) if args.json else _shown(event)) + "\n")
                 sys.stdout.flush()
     return 0
 
@@ -69,5 +70,5 @@ def _shown(event: Json) -> str:
     more = f" … and {left_out} bytes more" if left_out else ""
     latency = event.get("latency_s")
     took = f"  {latency * 1000:.1f} ms" if isinstance(latency, int | float) else ""
-    frame = output.one_line(text(event, "frame").rstrip("\n"))
+    frame = one_line(text(event, "frame").rstrip("\n"))
     return f"{text(event, 'time')[11:23]} {output.painted(sign, hue)} {output.painted(frame, hue)}{more}{took}"

@@ -14,8 +14,8 @@ from pathlib import Path
 from zotctl import output
 from zotd.client import environment
 from zotd.client.errors import ClientError
-from zotd.client.plain import harmless
 from zotd.exthost.validation import RULES, Calling, Report, Verdict, validate
+from zotd.sanitize import harmless
 
 MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.UNCHECKED: "\N{EN DASH}"}
 

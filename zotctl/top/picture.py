@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from zotctl.output import one_line
 from zotctl.top.sample import Load, Sample
 from zotd.client import choosing, colour
 from zotd.client.blocking import Json
 from zotd.client.fields import child, number, text
+from zotd.sanitize import one_line
 
 STATES = {
     "running": colour.GREEN,
@@ -86,7 +86,7 @@ def _head(look: Sample, speed: float) -> list[str]:
     counts = "".join(f"   {states.count(state)} {state}" for state in BUSY if state in states)
     spent = f"{speed:.0f} tokens/s   ${look.cost_today:.2f} today"
     return [
-        f"zotd {text(status, 'version')}   up {since}   pid {number(status, 'pid')}{own}",
+        f"zotd {one_line(text(status, 'version'))}   up {since}   pid {number(status, 'pid')}{own}",
         f"{_many(len(states), 'session')}{counts}   {_many(number(status, 'clients'), 'client')}   {spent}",
     ]
 

@@ -10,7 +10,7 @@ Which client it is, and whether there is one at all, says whoever keeps the list
 import asyncio
 from collections.abc import Callable, Sequence
 
-from zotd.logs import escaped
+from zotd.sanitize import escaped
 from zotd.sessions.session import Session
 from zotd.wire import events
 

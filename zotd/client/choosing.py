@@ -8,6 +8,7 @@ from itertools import islice
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import children, maybe_text, text
+from zotd.sanitize import one_line
 
 PAGE = 100
 """Sessions asked for at a time."""
@@ -78,9 +79,8 @@ def choose(connection: Connection, cwd: str | None) -> Json:
     if not offered:
         raise ClientError(_NONE if cwd is None else f"there is no session in {cwd} yet")
     for number, session in enumerate(offered, 1):
-        sys.stderr.write(
-            f"{number:3}  {text(session, 'updated')[:16]}  {text(session, 'name') or text(session, 'id')}\n"
-        )
+        row = f"{number:3}  {text(session, 'updated')[:16]}  {text(session, 'name') or text(session, 'id')}"
+        sys.stderr.write(f"{one_line(row)}\n")
     sys.stderr.write("session number: ")
     sys.stderr.flush()
     answer = _terminal_line()

@@ -5,17 +5,10 @@ from collections.abc import Callable
 from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.fields import child, spoken, strings, text
+from zotd.sanitize import harmless
 
 SUMMARY_CHARS = 100
 """How much of a call's arguments, or of a failed result, is shown on its line."""
-
-_CONTROL = {code: None for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
-_BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
-
-
-def harmless(words: str) -> str:
-    """Without control characters and changes of direction: what a model writes cannot steer a terminal."""
-    return words.translate(_CONTROL | _BIDI)
 
 
 class Plain:

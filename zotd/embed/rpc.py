@@ -17,6 +17,7 @@ from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
 from zotd.embed.runtime import Runtime
 from zotd.process.subreaper import orphans_adopted
+from zotd.sanitize import harmless
 from zotd.standard import open_output, read_input
 from zotd.wire.errors import CommandError
 
@@ -39,9 +40,9 @@ def main(argv: Sequence[str]) -> int:
     try:
         return asyncio.run(_serve({name: value for name, value in options.items() if value is not None}, env))
     except CommandError as error:
-        sys.stderr.write(f"zot: {error.sentence}\n")
+        sys.stderr.write(f"zot: {harmless(error.sentence)}\n")
     except config.ConfigError as error:
-        sys.stderr.write(f"zot: {error}\n")
+        sys.stderr.write(f"zot: {harmless(str(error))}\n")
     return FAILED
 
 

@@ -22,8 +22,8 @@ from zotd.contents import MAX_BYTES, MAX_ENTRIES
 from zotd.exthost.installed import InstallError
 from zotd.exthost.source import SCHEMES, Repository
 from zotd.exthost.tree import Entry, Kind, is_left_out
-from zotd.logs import escaped
 from zotd.process import spawn
+from zotd.sanitize import escaped
 
 FETCH_S = 300.0
 """The largest extension (`MAX_BYTES`) at 6 Mbit/s."""

@@ -24,8 +24,8 @@ from zotd.exthost.installed import InstallError
 from zotd.exthost.manifest import FILE, DataPlace, Manifest
 from zotd.exthost.surroundings import Surroundings
 from zotd.exthost.tree import is_left_out
-from zotd.logs import escaped
 from zotd.paths import make_private_dir
+from zotd.sanitize import escaped
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from zotd.exthost.manifest import Manifest, ManifestError, read_manifest
 from zotd.exthost.removal import put_away
 from zotd.exthost.source import Directory, Repository, Source, parse
 from zotd.exthost.staging import Staging
-from zotd.logs import escaped
+from zotd.sanitize import escaped
 
 
 @dataclass(frozen=True, slots=True)

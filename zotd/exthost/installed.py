@@ -15,8 +15,8 @@ from msgspec import field
 from msgspec.json import format as indented
 
 from zotd import contents, private_file
-from zotd.logs import escaped
 from zotd.paths import make_private_dir
+from zotd.sanitize import escaped
 from zotd.wire.base import BadFrameError, Frozen, T, decode, encode
 
 FILE = "extensions.json"

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from zotd.logs import RotatedFile, escaped
+from zotd.logs import RotatedFile
+from zotd.sanitize import escaped
 
 FILE_BYTES = 5 * 1024 * 1024
 """Size at which a new file is begun (`docs/extensions.md`)."""

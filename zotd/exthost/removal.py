@@ -16,8 +16,8 @@ from zotd.exthost.discovery import is_extension, project_extensions
 from zotd.exthost.installed import Installed, InstallError
 from zotd.exthost.manifest import ManifestError, read_manifest
 from zotd.exthost.staging import Staging
-from zotd.logs import escaped
 from zotd.paths import make_private_dir
+from zotd.sanitize import escaped
 
 REMOVED = ".removed"
 """Below `extensions`, for renaming must not cross file systems."""

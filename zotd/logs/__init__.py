@@ -17,9 +17,10 @@ from pathlib import Path
 
 from zotd.logs.file import RotatedFile
 from zotd.logs.flood import Flood
-from zotd.logs.masking import MASK, escaped, hide, masked
+from zotd.logs.masking import MASK, hide, masked
+from zotd.sanitize import escaped
 
-__all__ = ["FILES", "FILE_BYTES", "LONGEST", "MASK", "RotatedFile", "about", "configured", "escaped", "hide", "masked"]
+__all__ = ["FILES", "FILE_BYTES", "LONGEST", "MASK", "RotatedFile", "about", "configured", "hide", "masked"]
 
 FILE_BYTES = 10 * 1024 * 1024
 """Size at which a new file is begun: some days of `info`, and still opened by every editor."""

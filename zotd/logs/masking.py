@@ -1,4 +1,4 @@
-"""Texts without what nobody may read, and without what steers the terminal of whoever reads them."""
+"""Texts without the secrets in them."""
 
 import re
 
@@ -31,9 +31,6 @@ _SHAPED = re.compile(
 Telegram bot's, a signed JSON token; and what stands before the host in a URL. What may go on without an end matches, or
 begins only where nothing like it stands before: else each place of a line would be read to the end of the line."""
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""C0 and C1 controls, line and paragraph separators, and what changes the direction of text (CVE-2021-42574)."""
-
 
 def hide(secret: str) -> None:
     """Never write `secret` to the log again, wherever it occurs."""
@@ -46,11 +43,6 @@ def masked(text: str) -> str:
     for secret in sorted(_secrets, key=len, reverse=True):  # a secret may be a part of another one
         text = text.replace(secret, MASK)
     return _SHAPED.sub(MASK, _KEYED.sub(_without_value, text))
-
-
-def escaped(text: str) -> str:
-    """`text` on one line, with control characters as their escapes."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _without_value(found: re.Match[str]) -> str:

@@ -7,9 +7,10 @@ from itertools import islice
 from pathlib import Path
 
 from zotd.core.matching import ranked
+from zotd.sanitize import blanked
 from zotd.sessions.commands import BUILTIN, SKILL
 from zotd.sessions.files import MAX_ITEMS, Files
-from zotd.sessions.listing import UNTYPED, is_typed
+from zotd.sessions.listing import is_typed
 from zotd.sessions.models import Models
 from zotd.sessions.session import Session
 from zotd.tools.skill import Skill
@@ -134,7 +135,7 @@ def _best(typed: str, found: Iterable[Completion]) -> Completions:
 
 def _line(text: str) -> str:
     """A description on one line, which a terminal can show."""
-    return UNTYPED.sub("", " ".join(text.split()))[:DETAIL_CHARS]
+    return blanked(text)[:DETAIL_CHARS]
 
 
 def _named(folder: Path, typed: str) -> list[str]:

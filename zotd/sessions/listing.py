@@ -7,7 +7,6 @@ no git, no repository, a broken one, one of another user                        
 import asyncio
 import hashlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zotd.process import spawn
+from zotd.sanitize import is_harmless
 from zotd.tools.shared import Tree, in_thread, repository_of
 
 MAX_PATHS = 200_000
@@ -36,9 +36,6 @@ SKIPPED = frozenset(
 )
 """Directories that a walk does not enter: others have made what is in them. Hidden ones it does not enter either. In a
 repository it is git that knows what is somebody's own."""
-
-UNTYPED = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that nobody types, and that a terminal would obey; the last ones stand for what is not UTF-8."""
 
 SAFELY = (
     "--no-pager",
@@ -201,7 +198,7 @@ def _path(name: bytes) -> str | None:
 
 def is_typed(name: str) -> bool:
     """Whether a file of this name can be asked for in a prompt; others are left out."""
-    return UNTYPED.search(name) is None
+    return is_harmless(name)
 
 
 # --- walk -----------------------------------------------------------------------------------------------------

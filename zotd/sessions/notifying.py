@@ -5,8 +5,8 @@ import logging
 import subprocess
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-from zotd.logs import escaped
 from zotd.process import spawn
+from zotd.sanitize import escaped
 
 TEXT = "{text}"
 """Stands for the sentence in `approval.notify_command`."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from zotd.core.ports import StorageError
 from zotd.exthost.manifest import Manifest
-from zotd.logs import escaped
+from zotd.sanitize import escaped
 from zotd.store.trust import Changed, Code, NothingToTrust, State, Trust, Trusted, Unknown
 from zotd.wire.events import TrustRequired
 

@@ -29,6 +29,7 @@ from zottui.editor.history import Prompts, Search, prompts_of
 from zottui.editor.keys import Action, bindings
 from zottui.editor.pasting import Pasting
 from zottui.editor.placeholders import Draft, Placeholders, Submission
+from zottui.editor.visible import Visible
 from zottui.theme import Role
 from zottui.widgets.cells import POINTER, style
 
@@ -95,7 +96,12 @@ class Editor:
         self.prompts = Prompts()
         """What `up` goes through; prompts that others send to the session may be added."""
         self._drafts = Drafts(desk)
-        self.control = BufferControl(self.buffer, lexer=_Marks(self._placeholders), key_bindings=self._bindings())
+        self.control = BufferControl(
+            self.buffer,
+            lexer=_Marks(self._placeholders),
+            input_processors=[Visible()],
+            key_bindings=self._bindings(),
+        )
         self.window = Window(
             self.control,
             height=lambda: Dimension(min=1, max=ROWS),

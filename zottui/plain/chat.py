@@ -1,8 +1,7 @@
 """A chat in plain lines: type, read, type. Works in every terminal and with screen readers.
 
 Between prompts it shows what others do in the session. Ctrl-C ends a run; at the prompt, like Ctrl-D, it leaves, and
-says how to come back. Leaving ends nothing. A line that is typed while a run is shown joins it at its next step. When
-the daemon dies, the chat goes on with the next one.
+says how to come back. Leaving ends nothing. A line typed during a run joins it at its next step. Survives the daemon.
 """
 
 import os
@@ -18,9 +17,10 @@ from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError
 from zotd.client.fields import child, children, maybe_text, strings, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import environment, open_session, parser
-from zotd.client.plain import Plain, harmless
+from zotd.client.plain import Plain
 from zotd.client.running import go_on
 from zotd.client.runs import Run
+from zotd.sanitize import harmless
 from zottui.plain.deciding import Questions
 from zottui.plain.door import Again, Door, Variables
 from zottui.plain.following import HELD, QUEUE, STEER, Following, Line, meanwhile

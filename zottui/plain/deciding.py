@@ -9,7 +9,7 @@ from zotd.client import asking
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError
 from zotd.client.fields import children, maybe_text, text
-from zotd.client.plain import harmless
+from zotd.sanitize import harmless
 
 Ask = Callable[[str, Callable[[], bool]], str | None]
 """Shows a prompt and gives the line that is typed next; None as soon as the second argument is true: it is too late."""

@@ -9,8 +9,8 @@ from zotd.client.blocking import Connection, Json, Wait
 from zotd.client.errors import ConnectionLostError, NotRunningError
 from zotd.client.fields import child
 from zotd.client.options import hello
-from zotd.client.plain import harmless
 from zotd.client.skew import advice
+from zotd.sanitize import harmless
 
 STOPPING_S = 10.0
 """A daemon that stops gives its runs 5 s, and takes its socket away at the very end."""

@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Mapping
 
+from zotd.sanitize import blanked
 from zottui.terminal.environment import in_tmux, understands_osc
 
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
@@ -21,9 +22,6 @@ NOTIFICATION_CHARS = 200
 CLIPBOARD_BYTES = 74_994
 """Base64 makes 99,992 of them, and xterm takes sequences of 100,000."""
 
-CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
-"""Also what would turn the direction of the text around."""
-
 
 class TooLongError(Exception):
     """More than a terminal takes for its clipboard."""
@@ -31,7 +29,7 @@ class TooLongError(Exception):
 
 def one_line(text: str, limit: int) -> str:
     """Text that can do nothing but be shown: no control characters, at most `limit` characters."""
-    line = CONTROLS.sub(" ", text.encode(errors="replace").decode()).strip()
+    line = blanked(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

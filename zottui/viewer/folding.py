@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from prompt_toolkit.formatted_text import ANSI, to_formatted_text
 
-from zottui.harmless import SGR
+from zotd.sanitize import SGR
 from zottui.widgets.cells import CHARS_PER_CELL, head
 
 Pieces = list[tuple[str, str]]

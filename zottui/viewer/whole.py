@@ -2,10 +2,11 @@
 
 import re
 
+from zotd.sanitize import SGR
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.cards import INDENT
 from zottui.diffs import diff_lines, unified
-from zottui.harmless import SGR, harmless
+from zottui.harmless import harmless
 from zottui.render import render
 from zottui.theme import Role, Theme
 

@@ -106,7 +106,7 @@ def test_a_segment_that_changes_all_the_time_is_shown_once_for_each_line_that_is
         screen.until("> ")
         (session,) = daemon.sessions.values()
         show(events.ExtStatus("clock", "time", "12:00 \x1b[2J"))
-        assert screen.until("> ") == "\n[clock] 12:00 [2J\n"
+        assert screen.until("> ") == "\n[clock] 12:00 ^[[2J\n"
         show(events.ExtStatus("clock", "time", "12:01"), events.Notice("info", "tick"))
         assert screen.until("> ") == "\ntick\n"
         screen.type("/model\n")

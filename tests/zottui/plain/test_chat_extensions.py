@@ -68,7 +68,7 @@ def test_a_command_of_an_extension_answers_once(live, show):
         terminal.type("/shout hello\n")
         assert terminal.until("> ") == "/shout hello\nHELLO\n"
         terminal.type("/shout again \x1b[2J\n")
-        assert terminal.until("> ").endswith("\nAGAIN [2J\n")
+        assert terminal.until("> ").endswith("\nAGAIN ^[[2J\n")
 
 
 def test_a_command_may_start_a_run(live, show):

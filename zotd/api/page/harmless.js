@@ -1,22 +1,15 @@
-// What models, tools and other people have written, made unable to hide or to turn round what is beside it.
+// What models, tools and other people have written, made unable to hide or to turn round what is beside it: what
+// zotd/sanitize.py does for terminals, with its table.
+
+import { COLOURS, HIDDEN } from "./hidden.js";
 
 // Longest text that is shown of one thing. Twice what a model writes at once; a tool's result may have megabytes.
 export const SHOWN_CHARS = 100_000;
 
-const COLOURS = /\x1b\[[\d;:]*m/g;
-
-// Control characters but newline and tab; what changes the direction of writing; what shows nothing at all. The joiners
-// U+200C and U+200D stay: Persian words and emoji are made with them.
-const HIDING = new RegExp(
-  "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff" +
-    "\\ud800-\\udfff\\u{e0000}-\\u{e007f}]",
-  "gu",
-);
-
 /** The same text with each character that does more, or less, than to be seen shown as its code; newlines stay. */
 export function harmless(text) {
   const lines = text.replace(COLOURS, "").replaceAll("\r\n", "\n");
-  return lines.replace(HIDING, (character) => shown(character.codePointAt(0)));
+  return lines.replace(HIDDEN, (characters) => [...characters].map(shown).join(""));
 }
 
 /** At most `limit` characters of it, with a word about what is left out. */
@@ -25,7 +18,9 @@ export function cut(text, limit = SHOWN_CHARS) {
   return `${text.slice(0, limit)}\n… ${(text.length - limit).toLocaleString("en")} more characters`;
 }
 
-function shown(code) {
+function shown(character) {
+  const code = character.codePointAt(0);
   if (code < 0x20 || code === 0x7f) return "^" + String.fromCharCode(code ^ 0x40);
+  if (code >= 0xd800 && code < 0xe000) return "\ufffd";
   return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
 }

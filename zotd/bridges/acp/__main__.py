@@ -14,6 +14,7 @@ from zotd.bridges.acp.daemon import Daemon
 from zotd.bridges.acp.editor import Editor
 from zotd.client.environment import TRUST
 from zotd.client.errors import ClientError
+from zotd.sanitize import harmless
 from zotd.standard import open_output, read_input
 from zotd.tasks import contained
 
@@ -33,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             return asyncio.run(_serve(env))
         except ClientError as error:  # the address of another machine's daemon makes no sense
-            sys.stderr.write(f"zot: {error}\n")
+            sys.stderr.write(f"zot: {harmless(str(error))}\n")
             return 1
 
 

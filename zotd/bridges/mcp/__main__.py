@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from zotd import logs
+from zotd.sanitize import escaped
 from zotd.sdk.pipe import HostPipe, print_to_log
 from zotd.wire.mcp import Server, ServerError, expanded, fingerprint, read_servers, secrets
 from zotd.wire.version import VERSION
@@ -32,7 +33,7 @@ def main() -> int:
             asyncio.run(Bridge(name, server, pipe).run())
         except ServerError as error:
             # The last line of the log is what people are shown as the reason.
-            sys.stderr.write(logs.escaped(logs.masked(f"the MCP server {name} {error}")) + "\n")
+            sys.stderr.write(escaped(logs.masked(f"the MCP server {name} {error}")) + "\n")
             return 1
     return 0
 
