@@ -248,7 +248,7 @@ class Daemon:
 
     async def _furnish(self, parts: Parts, journal: Journal, heritage: Heritage) -> House:
         manager, archive = parts.manager, Archive(journal.database)
-        warnings: list[str] = []
+        warnings = list(journal.database.warnings)
         try:
             await parts.spending.recall(archive.spent)
         except StorageError as error:  # what can be read goes on

@@ -10,6 +10,7 @@ from zotd.core.ports import StorageError
 from zotd.store import backup
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import Journal
+from zotd.store.verification import verify
 
 PAGE = 4096
 SESSIONS = [f"s_{n:02}" for n in range(30)]
@@ -223,3 +224,36 @@ def test_the_ids_of_sessions_are_read_from_their_index_alone(crowded):
     connection.close()
     assert len(plan) == 1
     assert "COVERING INDEX" in plan[0]
+
+
+async def test_commits_that_are_lost_with_the_end_of_the_log_are_told_by_verify_and_by_the_next_start(torn):
+    log = beside(torn, "-wal").read_bytes()
+    index = beside(torn, "-shm").read_bytes()
+    database = torn.read_bytes()
+    flipped = bytearray(log)
+    flipped[len(log) // 2] ^= 1
+    for found in (log[: len(log) // 2], bytes(flipped), b"", b"x" * len(log)):
+        torn.write_bytes(database)
+        beside(torn, "-wal").write_bytes(found)
+        beside(torn, "-shm").write_bytes(index)
+        assert any("of the last commits are lost" in problem for problem in verify(torn).problems)
+        torn.write_bytes(database)
+        beside(torn, "-wal").write_bytes(found)
+        beside(torn, "-shm").write_bytes(index)
+        journal = await Journal.open(torn)
+        (warning,) = journal.database.warnings
+        assert "of the last commits are lost" in warning
+        await journal.close()
+
+
+async def test_a_whole_log_is_not_told_to_have_lost_anything(torn):
+    assert verify(torn).problems == []
+    journal = await Journal.open(torn)
+    assert journal.database.warnings == []
+    await journal.close()
+
+
+async def test_verify_refuses_what_the_daemon_refuses(torn):
+    beside(torn, "-wal").unlink()
+    with pytest.raises(StorageError, match="newest commits is missing"):
+        verify(torn)

@@ -44,9 +44,13 @@ class Database:
         """Tells sessions that are being put together here from those that another process has left half done."""
         self.index = Index()
         """Of the texts that can be searched."""
+        self.warnings: list[str] = []
+        """What was found wrong when it was opened, and does not keep it from being used."""
         self._space = Space(path)
         spare = partial(_use_pause, maker=self.maker, index=self.index, space=self._space)
-        self._writer = Writer(partial(open_for_writing, path), spare=spare, probe=probe, tidy=self._space.shorten_log)
+        self._writer = Writer(
+            partial(open_for_writing, path, self._warn), spare=spare, probe=probe, tidy=self._space.shorten_log
+        )
         self._reader = ThreadPoolExecutor(1, "journal-reader")
         self._connection: sqlite3.Connection | None = None
         self.recovery = Recovery(self._writer.submit)
@@ -124,6 +128,10 @@ class Database:
                 log.exception("the journal's reader was not closed")
         self._reader.shutdown(wait=False)
         await self._writer.close()
+
+    def _warn(self, sentence: str) -> None:
+        log.warning("%s", sentence)
+        self.warnings.append(sentence)
 
     async def _call(self, work: Callable[[], T]) -> T:
         try:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from zotd.core.ports import StorageError
+from zotd.store import lost_log
 from zotd.store.errors import NewerSchemaError, is_damage
 from zotd.store.migration_copy import keep_copy
 from zotd.wire.version import VERSION
@@ -170,10 +171,11 @@ MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _versio
 database of each."""
 
 
-def open_for_writing(path: Path) -> sqlite3.Connection:
+def open_for_writing(path: Path, tell: Callable[[str], None] = log.warning) -> sqlite3.Connection:
     """The one connection that writes; the file is made when it is missing, and brought to the current schema.
 
-    The caller closes it, in the thread that opened it. The directory must exist.
+    The caller closes it, in the thread that opened it. The directory must exist. `tell` gets a sentence when commits are
+    lost with the end of the log.
 
     Raises:
         StorageError: the file cannot be made or opened, is no such database, or has lost a part; it is as it was
@@ -181,6 +183,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """
     try:
         refuse_torn(path)
+        index = lost_log.known(path)
         if path.exists():
             at_rest = _rest_of(path) is not None  # the caller holds the daemon's lock
             open_read_only(
@@ -191,6 +194,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         _protect(path)
         connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         try:
+            _tell_lost(connection, index, tell)
             _prepare(connection, path)
         except BaseException:
             connection.close()
@@ -268,6 +272,15 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     finally:
         if connection.in_transaction:  # it failed, and SQLite has not rolled back by itself (as on a full disk)
             connection.execute("ROLLBACK")
+
+
+def _tell_lost(connection: sqlite3.Connection, index: lost_log.Known | None, tell: Callable[[str], None]) -> None:
+    if index is None:
+        return
+    (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    sentence = lost_log.lost(index, frames)
+    if sentence is not None:
+        tell(sentence)
 
 
 def read_epoch(connection: sqlite3.Connection) -> str:

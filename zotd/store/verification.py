@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from zotd.store import search
+from zotd.store import lost_log, search
 from zotd.store.batch import row_of
 from zotd.store.errors import UnreadableRecordError, UnreadableSessionError
 from zotd.store.queries import record_of
-from zotd.store.schema import MIGRATIONS, read_at_rest, schema_of
+from zotd.store.schema import MIGRATIONS, read_at_rest, refuse_torn, schema_of
 
 MAX_PROBLEMS = 100
 """Enough to see what happened; a damaged page can make thousands."""
@@ -63,9 +63,24 @@ def verify(path: Path) -> Report:
     """Check the database in the file `path`, as it is now; the daemon may go on writing to it.
 
     Raises:
-        StorageError: it cannot be looked at at all; NewerSchemaError when a newer program made it.
+        StorageError: it cannot be looked at at all, or has lost a part without which the daemon does not start;
+            NewerSchemaError when a newer program made it.
     """
-    return read_at_rest(path, partial(_report, path))
+    refuse_torn(path)
+    lost = _lost_commits(path)
+    report = read_at_rest(path, partial(_report, path))
+    if lost is not None:
+        report.complain(lost)
+    return report
+
+
+def _lost_commits(path: Path) -> str | None:
+    """What the log of a daemon that was killed has lost. Of one that lives, the log may change between two looks."""
+    index = lost_log.known(path)
+    if index is None:
+        return None
+    sentence = lost_log.lost(index, lost_log.frames_in(path, index))
+    return sentence if lost_log.known(path) == index else None
 
 
 def _report(path: Path, connection: sqlite3.Connection) -> Report:
