@@ -89,7 +89,10 @@ def _show(workspace: Json) -> None:
         head = "changed since it was trusted:"
     else:
         head = "this would run, or tell the agent what to do:"
-    for line in (head, *(f"  {item}" for item in items)):
+    lines = [head, *(f"  {item}" for item in items)]
+    commands = strings(workspace, "commands")
+    lines += ["these commands would be started:", *(f"  {command}" for command in commands)] if commands else []
+    for line in lines:
         sys.stderr.write(f"{one_line(line)}\n")
 
 

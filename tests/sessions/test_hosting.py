@@ -14,7 +14,9 @@ from zotd.sessions.environment import Environment
 from zotd.sessions.finding import Places
 from zotd.sessions.hosting import LINGER_S, Grounds, Hosting
 from zotd.sessions.ledger import Ledger
+from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
+from zotd.sessions.terms import Terms
 from zotd.store.memory import Memory
 from zotd.store.trust import Trust
 from zotd.tasks import contained
@@ -39,6 +41,10 @@ async def hosting(tmp_path):
 
 def make(*args, **options):
     return Session(*args, **options)
+
+
+def managing(**parts):
+    return Manager(**parts)
 
 
 @pytest.fixture
@@ -101,3 +107,28 @@ async def test_a_session_that_has_left_is_told_of_no_more(hosting, session):
     hosting.leave(one)
     hosting.leave(one)
     assert (one.extensions, one.ledger.observers) == (None, [])
+
+
+@pytest.mark.looptime
+async def test_what_only_a_session_has_ends_a_minute_after_its_last_client(hosting, session, looptime):
+    nobody = SimpleNamespace(skills=None)
+    manager = managing(
+        journal=Memory(), models=nobody, planner=nobody, hosting=hosting, spawn=nobody, terms=Terms({}, unload_s=1800)
+    )
+    left = session("s_1", no_ext=True, extensions=["/nowhere"])
+    vars(manager)["_sessions"][left.id] = left
+    hosting.join(left)
+    left.holders += 1
+    manager.settle(left)
+    await asyncio.sleep(2 * LINGER_S)
+    assert hosting.of_session(left.id), "somebody follows it"
+    left.holders -= 1
+    manager.settle(left)
+    await asyncio.sleep(LINGER_S - 1)
+    assert hosting.of_session(left.id)
+    await asyncio.sleep(2)
+    assert hosting.of_session(left.id) == []
+    assert manager.is_loaded(left.id), "its key and what it knows stay for as long as any session's"
+    await asyncio.sleep(1800 - LINGER_S)
+    assert not manager.is_loaded(left.id)
+    del looptime

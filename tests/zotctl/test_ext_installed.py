@@ -102,6 +102,15 @@ def test_switched_off_an_extension_ends_and_switched_on_it_comes_back(live):
     assert err.startswith("zotctl: ")
 
 
+def test_a_list_says_which_session_an_extension_belongs_to(live):
+    path = str(live.write("echo", into=live.cwd))
+    sessions = [live.session(extensions=[path]), live.session(extensions=[path])]
+    lines = [line.split() for line in live.zotctl("ext", "list", "--all")[1].splitlines()]
+    at = lines[0].index("SESSION")
+    found = {part for line in lines[1:] if line[0] == "echo" for part in line if part in sessions}
+    assert (found, at > 0) == (set(sessions), True)
+
+
 def test_reload_tells_what_has_vanished_and_what_does_not_start(live):
     live.write("gone")
     live.write("sick")

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import sys
 
 import pytest
 
@@ -79,6 +80,21 @@ def test_code_that_was_changed_meanwhile_is_asked_about_again_file_by_file(live,
     assert listed.split() == [str(project), "changed", ".mcp.json,", ".zot/extensions/local/main.py"]
     assert "changed since it was trusted:" in live.zotctl("trust", "grant", "--yes")[2]
     assert live.zotctl("trust", "list")[1].splitlines()[1].split() == [str(project), "trusted"]
+
+
+def test_a_grant_shows_the_commands_that_would_run(live, project):
+    server = {"command": "npx", "args": ["-y", "some server"]}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"files": server, "far": {"url": "https://h/mcp"}}}))
+    (live.project / "tools").mkdir()
+    (live.project / "tools" / "count.py").write_text("async def run() -> None: ...\n")
+    said = live.zotctl("trust", "grant", "--yes")[2]
+    for line in (
+        "  .mcp.json, server files: npx -y 'some server'\n",
+        "  .mcp.json, server far: https://h/mcp\n",
+        "  .zot/extensions/local: python3 main.py\n",
+        f"  .zot/extensions/tools/count.py: run by {sys.executable}\n",
+    ):
+        assert line in said
 
 
 def test_what_was_not_shown_is_not_trusted(live, project):

@@ -38,15 +38,17 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "extensions": found})
         return 0
-    head = ["NAME", "STATE", "SOURCE", "TOOLS", "COMMANDS", *(["DIRECTORY"] if args.all else []), "REASON"]
-    output.print_table(head, [_row(one, with_directory=args.all) for one in found])
+    where = [("SESSION", "session")] if any(text(one, "session") for one in found) else []
+    where += [("DIRECTORY", "cwd")] if args.all else []
+    head = ["NAME", "STATE", "SOURCE", "TOOLS", "COMMANDS", *(title for title, _ in where), "REASON"]
+    output.print_table(head, [_row(one, [field for _, field in where]) for one in found])
     return 0
 
 
-def _row(one: Json, *, with_directory: bool) -> list[str]:
+def _row(one: Json, where: list[str]) -> list[str]:
     names = _short(strings(one, "tools")), _short([f"/{name}" for name in strings(one, "commands")])
-    directory = [text(one, "cwd")] if with_directory else []
-    return [*(text(one, name) for name in ("name", "state", "source")), *names, *directory, _reason(one)]
+    places = [text(one, field) for field in where]
+    return [*(text(one, name) for name in ("name", "state", "source")), *names, *places, _reason(one)]
 
 
 def _reason(one: Json) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace as with_changes
 
 from zotd import contents
-from zotd.exthost import data, installed, staging, tree
+from zotd.exthost import data, installed, mcp, modules, staging, tree
 from zotd.exthost.clone import Clone
 from zotd.exthost.discovery import RESERVED
 from zotd.exthost.installed import InstallError, Record
@@ -26,6 +26,9 @@ from zotd.exthost.removal import put_away
 from zotd.exthost.source import Directory, Repository, Source, parse
 from zotd.exthost.staging import Staging
 from zotd.sanitize import escaped
+
+OUR_PREFIXES = (mcp.PREFIX, modules.PREFIX)
+"""What the names of extensions begin with that we make ourselves; one of them would take the place of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,11 @@ def _manifest(directory: Path) -> Manifest:
         raise InstallError(str(error).replace(f"{directory}/", "its ", 1)) from error
     if manifest.name.casefold() in RESERVED:
         raise InstallError(f'the name "{manifest.name}" is reserved for Python modules')
+    if manifest.name.casefold().startswith(OUR_PREFIXES):
+        raise InstallError(
+            f'the name "{manifest.name}" begins with {" or ".join(OUR_PREFIXES)}, as the names of MCP servers and '
+            "Python modules do; choose another one"
+        )
     return manifest
 
 

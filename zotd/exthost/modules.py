@@ -16,6 +16,9 @@ log = logging.getLogger(__name__)
 
 PROGRAM = Path(zotd.__file__).parent / "sdk" / "modules"
 
+PREFIX = "py-"
+"""Begins the names of these extensions."""
+
 NAME_CHARS = 60
 """Of a directory's name, in the extension's."""
 
@@ -48,13 +51,13 @@ def tools_host(
         return None
     return Manifest(
         directory=cwd,
-        name=f"py-{_named(cwd)}",
+        name=PREFIX + _named(cwd),
         argv=(
             interpreter(python, cwd, uses_workspace=uses_workspace),
             str(PROGRAM),
             *map(str, there),
             "--name",
-            f"py-{_named(cwd)}",
+            PREFIX + _named(cwd),
             *(_granted(guarded, cwd) if guarded is not None and guarded.directory in there else ()),
         ),
         description="Python modules: " + ", ".join(str(directory / "tools") for directory in there),

@@ -92,6 +92,8 @@ def _from_url(text: str, scheme: str) -> Repository:
         raise InstallError(f'"{text}" is no URL: {error}') from error
     if password is not None or (user is not None and scheme != "ssh"):
         raise InstallError("a URL with a password or a token in it would be kept and shown; use ssh for private ones")
+    if "%" in authority:  # git and ssh decode it, and would see another host than we do
+        raise InstallError(f'"{text}" has a % in the name of its host; write the name as it is')
     _check_host(text, user, host)
     path, ref = _split_ref(path)
     return Repository(f"{head}{authority}{slash}{path}", ref)

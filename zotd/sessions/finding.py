@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from zotd.exthost.changes import tree
 from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, Scope, read_manifest
 from zotd.exthost.mcp import entries, servers
-from zotd.exthost.modules import Guarded, inside, tools_host
+from zotd.exthost.modules import Guarded, inside, interpreter, tools_host
 from zotd.sessions.trusting import Trusting
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.mcp import Server
@@ -21,6 +23,9 @@ PROJECT_MCP_FILE = ".mcp.json"
 
 CHECK_S = 5.0
 """Longest wait for the manifest that a client names: local files take milliseconds, a dead network mount for ever."""
+
+MAX_COMMANDS, COMMAND_CHARS = 200, 400
+"""Lines, and their length, that a person is shown of what would be started."""
 
 MAX_PROGRAMS = 200
 """Programs of a workspace that are part of what is trusted; what names more than this is not looked at further."""
@@ -66,6 +71,24 @@ def programs(python: str | None, cwd: Path) -> list[str]:
     named = [*_interpreter(python, cwd), *_of_servers(cwd), *_of_manifests(cwd)]
     paths = (inside(path, cwd) for path in named[:MAX_PROGRAMS])
     return sorted({path for path in paths if path is not None and os.path.isfile(cwd / path)})  # noqa: PTH113
+
+
+def commands(python: str | None, cwd: Path) -> list[str]:
+    """What the code of a workspace would start, as lines for a person: where it is said, and the command. Blocks."""
+    found: list[str] = []
+    for name, server in entries(cwd / PROJECT_MCP_FILE).items():
+        if isinstance(server, Server):
+            found.append(
+                f"{PROJECT_MCP_FILE}, server {name}: {server.url or shlex.join([server.command, *server.args])}"
+            )
+    place = project_extensions(cwd)
+    for directory in sorted(place.iterdir()) if is_directory(place) else ():
+        with suppress(ManifestError):
+            found.append(f"{directory.relative_to(cwd)}: {shlex.join(read_manifest(directory).argv)}")
+    program = interpreter(python, cwd, uses_workspace=True)
+    found += [f"{path.relative_to(cwd)}: run by {program}" for path in sorted((place / "tools").glob("*.py"))]
+    more = len(found) - MAX_COMMANDS
+    return [*(line[:COMMAND_CHARS] for line in found[:MAX_COMMANDS]), *([f"and {more} more"] if more > 0 else [])]
 
 
 def of_session(places: Places, paths: Iterable[Path]) -> Discovered:

@@ -21,7 +21,7 @@ from zotd.sessions.closing import STOP_S, Closing
 from zotd.sessions.commands import Commands
 from zotd.sessions.environment import Environment, split
 from zotd.sessions.finding import check_named
-from zotd.sessions.hosting import Hosting
+from zotd.sessions.hosting import LINGER_S, Hosting
 from zotd.sessions.info import describe
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.models import Models
@@ -207,8 +207,7 @@ class Manager:
             self._tell(_removed(session))
         else:
             delay_s = max(self.terms.unload_s, MIN_STAY_S)
-            later = asyncio.get_running_loop().call_later(delay_s, self._unload, session)
-            self._unloads[session.id] = later
+            self._unloads[session.id] = asyncio.get_running_loop().call_later(LINGER_S, self._rest, session, delay_s)
 
     async def close(self, session: Session) -> None:
         """End what runs, and let the session go when nobody follows it; an ephemeral one is gone for good."""
@@ -282,6 +281,15 @@ class Manager:
         """Begin the time anew after which a stored session leaves memory: a command is about it."""
         if not session.ephemeral:
             self.settle(session)
+
+    def _rest(self, session: Session, delay_s: float) -> None:
+        """A session that nobody needs gives up the extensions that only it has, and later its memory."""
+        if self._is_needed(session):
+            return
+        if session.ledger.row.settings.extensions:
+            self.hosting.leave(session)
+        later = asyncio.get_running_loop().call_later(max(0.0, delay_s - LINGER_S), self._unload, session)
+        self._unloads[session.id] = later
 
     def _unload(self, session: Session) -> None:
         if not self._is_needed(session):

@@ -111,7 +111,7 @@ def _running(hosting: Hosting, layer: Layer, status: Status) -> ExtensionInfo:
         commands=list(status.commands),
         responding=status.is_responding,
     )
-    return replace(info, source="session") if layer.is_of_session else info
+    return replace(info, source="session", session=next(iter(layer.views), "")) if layer.is_of_session else info
 
 
 def _faults(layer: Layer) -> str:

@@ -40,6 +40,8 @@ class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
     log: str
     responding: bool
     """False: a guard that is not asked any more until it answers."""
+    session: str = ""
+    """The session that has it for itself (`--ext`); empty: all sessions of the directory share it."""
 
 
 class ExtensionList(Frozen, frozen=True, omit_defaults=False):
@@ -168,6 +170,8 @@ class TrustedWorkspace(Frozen, frozen=True, omit_defaults=False):
     items: list[str]
     """Files that would run; of one that has changed, those."""
     digest: str = ""
+    commands: list[str] = []  # noqa: RUF012  (msgspec copies an empty default)
+    """What its code would start, each with where that is said, for a person to read."""
 
 
 class TrustList(Frozen, frozen=True, omit_defaults=False):

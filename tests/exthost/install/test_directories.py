@@ -132,6 +132,14 @@ async def test_the_names_of_python_modules_are_reserved(name, place):
         await place.install(name)
 
 
+@pytest.mark.parametrize("name", ["mcp-files", "py-shop", "MCP-x", "Py-x"])
+async def test_a_name_that_looks_like_one_of_ours_is_refused(name, place):
+    place.directory(name)
+    with pytest.raises(InstallError, match="begins with mcp- or py-"):
+        await place.install(name)
+    assert load(place.home).extensions == {}
+
+
 async def test_a_directory_without_a_manifest_is_no_extension(place):
     (place.cwd / "x").mkdir()
     with pytest.raises(InstallError, match=r"its extension\.json cannot be read: no such file"):

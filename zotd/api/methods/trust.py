@@ -5,7 +5,10 @@ import logging
 import os
 from pathlib import Path
 
+import msgspec
+
 from zotd.api.dispatch import Call
+from zotd.sessions import finding
 from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown
 from zotd.wire import extensions
 from zotd.wire.errors import Code, CommandError
@@ -17,7 +20,11 @@ async def listing(call: Call, params: extensions.TrustScope) -> extensions.Trust
     """What is trusted, and whether it is still what it was; or what one directory has that could be."""
     hosting = call.manager.hosting
     path = None if params.path is None else _checked(params.path)
-    return extensions.TrustList(await asyncio.to_thread(_listed, hosting.trust, path))
+    found = await asyncio.to_thread(_listed, hosting.trust, path)
+    if path is not None:
+        lines = await asyncio.to_thread(finding.commands, hosting.places.python, path)
+        found = [msgspec.structs.replace(one, commands=lines) for one in found]
+    return extensions.TrustList(found)
 
 
 async def grant(call: Call, params: extensions.TrustGrant) -> extensions.TrustedWorkspace:
