@@ -10,6 +10,7 @@ from zotd.client import place
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
 from zotd.client.interrupts import Watch
+from zotd.client.options import positive
 from zotd.client.plain import Plain
 
 
@@ -20,7 +21,7 @@ def add(commands: Commands) -> None:
     )
     link.add_session_flags(parser)
     parser.add_argument("--plain", action="store_true", help="as text, read only, until Ctrl-C")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="messages from before (50)")
+    parser.add_argument("--limit", type=positive, default=50, metavar="N", help="messages from before (50)")
     parser.set_defaults(run=_run)
 
 

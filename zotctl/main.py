@@ -20,6 +20,7 @@ from zotctl import (
     fork,
     importing,
     log,
+    managing,
     metrics,
     output,
     prune,
@@ -37,7 +38,7 @@ from zotctl import (
     usage,
 )
 from zotd.client import place
-from zotd.client.errors import ClientError
+from zotd.client.errors import ClientError, code_of
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError
 from zotd.client.options import add_place_flags
 from zotd.sanitize import harmless
@@ -53,6 +54,8 @@ examples:
   zotctl attach --plain --last
   zotctl approvals
   zotctl search flaky test
+  zotctl rename s_01JX… tests
+  zotctl delete tests
   zotctl export --session s_01JX… --format markdown -o talk.md
   zotctl usage --since 7d
   zotctl ext install https://git.example.org/ann/weather
@@ -69,24 +72,9 @@ What reads or changes sessions starts the daemon when none runs. What is about t
 """
 
 NOUNS = (
-    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
-    *(
-        search,
-        tree,
-        fork,
-        export,
-        importing,
-        usage,
-        ext,
-        trust,
-        auth,
-        token,
-        config,
-        channel,
-        backup,
-        prune,
-        completion,
-    ),
+    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log, managing),
+    *(search, tree, fork, export, importing, usage, ext, trust, auth, token, config, channel, backup, prune),
+    completion,
 )
 """Each has `add(commands)`; in the order of the help."""
 
@@ -112,13 +100,20 @@ def main(argv: Sequence[str]) -> int:
         _check_place(args)
         return int(args.run(args))
     except ClientError as error:
-        sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may repeat what an extension has said
-        return 1
+        return _failed(error, as_json=getattr(args, "json", False))
     except (KeyboardInterrupt, InterruptedBySignal):
         return 130
-    except (BrokenPipeError, OutputLostError):
+    except OutputLostError:
         output.forget_stdout()
         return 1
+
+
+def _failed(error: ClientError, *, as_json: bool) -> int:
+    """One sentence on standard error; with `--json` on standard output as well, with its code (`docs/troubleshooting.md`)."""
+    sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may repeat what an extension has said
+    if as_json:
+        output.print_json({"v": 1, "error": str(error), "code": code_of(error)})
+    return 1
 
 
 def _check_place(args: argparse.Namespace) -> None:

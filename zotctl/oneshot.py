@@ -33,16 +33,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run with `argv` (default: the command line's) and return the exit code: 0, 1, 2 for bad usage, 130."""
     args = parser().parse_args(argv)
     try:
-        if args.list_models:
-            return _list_models(as_json=args.json)
-        return _run(args, _prompt(args.prompt, needed=not args.go_on))
+        code = _carry_out(args)
+        sys.stdout.flush()
     except ClientError as error:
         return _failed(str(error), as_json=args.json)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        output.forget_stdout()
-        return 1
+    except OSError as error:
+        return output.lost("zot", error)
+    return code
+
+
+def _carry_out(args: argparse.Namespace) -> int:
+    if args.list_models:
+        return _list_models(args.provider, as_json=args.json)
+    return _run(args, _prompt(args.prompt, needed=not args.go_on))
 
 
 def _prompt(words: list[str], *, needed: bool) -> str:
@@ -173,9 +178,14 @@ def _failed(sentence: str, *, as_json: bool, code: int = 1) -> int:
     return code
 
 
-def _list_models(*, as_json: bool) -> int:
+def _list_models(provider: str | None, *, as_json: bool) -> int:
     with link.connect("zot") as connection:
         models = children(connection.call("get_models", all=True), "models")
+    if provider is not None:
+        known = {text(model, "provider"): None for model in models}
+        if provider not in known:
+            raise ClientError(f'no provider "{provider}" has models; there are {", ".join(known)}')
+        models = [model for model in models if text(model, "provider") == provider]
     if as_json:
         output.print_json({"v": 1, "models": models})
         return 0

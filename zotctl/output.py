@@ -82,6 +82,18 @@ def progress(doing: str) -> Iterator[None]:
         timer.cancel()
 
 
+def lost(program: str, error: OSError) -> int:
+    """Say in one sentence why `error` ends `program`, most often because standard output cannot be written; the exit code.
+
+    A pipe that nobody reads any more is no reason for a sentence: `zotctl sessions | head -1`.
+    """
+    forget_stdout()
+    if not isinstance(error, BrokenPipeError):
+        what = error.filename or "standard output"
+        sys.stderr.write(f"{program}: {harmless(str(what))}: {(error.strerror or str(error)).lower()}\n")
+    return 1
+
+
 def forget_stdout() -> None:
     """Nobody reads standard output: let the interpreter's last flush go nowhere instead of complaining."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

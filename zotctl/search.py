@@ -8,6 +8,7 @@ from zotctl.commands import Commands
 from zotd.client import colour
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import children, maybe_text, text
+from zotd.client.options import positive
 from zotd.sanitize import one_line
 
 SHOWN = 20
@@ -31,7 +32,9 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("search", help="find words in all sessions", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("words", nargs="+", metavar="WORD")
-    parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"at most so many messages ({SHOWN})")
+    parser.add_argument(
+        "--limit", type=positive, default=SHOWN, metavar="N", help=f"at most so many messages ({SHOWN})"
+    )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 

@@ -9,6 +9,7 @@ from zotctl.commands import Commands
 from zotd.client import choosing, place
 from zotd.client.blocking import Json
 from zotd.client.fields import text
+from zotd.client.options import positive
 
 STATES = ("idle", "running", "waiting", "held", "blocked", "closed")
 
@@ -25,7 +26,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--state", metavar="STATE", choices=STATES, help=f"{', '.join(STATES)}; a failed one counts as idle"
     )
-    parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"at most so many ({SHOWN})")
+    parser.add_argument("--limit", type=positive, default=SHOWN, metavar="N", help=f"at most so many ({SHOWN})")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 
@@ -33,7 +34,7 @@ def add(commands: Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     cwd = None if args.cwd is None else place.of(os.environ).real_path(args.cwd)
     with link.connect("zotctl") as connection:
-        found = list(islice(choosing.sessions(connection, cwd, args.state), max(0, args.limit)))
+        found = list(islice(choosing.sessions(connection, cwd, args.state), args.limit))
     if args.json:
         output.print_json({"v": 1, "sessions": found})
     else:

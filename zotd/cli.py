@@ -28,6 +28,8 @@ INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `zot` with `argv` (default: the command line's) and return its exit code."""
+    if sys.stdout is None:  # it was closed
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the whole program)
     args, variables = without_flags(sys.argv[1:] if argv is None else argv)
     os.environ.update(variables)
     program = _program(args)

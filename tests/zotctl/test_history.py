@@ -69,7 +69,7 @@ def test_a_fork_is_named_and_shown_at_its_place(live, talk):
 def test_what_is_no_message_is_said_in_a_sentence(live, talk):
     code, out, err = live.zotctl("rewind", "--session", "tests", "2")
     assert (code, out) == (1, "")
-    assert err == "zotctl: no message has the seq 2; session.history has the messages with theirs\n"
+    assert err == "zotctl: no message has the seq 2; `zotctl log --json` shows the messages with theirs\n"
 
 
 def test_an_export_is_a_private_file_and_the_same_as_on_standard_output(live, talk):

@@ -69,3 +69,17 @@ class BusyError(ClientError):
 
 class FellBehindError(ClientError):
     """Too many events of a session were waiting to be read; attach again with a cursor to get them."""
+
+
+_CODES = {
+    NotRunningError: "not_running",
+    StartError: "start_failed",
+    NoAnswerError: "no_answer",
+    ConnectionLostError: "connection_lost",
+    RunFailedError: "run_failed",
+}
+
+
+def code_of(error: ClientError) -> str:
+    """What kind of error it is, for programs: the daemon's own code, one of the above, or `refused`, by the client."""
+    return error.code if isinstance(error, CallError) else _CODES.get(type(error), "refused")

@@ -104,9 +104,9 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group.add_argument("--cwd", metavar="DIR", help="where the agent works (here)")
     group.add_argument("--tools", metavar="A,B", help="only these tools")
     group.add_argument("--no-tools", action="store_true")
-    group.add_argument("--max-steps", type=_positive, metavar="N")
+    group.add_argument("--max-steps", type=positive, metavar="N")
     group.add_argument("--budget-usd", type=_amount, metavar="USD", help="what the session's requests may cost in all")
-    group.add_argument("--budget-tokens", type=_positive, metavar="N", help="the same in tokens")
+    group.add_argument("--budget-tokens", type=positive, metavar="N", help="the same in tokens")
     group.add_argument("--system-prompt", metavar="TEXT")
     group.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
     group.add_argument("-e", "--ext", action="append", metavar="PATH", help="an extension; may be repeated")
@@ -118,8 +118,9 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(word: str) -> int:
-    number = int(word)
+def positive(word: str) -> int:
+    """A count on a command line, from 1; raises what argparse tells as a usage error."""
+    number = int(word) if word.removeprefix("-").isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return number

@@ -123,7 +123,7 @@ class Manager:
         found = found or self._sessions.get(session_id)  # somebody else may have loaded it meanwhile
         if found is None:
             if row is None or self.journal is None:
-                raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; session.list names them')
+                raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; `zotctl sessions` lists them')
             environment = split(self.terms.environment, self.models.catalog.key_variables(), None)
             found = self._open(row, self.journal, environment, ephemeral=False)
             self._watch(found)

@@ -66,7 +66,9 @@ async def _record_of(journal: Journal, session: str, seq: int) -> int:
         (stored,) = await journal.history.entries(session, number - 1, 0)
         if slices.is_message(stored.events.splitlines()[seq - stored.first_seq]):
             return number
-    raise CommandError(Code.NOT_FOUND, f"no message has the seq {seq}; session.history has the messages with theirs")
+    raise CommandError(
+        Code.NOT_FOUND, f"no message has the seq {seq}; `zotctl log --json` shows the messages with theirs"
+    )
 
 
 class _Reading:

@@ -88,7 +88,9 @@ async def tap(call: Call, params: extensions.Tap) -> None:
     """Show every frame of an extension, both ways, from now on."""
     found = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
     if not found:
-        raise CommandError(Code.NOT_FOUND, f"no extension {params.name} runs here; ext.list names those that do")
+        raise CommandError(
+            Code.NOT_FOUND, f"no extension {params.name} runs here; `zotctl ext list` names those that do"
+        )
     connection = connection_of(call)
     call.respond()
     for extension in found:

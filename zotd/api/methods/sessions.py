@@ -66,7 +66,7 @@ async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
     """One session, by id, by the beginning of its id, or by name."""
     found = await call.manager.find(named(params.session))
     if not found:
-        raise CommandError(Code.NOT_FOUND, f'no session "{params.session}"; session.list names them')
+        raise CommandError(Code.NOT_FOUND, f'no session "{params.session}"; `zotctl sessions` lists them')
     if len(found) > 1:
         names = ", ".join(info.id for info in found[:5])
         raise CommandError(Code.CONFLICT, f'"{params.session}" is not unique; it could be {names}')

@@ -14,6 +14,7 @@ from zotd.bridges.acp.daemon import Daemon
 from zotd.bridges.acp.editor import Editor
 from zotd.client.environment import TRUST
 from zotd.client.errors import ClientError
+from zotd.client.options import add_place_flags
 from zotd.sanitize import harmless
 from zotd.standard import open_output, read_input
 from zotd.tasks import contained
@@ -29,6 +30,7 @@ def main(argv: Sequence[str]) -> int:
     """Serve the editor until it closes standard input, or goes; the exit code."""
     parser = argparse.ArgumentParser(prog="zot acp", description="Serve an editor that speaks ACP.")
     parser.add_argument("--trust", action="store_true", help="run the directory's own code, as ZOT_TRUST=1 does")
+    add_place_flags(parser)
     env = {**os.environ, TRUST: "1"} if parser.parse_args(argv).trust else dict(os.environ)
     with logs.configured(None, level="warning", stderr=True):
         try:

@@ -1,0 +1,81 @@
+"""`zotctl rename`, `abort` and `delete`: what is done to one session as a whole."""
+
+import argparse
+import sys
+
+from zotctl import link, output
+from zotctl.commands import Commands
+from zotd.client.blocking import Connection, Json
+from zotd.client.choosing import find
+from zotd.client.errors import ClientError
+from zotd.client.fields import text
+from zotd.sanitize import one_line
+
+DELETE = """\
+examples:
+  zotctl delete tests            asks first
+  zotctl delete s_01JX… --yes    does not ask; for scripts
+
+The transcript is deleted for good, and what runs in the session is ended. Forks of it keep their copies.
+"""
+
+
+def add(commands: Commands) -> None:
+    """All three."""
+    rename = commands.add_parser("rename", help="give a session a name", epilog="example: zotctl rename s_01JX… tests")
+    abort = commands.add_parser("abort", help="end what runs in a session", epilog="example: zotctl abort tests")
+    delete = commands.add_parser("delete", help="delete a session for good", epilog=DELETE)
+    delete.formatter_class = argparse.RawDescriptionHelpFormatter
+    for parser, run in ((rename, _rename), (abort, _abort), (delete, _delete)):
+        parser.add_argument("session", metavar="SESSION", help="its id, or its name")
+        parser.add_argument("--json", action="store_true")
+        parser.set_defaults(run=run)
+    rename.add_argument("name", metavar="NAME", help="its name from now on")
+    delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed without a terminal")
+
+
+def _rename(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        session = text(find(connection, args.session), "id")
+        connection.call("session.rename", session=session, name=args.name)
+    return _tell(args, session, "renamed", name=args.name.strip())
+
+
+def _abort(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        session = text(find(connection, args.session), "id")
+        connection.call("abort", session=session)
+    return _tell(args, session, "aborted")
+
+
+def _delete(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", role="admin") as connection:
+        found = find(connection, args.session)
+        if not args.yes:
+            _check_wanted(connection, found)
+        session = text(found, "id")
+        connection.call("session.delete", session=session)
+    return _tell(args, session, "deleted")
+
+
+def _check_wanted(connection: Connection, session: Json) -> None:
+    """Ask on the terminal; raises `ClientError` when the answer is no, or there is no terminal."""
+    key = text(session, "id")
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ClientError(
+            f"there is no terminal to ask on; to delete the session all the same: zotctl delete {key} --yes"
+        )
+    messages = connection.call("session.get", session=key).get("message_count")
+    about = f'{key} "{text(session, "name")}" in {text(session, "cwd")}, {messages} messages'
+    sys.stderr.write(f"{one_line(about)}\ndelete it for good? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise ClientError(f"{key} was not deleted")
+
+
+def _tell(args: argparse.Namespace, session: str, done: str, **more: str) -> int:
+    if args.json:
+        output.print_json({"v": 1, "session": session, "done": done, **more})
+    else:
+        print(one_line(f"{session} is {done}"))
+    return 0
