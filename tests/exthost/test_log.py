@@ -1,7 +1,7 @@
 import os
 import stat
 
-from zotd.exthost.log import FILE_BYTES, ExtensionLog
+from zotd.exthost.log import FILE_BYTES, SWEEP_BYTES, TOTAL_BYTES, ExtensionLog
 
 
 def test_it_keeps_three_private_files(tmp_path):
@@ -44,3 +44,32 @@ def test_a_file_that_cannot_be_written_stops_nobody(tmp_path):
     log.append(b"x\n")
     log.close()
     assert not os.path.lexists(tmp_path / "elsewhere")
+
+
+def test_the_logs_of_thirty_crash_loops_are_bounded_together_and_the_newest_lines_are_kept(tmp_path):
+    logs = [ExtensionLog(tmp_path / f"ext-{n}.log") for n in range(30)]
+    trace = b"Traceback: it crashed again\n" * 9000
+    for _ in range(20):
+        for log in logs:
+            log.append(trace)
+    logs[-1].say("the last word")
+    for log in logs:
+        log.close()
+    files = list(tmp_path.iterdir())
+    assert sum(file.stat().st_size for file in files) <= TOTAL_BYTES + 30 * (SWEEP_BYTES + len(trace))
+    assert (tmp_path / "ext-29.log").read_bytes().endswith(b"the last word\n")
+
+
+def test_other_logs_are_left_alone_when_those_of_extensions_are_too_large(tmp_path):
+    other = tmp_path / "zotd.log"
+    other.write_bytes(b"ours")
+    os.utime(other, (0, 0))
+    for n in range(4):
+        old = tmp_path / f"ext-gone{n}.log"
+        with old.open("wb") as file:
+            file.truncate(TOTAL_BYTES // 2)
+        os.utime(old, (n, n))
+    log = ExtensionLog(tmp_path / "ext-x.log")
+    log.append(b"x\n")
+    log.close()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ext-gone3.log", "ext-x.log", "zotd.log"]
