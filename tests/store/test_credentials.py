@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -141,3 +142,14 @@ def test_a_link_to_where_the_file_is_kept_stays_one(path, tmp_path):
     assert path.is_symlink()
     assert credentials.load(kept / "keys.json") == {"x": "new"}
     assert stat.S_IMODE((kept / "keys.json").stat().st_mode) == 0o600
+
+
+def test_without_a_free_descriptor_the_limit_is_named_and_not_the_file(path):
+    write(path, "{}")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with pytest.raises(StorageError, match="may have 3 open files"):
+            credentials.load(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -5,7 +5,9 @@
 Other fields are ignored; `change` keeps them, `save` does not. Whatever is loaded or saved is hidden from the log.
 """
 
+import errno
 import os
+import resource
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,6 +90,12 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError:
         return b"{}"
     except OSError as error:
+        if error.errno == errno.EMFILE:
+            limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            raise StorageError(
+                f"zotd may have {limit} open files and has them, so the keys cannot be read: close clients, or raise the "
+                f"limit (`ulimit -n`, LimitNOFILE= of the service) and `zotctl restart`"
+            ) from error
         raise StorageError(f"{path} cannot be read: {error.strerror}") from error
     if mode & OTHERS:
         raise StorageError(f"{path} holds keys and is open to other users ({stat.filemode(mode)}): chmod 600 {path}")
