@@ -32,7 +32,7 @@ FIELDS = {
     "reasoning": "off",
     "mode": "ask",
     "seq": 1,
-    "focused": True,
+    "focused": False,
     "kind": "command",
     "text": "a",
     "input": "i",

@@ -1,6 +1,15 @@
 import pytest
 
-from zotd.channels.pairing import CODE_BYTES, LIFE_S, MAX_GUESSES, MAX_OFFERS, Address, Pairing, TooManyGuessesError
+from zotd.channels.pairing import (
+    CODE_BYTES,
+    KEPT_S,
+    LIFE_S,
+    MAX_GUESSES,
+    MAX_OFFERS,
+    Address,
+    Pairing,
+    TooManyGuessesError,
+)
 
 ADA = Address("telegram", "7")
 
@@ -53,3 +62,14 @@ def test_who_guesses_gets_nowhere():
 def test_codes_differ_in_every_bit_of_their_randomness():
     codes = {offer(Pairing(), seed=1 << bit).code for bit in range(8 * CODE_BYTES)}
     assert len(codes) == 8 * CODE_BYTES
+
+
+def test_a_crowd_of_strangers_shuts_nobody_out_for_longer_than_a_minute():
+    pairing = Pairing()
+    for number in range(MAX_OFFERS):
+        assert offer(pairing, Address("telegram", f"s{number}"), seed=number + 1) is not None
+    assert offer(pairing, now=KEPT_S - 1, seed=99) is None
+    found = offer(pairing, now=KEPT_S, seed=99)
+    assert found is not None
+    assert pairing.redeem(found.code, now=KEPT_S + 1) is not None
+    assert len(pairing.open(KEPT_S + 1)) == MAX_OFFERS - 1

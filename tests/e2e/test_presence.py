@@ -186,3 +186,12 @@ async def test_whoever_aborts_a_run_knows_that_it_has_ended(house, model):
     await talk.ask("abort")
     await talk.until("done")
     assert attention(talk) == []
+
+
+async def test_a_client_that_may_only_read_does_not_keep_others_from_being_called(house):
+    talk = await house.create("openai", None, secrets=None, provider="ollama", model="none")
+    reader = await house.connect(role="read")
+    await reader.ask("attach", session=talk.id)
+    answer = await reader.answer("presence.update", session=talk.id, focused=True)
+    assert (answer["success"], answer["code"]) == (False, "forbidden")
+    await reader.ask("presence.update", session=talk.id, focused=False)

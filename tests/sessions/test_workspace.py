@@ -179,3 +179,22 @@ def test_the_projects_skills_come_first_where_it_is_trusted(desk):
 def test_a_project_that_nobody_trusts_brings_no_skills(desk):
     user = [str(desk / name) for name in ("home/skills", "user/.claude/skills", "user/.agents/skills")]
     assert places(desk, trusted=False).skill_dirs() == [*user, "/builtin"]
+
+
+def test_instructions_that_lead_out_of_the_project_are_not_sent_and_noted(desk):
+    secret = write(desk / "user/.ssh/id_ed25519", "PRIVATE KEY")
+    (desk / "src/.git").mkdir()
+    write(desk / "src/docs/shared.md", "inside")
+    (desk / "src/AGENTS.md").symlink_to("docs/shared.md")
+    (desk / "src/a").mkdir()
+    (desk / "src/a/AGENTS.md").symlink_to(secret)
+    found = read(places(desk, cwd="src/a"))
+    assert texts(found) == ["inside"]
+    (note,) = found.notes
+    assert f"leads to {secret}, outside of {desk / 'src'}, and is not used" in note
+
+
+def test_the_users_own_instructions_may_be_a_link(desk):
+    write(desk / "user/dotfiles/AGENTS.md", "mine")
+    (desk / "home/AGENTS.md").symlink_to(desk / "user/dotfiles/AGENTS.md")
+    assert texts(read(places(desk))) == ["mine"]

@@ -12,7 +12,11 @@ LIFE_S = 600.0
 """How long a code can be used: time to walk to the machine. Also how long a stranger is silent after being told."""
 
 MAX_OFFERS = 20
-"""Codes that are open at once on one channel; further strangers get no answer, so that nobody can make us a flood."""
+"""Codes that are open at once on one channel."""
+
+KEPT_S = 60.0
+"""How long a code is safe from strangers who write later: when all are taken, the oldest that is older gives way. So a
+channel tells at most `MAX_OFFERS` codes a minute, and a crowd shuts nobody out for longer than that."""
 
 MAX_GUESSES = 5
 """Wrong codes within `LIFE_S`; then every open code is void. 5 tries at 40 bits are no chance."""
@@ -67,9 +71,14 @@ class Pairing:
         `now`: seconds since the epoch. `randomness`: `CODE_BYTES` bytes that nobody can guess.
         """
         self._forget(now)
-        on_channel = sum(_platform(one) == _platform(address) for one in self._offers)
-        if address in self._offers or on_channel >= MAX_OFFERS:
+        if address in self._offers:
             return None
+        on_channel = [one for one in self._offers.values() if _platform(one.address) == _platform(address)]
+        if len(on_channel) >= MAX_OFFERS:
+            oldest = min(on_channel, key=lambda one: one.expires)
+            if oldest.expires - LIFE_S + KEPT_S > now:
+                return None
+            del self._offers[oldest.address]
         offer = self._offers[address] = Offer(address, _code(randomness), now + LIFE_S, metadata)
         return offer
 

@@ -111,6 +111,8 @@ class ToolContext:
     """Directory of the ledger of children; empty: none is kept."""
     skill_dirs: Sequence[str] = ()
     """Where skills are looked for, first wins."""
+    home: str = ""
+    """`$ZOT_HOME`, whose keys, tokens and transcripts no tool of ours shows; empty: there is none."""
     lineage: tuple[Ancestor, ...] = ()
     """The calls that led to this one, outermost first: each tool's extension called the next. Empty: it is the first."""
     operation_key: str | None = None

@@ -180,6 +180,7 @@ class Planner:
                 progress=progress,
                 skill_dirs=skill_dirs,
                 ledger=ledger,
+                home=os.fspath(self.desk.home),
             )
 
         return context

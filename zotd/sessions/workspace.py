@@ -58,9 +58,24 @@ def read(places: Places) -> Surroundings:
     notes: list[str] = []
     system = _read_text(places.home / SYSTEM_FILE, places.uid, notes)
     files = [places.home / CONTEXT_FILE, *(folder / CONTEXT_FILE for folder in _folders(places.cwd))]
-    texts = ((path, _read_text(path, places.uid, notes)) for path in files)
+    texts = ((path, _read_context(path, places, notes)) for path in files)
     found = [ContextFile(str(path), text) for path, text in texts if text is not None]
     return Surroundings(system, found, notes)
+
+
+def _read_context(path: Path, places: Places, notes: list[str]) -> str | None:
+    """An AGENTS.md; one of the project that leads out of it is left out and noted.
+
+    It goes to the vendor with the first prompt, and a repository could link it to a private key.
+    """
+    if path.parent == places.home:
+        return _read_text(path, places.uid, notes)
+    top, real = _folders(places.cwd)[0], Path(os.path.realpath(path))
+    if real.is_relative_to(os.path.realpath(top)):
+        return _read_text(real if real != path else path, places.uid, notes)
+    if real.exists():
+        notes.append(f"{path} leads to {real}, outside of {top}, and is not used; copy the file there if it is wanted")
+    return None
 
 
 def _folders(cwd: Path) -> list[Path]:

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
+from zotd.paths import make_private_dir
 from zotd.process import Child, Ledger, descent, spawn
 from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, Builtin, ToolError, text_outcome
 
@@ -219,7 +220,7 @@ class Capture:
 
     def _append(self, data: bytearray) -> None:
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_dir(str(self._path.parent))
             with os.fdopen(
                 os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "wb"
             ) as file:

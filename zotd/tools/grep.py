@@ -29,6 +29,7 @@ from zotd.tools.shared import (
     Tree,
     glob_matcher,
     in_thread,
+    is_secret,
     open_regular,
     repository_of,
     resolve,
@@ -116,8 +117,12 @@ class Matches:
 
 
 async def _grep(args: GrepArgs, context: ToolContext) -> ToolOutcome:
-    place = await in_thread(lambda _: _place(resolve(args.path, context)))
-    matches = Matches(_filter(args.glob, place), lambda path: shown_path(place.folder / path, context))
+    place = await in_thread(lambda _: _place(resolve(args.path, context), context.home))
+    is_wanted = _filter(args.glob, place)
+    matches = Matches(
+        lambda path: is_wanted(path) and not _is_secret(place.folder / path, context.home),
+        lambda path: shown_path(place.folder / path, context),
+    )
     ripgrep = shutil.which("rg", path=context.env.get("PATH"))
     is_cut = False
     if ripgrep:
@@ -146,12 +151,21 @@ TOOL = Builtin(
 )
 
 
-def _place(path: Path) -> Place:
+def _place(path: Path, home: str) -> Place:
     if path.is_dir():
         return Place(path, in_repository=repository_of(path) is not None)
-    open_regular(path).close()
+    open_regular(path, home).close()
     real = path.resolve(strict=True)
     return Place(real.parent, False, real.name)
+
+
+def _is_secret(path: Path, home: str) -> bool:
+    """Whether lines of this file are not to be shown; asked for the names of secrets only, and for links to them."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return is_secret(found, home)
 
 
 def _filter(glob: str, place: Place) -> Callable[[str], bool]:

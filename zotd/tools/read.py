@@ -34,7 +34,7 @@ class ReadArgs(msgspec.Struct, frozen=True):
 
 async def _read(args: ReadArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
-    return await in_thread(lambda abandoned: _outcome(path, args, abandoned))
+    return await in_thread(lambda abandoned: _outcome(path, args, abandoned, context.home))
 
 
 TOOL = Builtin(
@@ -50,9 +50,13 @@ TOOL = Builtin(
 )
 
 
-def _outcome(path: Path, args: ReadArgs, abandoned: threading.Event) -> ToolOutcome:
-    with open_regular(path) as file:
-        start = file.read(SNIFF_BYTES)
+def _outcome(path: Path, args: ReadArgs, abandoned: threading.Event, home: str) -> ToolOutcome:
+    with open_regular(path, home) as file:
+        start: bytes | None = file.read(SNIFF_BYTES)
+        if start is None:  # as in /proc/kmsg, which the kernel calls a regular file
+            raise ToolError(
+                f"{args.path} gives nothing at the moment and has no end; look at it with a program in bash"
+            )
         kind = _image_kind(start)
         if kind:
             return _image(file, kind, args.path)

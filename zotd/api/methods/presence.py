@@ -16,6 +16,9 @@ async def listing(call: Call, params: api.OfSession) -> api.PresenceList:
 async def update(call: Call, params: api.PresenceUpdate) -> None:
     """Take down whether a person looks at this client."""
     connection = connection_of(call)
+    if params.focused and connection.role < api.Role.SUBMIT:
+        sentence = "focused keeps others from being notified, which needs the role submit; ask for it in hello"
+        raise CommandError(Code.FORBIDDEN, sentence)
     session = await session_of(call, params.session)
     presences = connection.house.presences
     if not presences.update(session, connection.id, focused=params.focused, typing=params.typing):

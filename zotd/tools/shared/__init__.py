@@ -8,7 +8,7 @@ from zotd.tools.shared.builtin import (
     in_thread,
     text_outcome,
 )
-from zotd.tools.shared.files import locate, open_regular, replace_file, resolve, shown_path
+from zotd.tools.shared.files import is_secret, locate, open_regular, replace_file, resolve, shown_path
 from zotd.tools.shared.globs import BadGlobError, glob_matcher
 from zotd.tools.shared.tree import Tree, repository_of
 
@@ -21,6 +21,7 @@ __all__ = [
     "Tree",
     "glob_matcher",
     "in_thread",
+    "is_secret",
     "locate",
     "open_regular",
     "replace_file",

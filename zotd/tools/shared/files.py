@@ -36,11 +36,24 @@ def shown_path(path: Path, context: ToolContext) -> str:
     return str(path) if relative == ".." or relative.startswith("../") else relative
 
 
-def open_regular(path: Path) -> BinaryIO:
+SECRETS = ("auth.json", "tokens.json", "zot.db", "zot.db-wal", "zot.db-shm")
+"""Files of `$ZOT_HOME` with keys, tokens, and the transcripts of all sessions."""
+
+
+def is_secret(found: os.stat_result, home: str) -> bool:
+    """Whether a file, by whatever name or link it was found, is one of `SECRETS` of this home (empty: there is none)."""
+    for name in SECRETS if home else ():
+        with suppress(OSError):
+            if os.path.samestat(found, Path(home, name).stat()):
+                return True
+    return False
+
+
+def open_regular(path: Path, home: str = "") -> BinaryIO:
     """A regular file, open for reading; the caller closes it.
 
     Raises:
-        ToolError: a directory, or something whose reading might never end (a FIFO, a device).
+        ToolError: a directory, something whose reading might never end (a FIFO, a device), or a secret of this home.
     """
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
@@ -48,7 +61,11 @@ def open_regular(path: Path) -> BinaryIO:
     if not stat.S_ISREG(mode):
         raise ToolError(f"{path} is not a regular file; only regular files can be read or changed")
     # O_NONBLOCK: the name may have become a FIFO since, and opening one waits for a writer.
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if is_secret(os.fstat(file.fileno()), home):
+        file.close()
+        raise ToolError(f"{path} holds keys or transcripts of zot, which no tool shows; work without it")
+    return file
 
 
 def replace_file(path: Path, data: bytes) -> bool:
