@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+from tests.e2e.shop import until_state
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import text
 from zotd.testing.telegram_server import TOKEN, USER, TelegramServer
@@ -36,6 +37,34 @@ async def test_a_sender_is_let_in_with_a_code_and_gets_answers(tmp_path, model):
             extensions = json.loads((await zotctl(daemon, "ext", "list", "--all", "--json")).stdout)["extensions"]
             assert [(one["name"], one["state"]) for one in extensions] == [("py-telegram", "ready")]
     assert not [log for log in (home / "logs").iterdir() if TOKEN in log.read_text()]
+
+
+QUIET = '''
+import asyncio
+
+
+async def connect():
+    """Nobody writes here."""
+
+
+async def recv():
+    await asyncio.Event().wait()
+
+
+async def send(message):
+    """To nobody."""
+'''
+
+
+async def test_a_channel_is_found_when_its_file_is_saved(process):
+    watcher = await process.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    channels = process.place.home / "extensions" / "channels"
+    channels.mkdir(parents=True)
+    (channels / "quiet.py").write_text(QUIET)
+    await until_state(watcher, "py-quiet", "ready")
+    (channels / "quiet.py").unlink()
+    await until_state(watcher, "py-quiet", "stopped")
 
 
 async def zotctl(daemon, *arguments):

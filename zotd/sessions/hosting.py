@@ -123,7 +123,7 @@ class Hosting:
         """Start the extensions that serve messaging channels; `listener` hears from them."""
         surroundings = replace(surroundings, cwd=str(self.places.home), strays=self._grounds.strays)
         layer = self._channels = Layer(self._house, surroundings, discover, channels=listener)
-        self._begin(layer, after=self._grounds.strays.swept)
+        self._spawn("start channels", self._open_channels(layer))
 
     def send_channel(self, name: str, frame: ext.ToExtension) -> bool:
         """Send a frame to one of those; False when it is not there to get it."""
@@ -293,6 +293,13 @@ class Hosting:
         places = partial(finding.watched, self.places, Path(layer.cwd))
         layer.is_watched = await self._changes.watch(layer.cwd, places, layer.recheck)
         await layer.start()
+
+    async def _open_channels(self, layer: Layer) -> None:
+        """Start the channels that there are, and those whose files come later."""
+        place = self.places.home / "extensions"
+        places = {self.places.home: {"extensions"}, place: {"channels"}, place / "channels": None}
+        await self._changes.watch("channels", lambda: places, layer.look_again)
+        await layer.start(self._grounds.strays.swept)
 
     def _begin(self, layer: Layer, after: asyncio.Event | None = None) -> Layer:
         self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
