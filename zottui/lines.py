@@ -16,7 +16,7 @@ def line_of(event: AnyEvent) -> Block | None:  # noqa: PLR0911  (a case per even
             return Rule(f"forked from {file or origin}")
         case events.Error(message=words) | events.Blocked(message=words):
             return Note(words, "error")
-        case events.Interrupted(text=words):
+        case events.Interrupted(partial=None, text=words):
             return Note(f"interrupted: {words}", "warn")
         case events.GuardNote(extension=source, text=words):
             return Note(words, "warn", source)

@@ -183,6 +183,17 @@ def _begins_to_run(state: State, call_id: str, now: float) -> State:
     return replace(state, run=replace(run, started={**run.started, call_id: now}))
 
 
+def _reply_cut(state: State, partial: str) -> Next:
+    """A daemon that was killed tells what was stored of the reply: print what is not, as the reply that it is.
+
+    No warning of its own: the event about the run comes next. What was seen here may be more than what was stored.
+    """
+    reply = state.reply
+    finished, stream = reply.stream.feed(partial[reply.seen :])
+    state = replace(state, reply=Reply(seen=max(reply.seen, len(partial)), calls=reply.calls))
+    return _printed(state, *finished, *stream.end())
+
+
 def _progress(state: State, event: events.ToolProgress) -> State:
     def grown(call: Call) -> Call:
         lines = (call.tail + event.text)[-TAIL_CHARS:].splitlines(keepends=True)
@@ -302,6 +313,8 @@ def _step(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR
             return _assistant_message(state, event, now)
         case events.TurnEnd():
             return _turn_end(state, event)
+        case events.Interrupted(partial=str() as partial):
+            return _reply_cut(state, partial)
         case events.ToolStart():
             return _begins_to_run(state, event.id, now), ()
         case events.ToolProgress():

@@ -40,7 +40,7 @@ DAEMON = {
     "approval_resolved": "approval decision scope by reason?",
     "queue_changed": "items held",
     "session_changed": "state name? provider? model? reasoning? mode?",
-    "interrupted": "what text tool_id?",
+    "interrupted": "what text tool_id? partial?",
     "blocked": "code message",
     "guard_note": "extension event text",
     "retry": "attempt of delay_s reason",

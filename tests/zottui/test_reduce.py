@@ -189,6 +189,14 @@ def test_a_command_of_a_person_that_runs_goes_on_below_a_snapshot():
     assert [(call.name, call.args) for call in screen.state.reply.calls] == [("!", {"command": "make"})]
 
 
+@pytest.mark.parametrize("stored", ["one\n\ntw", "one\n\ntwo", "one\n\ntwo and"])
+def test_a_reply_that_a_crash_has_cut_is_printed_once(screen, stored):
+    screen.see(events.TurnStart(1), events.TextDelta("one\n\ntwo"))
+    screen.see(events.Interrupted("reply", f"cut: {stored}", partial=stored), events.Interrupted("run", "cut"))
+    assert screen.printed[:2] == [Prose("one"), Prose(max(stored, "one\n\ntwo").removeprefix("one\n\n"))]
+    assert screen.printed[2:] == [Note("interrupted: cut", "warn")]
+
+
 def test_stored_calls_stand_with_their_results():
     messages = [
         Message("assistant", [Text("look"), ToolCall("t", "read", {"path": "a"})], TIME, 2),

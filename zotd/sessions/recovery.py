@@ -74,7 +74,7 @@ def _request(transcript: Transcript, partial: str, now: str) -> list[Shown]:
     if found and partial:
         text = CUT_REPLY.format(text=partial)
         note = records.Interrupted(time=now, what=REPLY_CUT, text=text)
-        found.append(Shown(note, [events.Interrupted(REPLY_CUT, text)]))
+        found.append(Shown(note, [events.Interrupted(REPLY_CUT, text, partial=partial)]))
     return found
 
 

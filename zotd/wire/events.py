@@ -243,6 +243,8 @@ class Interrupted(Event, tag="interrupted", frozen=True):
     what: str
     text: str
     tool_id: str | None = None
+    partial: str | None = None
+    """Of a reply that was cut: its text so far, which `text` has, too. Clients that streamed it need only the rest."""
 
 
 class Blocked(Event, tag="blocked", frozen=True):
@@ -438,6 +440,7 @@ LIVE = (
     ToolUseStart,
     ToolUseArgs,
     ToolUseEnd,
+    ToolStart,
     ToolProgress,
     Retry,
     Notice,

@@ -317,6 +317,28 @@ def test_a_daemon_that_is_killed_in_mid_call_comes_back_and_nothing_runs_twice(w
 
 
 @journey(39)
+def test_a_daemon_that_is_killed_in_mid_reply_leaves_the_reply_once(world):
+    gate = world.model.gate()
+    world.model.says([Text(["# one\n\nsome **bold** words\n\n- first\n- sec"]), gate, Text(["ond"])], "all done")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("sec$")
+    os.kill(world.daemon.pid, signal.SIGKILL)
+    world.daemon.wait()
+    zot.wait("reconnecting…")
+    zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
+    zot.wait("^paused  /continue goes on$")
+    shown = [line for line in zot.history().split("\n") if line.strip()]
+    assert shown[:5] == ["❯ go", "one", "some bold words", "• first", "• sec"]
+    assert shown[5].startswith("· warning: interrupted: this run was cut off")
+    assert zot.history().count("warning") == 1
+    zot.wait(PROMPT)
+    ask(zot, "/continue")
+    zot.wait("^all done$")
+    assert zot.history().count("some bold words") == 1
+
+
+@journey(39)
 def test_a_prompt_that_is_typed_without_a_connection_arrives_once(world):
     world.model.says("one", "two")
     zot = world.zot()
