@@ -15,9 +15,14 @@ from zottui.desk import Desk
 from zottui.link import Link
 from zottui.opening import Opened
 from zottui.recap import Reading
+from zottui.widgets.cells import clean, cut
 
 PATIENCE = 4
 """Attempts to connect that fail before a line says why: a daemon that restarts is back by then, in about a second."""
+
+
+NAME_CELLS = 20
+"""Of each other session that is named: all of them fit on one line of 80 columns."""
 
 
 class Place(Desk, Protocol):
@@ -103,7 +108,8 @@ class Following:
         if found.skew:
             self._place.say(found.skew)
         if found.others:
-            self._place.say(f"other sessions here: {', '.join(found.others)} (/sessions)")
+            names = ", ".join(cut(clean(name), NAME_CELLS) for name in found.others)
+            self._place.say(f"other sessions here: {names} (/sessions)")
         if goes_on and found.is_held:
             self._place.submit("/continue")
         self._holding = found.connection

@@ -13,7 +13,7 @@ from zotd.client.fields import text
 from zotd.client.options import hello, open_session
 from zotd.client.skew import advice
 
-NAMED = 3
+NAMED = 2
 """How many other sessions of the directory are named; more would wrap."""
 
 

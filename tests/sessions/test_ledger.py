@@ -6,7 +6,8 @@ import pytest
 from zotd.core import records
 from zotd.core.ports import Row, StorageError
 from zotd.core.transcript import Transcript
-from zotd.sessions.ledger import TITLE_CHARS, Ledger, Shown
+from zotd.sessions.ledger import Ledger, Shown
+from zotd.sessions.titles import TITLE_COLUMNS
 from zotd.store.journal import Journal
 from zotd.store.memory import Memory
 from zotd.testing.histories import TIME
@@ -345,7 +346,7 @@ async def test_a_nameless_session_is_called_after_the_first_line_of_its_first_pr
 async def test_a_title_is_cut_to_a_column():
     ledger = ledger_of(Memory())
     ledger.title("x" * 1000)
-    assert ledger.row.name == "x" * TITLE_CHARS
+    assert ledger.row.name == "x" * (TITLE_COLUMNS - 1) + "…"
 
 
 async def test_settings_may_be_written_without_the_transcript_in_memory(journal):

@@ -19,6 +19,7 @@ from zotd.core.lineage import Rewind, records_left
 from zotd.core.ports import Entry, Journal, Row, StorageError
 from zotd.core.records import AnyRecord, UsageRow
 from zotd.core.transcript import Transcript
+from zotd.sessions.titles import title_of
 from zotd.wire import events
 from zotd.wire.base import ENCODER
 from zotd.wire.content import Tokens
@@ -28,9 +29,6 @@ MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResult
 
 DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, events.Forked)
 """Events that do not exist on stdio (`docs/protocol.md`)."""
-
-TITLE_CHARS = 60
-"""Of the first prompt, as a session's name: one column of a list."""
 
 
 class LetGoError(StorageError):
@@ -135,7 +133,7 @@ class Ledger:
     def title(self, text: str) -> None:
         """Name a session that has no name after its first prompt; stored with the next record."""
         if not self.row.name and text.strip():
-            self.row = msgspec.structs.replace(self.row, name=text.strip().splitlines()[0][:TITLE_CHARS])
+            self.row = msgspec.structs.replace(self.row, name=title_of(text))
 
     @property
     def rest(self) -> str:

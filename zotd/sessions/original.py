@@ -23,8 +23,8 @@ from zotd.core import records
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.sessions.drafting import Draft
-from zotd.sessions.ledger import TITLE_CHARS
 from zotd.sessions.reading import BadLineError, OpenCalls, Origin
+from zotd.sessions.titles import title_of
 from zotd.wire import events
 from zotd.wire.content import Block, Image, Text, Tokens, ToolCall, ToolContent, ToolResult, visible
 
@@ -292,8 +292,7 @@ def _summary(message: _Message) -> str | None:
 
 def _title(content: list[Block]) -> str:
     """As the first prompt names a session."""
-    text = "".join(block.text for block in content if isinstance(block, Text)).strip()
-    return text.splitlines()[0][:TITLE_CHARS] if text else ""
+    return title_of("".join(block.text for block in content if isinstance(block, Text)))
 
 
 def _time(text: str) -> str | None:

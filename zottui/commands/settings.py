@@ -30,7 +30,7 @@ async def model(desk: Desk, name: str) -> None:
     session = desk.state.session
     found = await desk.ask(api.GetModels(session=of(desk), all=True), api.Models)
     now = f"{session.provider}/{session.model}" if session else ""
-    chosen = await choose.ask(desk, "model", choose.models(found.models), selected=now)
+    chosen = await choose.ask(desk, "model", choose.models(found.models, now), selected=now)
     if chosen is not None:
         provider, _, name = chosen.partition("/")
         await _set_model(desk, name, provider)

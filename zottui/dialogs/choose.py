@@ -53,9 +53,18 @@ class Choose:
                 return self._listing.key(name, text)
 
 
-def models(known: Sequence[ModelInfo]) -> list[Entry]:
-    """Models as entries whose key is `provider/model`; those that could answer at once come first."""
-    return [_model(one) for one in sorted(known, key=lambda one: not one.ready)]
+def models(known: Sequence[ModelInfo], now: str = "") -> list[Entry]:
+    """Models as entries whose key is `provider/model`.
+
+    First `now`, the key of the one in use; then those of its vendor, if they could answer at once; then others that
+    could, and those without a key.
+    """
+    vendor = now.partition("/")[0]
+
+    def rank(one: ModelInfo) -> tuple[bool, bool, bool]:
+        return f"{one.provider}/{one.id}" != now, not one.ready, one.provider != vendor
+
+    return [_model(one) for one in sorted(known, key=rank)]
 
 
 def _model(one: ModelInfo) -> Entry:

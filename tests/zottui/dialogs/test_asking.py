@@ -114,6 +114,16 @@ async def test_models_that_could_answer_come_first(desk):
     assert chosen is ...
 
 
+def test_the_model_in_use_and_others_of_its_vendor_come_first():
+    near = [ModelInfo(name, "near", 0, 0, reasoning=False) for name in ("a", "b")]
+    known = [
+        ModelInfo("c", "far", 0, 0, reasoning=False),
+        ModelInfo("d", "none", 0, 0, reasoning=False, ready=False),
+        *near,
+    ]
+    assert [entry.key for entry in choose.models(known, "near/b")] == ["near/b", "near/a", "far/c", "none/d"]
+
+
 def test_the_selection_stays_with_its_entry_when_the_list_changes():
     listing = Listing(FRUIT, selected="b")
     listing.replace(FRUIT[::-1])

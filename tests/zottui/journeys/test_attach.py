@@ -354,6 +354,24 @@ def test_a_prompt_that_is_typed_without_a_connection_arrives_once(world):
 
 
 @journey(10)
+def test_other_sessions_of_the_directory_take_one_line(world):
+    for word in ("first", "second", "third", "fourth"):
+        world.session(name=f"{word} of the sessions with quite a long name, as people give them")
+    zot = world.zot("-n", columns=80)
+    zot.wait(r"^· other sessions here: fourth of the sessi…, third of the sessio… \(/sessions\)$")
+
+
+@journey(10)
+def test_a_session_is_called_after_the_first_sentence_cut_between_words(world):
+    world.model.says("one")
+    zot = world.zot(columns=140)
+    ask(zot, "Please look at the tests of the payment module and tell me why they fail. Thanks!")
+    zot.wait("^one$")
+    (session,) = world.call("session.list")["sessions"]
+    assert session["name"] == "Please look at the tests of the payment module and tell me…"
+
+
+@journey(10)
 def test_a_session_that_is_not_kept_lives_as_long_as_its_terminal(world):
     world.model.says("hello")
     zot = world.zot("--no-session")
