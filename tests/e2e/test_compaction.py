@@ -88,7 +88,7 @@ async def test_a_full_window_is_summarised_before_the_next_step(house, model, ve
     events = await talk.run("read a")
     assert look.kinds(events) == [
         *("user_message", "turn_start", "assistant_start", "tool_use_start", "tool_use_args", "tool_use_end"),
-        *("usage", "assistant_message", "tool_call", "turn_end", "tool_result", "compact_done"),
+        *("usage", "assistant_message", "tool_call", "turn_end", "tool_start", "tool_result", "compact_done"),
         *("turn_start", "assistant_start", "text_delta", "usage", "assistant_message", "turn_end", "done"),
     ]
     assert "A walrus was read." in str(server.requests[2].messages)

@@ -21,7 +21,7 @@ async def test_the_events_of_a_run_come_in_their_order(house, model, vendor, loo
     assert look.kinds(events) == [
         "user_message",
         *("turn_start", "assistant_start", "text_delta", "tool_use_start", "tool_use_args", "tool_use_end"),
-        *("usage", "assistant_message", "tool_call", "turn_end", "tool_result"),
+        *("usage", "assistant_message", "tool_call", "turn_end", "tool_start", "tool_result"),
         *("turn_start", "assistant_start", "text_delta", "usage", "assistant_message", "turn_end"),
         "done",
     ]
