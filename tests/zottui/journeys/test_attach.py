@@ -319,17 +319,17 @@ def test_a_daemon_that_is_killed_in_mid_call_comes_back_and_nothing_runs_twice(w
 @journey(39)
 def test_a_daemon_that_is_killed_in_mid_reply_leaves_the_reply_once(world):
     gate = world.model.gate()
-    world.model.says([Text(["# one\n\nsome **bold** words\n\n- first\n- sec"]), gate, Text(["ond"])], "all done")
+    world.model.says([Text(["# one\n\nsome **bold** words\n\n- first\n- fin"]), gate, Text(["al"])], "all done")
     zot = world.zot()
     ask(zot)
-    zot.wait("sec$")
+    zot.wait("fin$")
     os.kill(world.daemon.pid, signal.SIGKILL)
     world.daemon.wait()
     zot.wait("reconnecting…")
     zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
     zot.wait("^paused  /continue goes on$")
     shown = [line for line in zot.history().split("\n") if line.strip()]
-    assert shown[:5] == ["❯ go", "one", "some bold words", "• first", "• sec"]
+    assert shown[:5] == ["❯ go", "one", "some bold words", "• first", "• fin"]
     assert shown[5].startswith("· warning: interrupted: this run was cut off")
     assert zot.history().count("warning") == 1
     zot.wait(PROMPT)
@@ -356,9 +356,9 @@ def test_a_prompt_that_is_typed_without_a_connection_arrives_once(world):
 @journey(10)
 def test_other_sessions_of_the_directory_take_one_line(world):
     for word in ("first", "second", "third", "fourth"):
-        world.session(name=f"{word} of the sessions with quite a long name, as people give them")
+        world.session(name=f"{word} of our list of sessions with quite a long name, as people give them")
     zot = world.zot("-n", columns=80)
-    zot.wait(r"^· other sessions here: fourth of the sessi…, third of the sessio… \(/sessions\)$")
+    zot.wait(r"^· other sessions here: fourth of our list …, third of our list o… \(/sessions\)$")
 
 
 @journey(10)
