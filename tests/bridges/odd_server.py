@@ -25,6 +25,9 @@ def initialize(request):
 
 
 def list_tools(request):
+    if behaviour == "tasks":
+        answer(request, tools=[{**TOOLS[0], "name": "later", "execution": {"taskSupport": "required"}}, *TOOLS])
+        return
     names = {"names": ["a.b", "a b", "x" * 70, "x" * 71]}.get(behaviour, [])
     page = int(request.get("params", {}).get("cursor", 0))
     if behaviour == "pages":

@@ -65,6 +65,15 @@ async def steps(ctx: Progress) -> str:
 
 
 @server.tool()
+async def slowly(ctx: Progress) -> str:
+    """Takes 2 s, and says every 0.2 s how far it is."""
+    for step in range(10):
+        await ctx.report_progress(step, 10)
+        await anyio.sleep(0.2)
+    return "done"
+
+
+@server.tool()
 async def endless(ctx: Progress) -> None:
     """Never ends; `was_cancelled` waits until it was cancelled."""
     try:

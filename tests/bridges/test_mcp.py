@@ -37,6 +37,10 @@ def test_a_list_of_several_pages_is_read_to_its_end(odd):
     assert list(odd("pages").tools) == ["srv__page0", "srv__page1", "srv__page2"]
 
 
+def test_a_tool_that_needs_a_task_is_not_offered(odd):
+    assert list(odd("tasks").tools) == ["srv__hi"]
+
+
 def test_a_server_without_tools_is_fine(odd):
     assert odd("no tools").tools == {}
 
@@ -124,7 +128,7 @@ def test_a_server_gets_the_variables_that_it_names_and_no_others(sample):
 
 def test_the_list_of_processes_shows_no_secret_of_a_bridge(sample):
     driver = sample(env={"MINE": "${TOKEN}"}, TOKEN="t0p-secret")
-    assert psutil.Process(driver.pid).cmdline()[-1] == "srv"
+    assert psutil.Process(driver.pid).cmdline()[-2] == "srv"
     assert "t0p-secret" not in " ".join(psutil.Process(driver.pid).cmdline())
 
 

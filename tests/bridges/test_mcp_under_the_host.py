@@ -66,6 +66,18 @@ async def test_progress_and_cancellation_reach_the_other_side(hosted):
             assert await run(host, "sample__was_cancelled") == (False, "yes")
 
 
+async def test_a_call_goes_on_for_longer_than_the_servers_timeout_while_it_reports_progress(hosted):
+    async with hosted({"sample": program("sample_server") | {"timeout_s": 1.5}}, "sample__slowly") as (host, _):
+        assert await run(host, "sample__slowly") == (False, "done")
+
+
+async def test_a_call_without_progress_ends_after_the_servers_timeout(hosted):
+    async with hosted({"sample": program("sample_server") | {"timeout_s": 0.3}}, "sample__endless") as (host, _):
+        is_error, text = await run(host, "sample__endless")
+        assert is_error
+        assert "did not answer within 0.3 s" in text
+
+
 async def test_a_secret_reaches_only_the_server_that_names_it(hosted):
     entries = {
         "a": {**program("sample_server"), "env": {"KEY": "${VENDOR_KEY}"}},

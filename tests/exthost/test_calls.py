@@ -51,3 +51,31 @@ async def test_an_answer_and_a_cancellation_may_meet(calls):
         calls.answered(ext.ToolResult(sent[0]))
     assert call.cancelled()
     assert (len(calls), given_up) == (0, [])
+
+
+async def test_progress_sets_the_limit_of_a_patient_call_back(calls):
+    calls, sent, _ = calls
+    calls.is_patient = True
+    loop = asyncio.get_running_loop()
+    seen: list[str] = []
+
+    def report(text):
+        seen.append(text)
+        if len(seen) < 5:
+            loop.call_later(0.1, calls.progress, ext.ToolProgress(sent[0], str(len(seen))))
+
+    loop.call_later(0.1, calls.progress, ext.ToolProgress("x-1", "0"))
+    start = loop.time()
+    with pytest.raises(CallTimeoutError):
+        await calls.call(ext.ToolResult, sent.append, limit_s=0.3, progress=report)
+    assert seen == ["0", "1", "2", "3", "4"]
+    assert loop.time() - start >= 0.8 - 0.01
+
+
+async def test_progress_does_not_help_another_call(calls):
+    calls, sent, _ = calls
+    asyncio.get_running_loop().call_later(0.02, calls.progress, ext.ToolProgress("x-1", "0"))
+    seen: list[str] = []
+    with pytest.raises(CallTimeoutError):
+        await calls.call(ext.ToolResult, sent.append, limit_s=0.05, progress=seen.append)
+    assert not calls.answered(ext.ToolResult(sent[0]))

@@ -38,6 +38,14 @@ def test_a_disabled_server_is_known_and_not_started(read):
     assert {name: one.is_enabled for name, one in found.items()} == {"mcp-a": False, "mcp-b": True}
 
 
+def test_a_server_may_have_a_time_limit_of_its_own(read):
+    found, errors = read(
+        {"a": {"command": "x", "timeout_s": 600}, "b": {"command": "x"}, "c": {"command": "x", "timeout_s": 0}}
+    )
+    assert {name: one.call_limit_s for name, one in found.items()} == {"mcp-a": 600, "mcp-b": None}
+    assert "`timeout_s` is not a number of seconds above 0" in errors["c"]
+
+
 def test_what_the_entry_says_is_not_on_the_command_line(read):
     found, _ = read({"a": {"command": "secret", "args": ["secret"], "env": {"X": "secret"}}})
     assert "secret" not in " ".join(found["mcp-a"].argv)

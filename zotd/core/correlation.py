@@ -36,6 +36,7 @@ class Correlation(Generic[T]):
         self._open: dict[str, T] = {}
         self._closed: dict[str, None] = {}  # ids only: a request may hold its answer of some megabytes
         self._deadlines: list[tuple[float, str]] = []  # a heap; ids that are not open any more are skipped
+        self._later: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -47,9 +48,19 @@ class Correlation(Generic[T]):
     @property
     def wake_at(self) -> float | None:
         """The next deadline; None when no open request has one."""
-        while self._deadlines and self._deadlines[0][1] not in self._open:
+        while self._deadlines:
+            due, key = self._deadlines[0]
+            later = self._later.pop(key, due)
+            if key in self._open and later <= due:
+                return due
             heapq.heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
+            if key in self._open:
+                heapq.heappush(self._deadlines, (later, key))
+        return None
+
+    def postpone(self, key: str, deadline: float) -> None:
+        """Wait longer for the request with this id, which is open and has a deadline that is earlier."""
+        self._later[key] = deadline
 
     def open(self, request: T, deadline: float | None = None) -> str:
         """Begin to wait; the new request's id."""
@@ -112,6 +123,7 @@ class Correlation(Generic[T]):
 
     def _close(self, key: str) -> T | None:
         request = self._open.pop(key, None)
+        self._later.pop(key, None)
         if request is not None:
             self._closed[key] = None
             if len(self._closed) > REMEMBERED:

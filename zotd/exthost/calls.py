@@ -11,6 +11,9 @@ from zotd.wire import ext
 PROGRESS_CHARS = 64 * 1024
 """Of one piece of progress: it is for eyes, and its event may not be longer than 4 MiB."""
 
+PATIENCE_S = 6 * 3600.0
+"""Longest that progress keeps a call waiting, so that a server which only reports progress does not keep it for ever."""
+
 Answer = ext.ToolResult | ext.CommandResponse | ext.EventInterceptResponse
 
 
@@ -33,6 +36,8 @@ class Call:
     progress: Callable[[str], None] | None
     lineage: tuple[Ancestor, ...] = ()
     """Of a tool call: those that led to it, and itself last."""
+    until: float | None = None
+    """Progress sets the limit back until then, in the loop's time; None: it does not."""
     cwd: str | None = None
     """As its frame carries it: only to an extension of scope `daemon`."""
 
@@ -47,6 +52,8 @@ class Calls:
         """
         self.guard_timeouts = 0
         """Interceptions in a row that had no answer in time; any answer, a late one too, sets it back."""
+        self.is_patient = False
+        """Progress sets a call's limit back."""
         self._open: Correlation[Call] = Correlation(label)
         self._idle = idle
         self._given_up = given_up
@@ -89,9 +96,11 @@ class Calls:
 
         Raises:
             CallError: it was not sent, the process ended, or the answer makes no sense.
-            CallTimeoutError: no answer within `limit_s` seconds (None: no limit).
+            CallTimeoutError: no answer within `limit_s` seconds (None: no limit); if `is_patient`, neither an
+                answer nor progress within them, or no answer within `PATIENCE_S`.
         """
-        call = Call(kind, self._loop.create_future(), limit_s, session, progress, lineage, cwd)
+        until = self._loop.time() + PATIENCE_S if self.is_patient else None
+        call = Call(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd)
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
             send(key)
@@ -123,7 +132,11 @@ class Calls:
     def progress(self, frame: ext.ToolProgress) -> None:
         """Show the progress of an open call."""
         call = self._open.peek(frame.id)
-        if call is not None and call.progress is not None:
+        if call is None:
+            return
+        if call.until is not None and call.limit_s is not None:
+            self._open.postpone(frame.id, min(self._loop.time() + call.limit_s, call.until))
+        if call.progress is not None:
             call.progress(frame.text[:PROGRESS_CHARS])
 
     def reject(self, key: str, reason: str) -> bool:

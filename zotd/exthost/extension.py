@@ -319,6 +319,7 @@ class Extension:
                 ),
                 bequest=bequest,
             )
+            peer.calls.is_patient = manifest.is_patient
         except (OSError, ValueError) as error:
             reason = why_not_started(error, manifest.argv)
             self.log.say(reason)

@@ -99,6 +99,10 @@ class Manifest:
     """What it was read from, where that is no `extension.json`."""
     granted: str = ""
     """A digest of what a person has trusted of it; each process is checked against it. Empty: the user's own."""
+    call_limit_s: float | None = None
+    """Longest a call of its tools may take; None: as configured."""
+    is_patient: bool = False
+    """Progress of a call sets its time limit back."""
     restarts_when_stuck: bool = False
     """A new process takes over when a tool has not answered in time: ours, whose tools are not its own."""
 

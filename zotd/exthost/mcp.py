@@ -10,6 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import UNSET
+
 from zotd.exthost.manifest import Manifest
 from zotd.wire.mcp import Server, ServerError, fingerprint, read_servers, variables
 
@@ -69,4 +71,6 @@ def _manifest(path: Path, name: str, server: Server, directory: Path) -> Manifes
         is_enabled=not server.disabled,
         env=variables(server),
         file=path,
+        call_limit_s=None if server.timeout_s is UNSET else server.timeout_s,
+        is_patient=True,
     )

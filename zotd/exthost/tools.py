@@ -39,7 +39,7 @@ class ExtensionTool:
         self.is_interactive = tool.interactive
         self.extension = extension.name
         self._extension = extension
-        self._limit_s = None if tool.interactive else limit_s
+        self._limit_s = None if tool.interactive else extension.manifest.call_limit_s or limit_s
         self._activate = activate
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:

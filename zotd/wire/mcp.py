@@ -29,6 +29,10 @@ class ServerError(ValueError):
     """A server cannot be used; one sentence that says why, and no value of a variable."""
 
 
+MAX_TIMEOUT_S = 24 * 3600.0
+"""Longest `timeout_s`."""
+
+
 class Server(Frozen, frozen=True):
     """How one server is reached: by starting `command`, or at `url`; never both."""
 
@@ -41,6 +45,8 @@ class Server(Frozen, frozen=True):
     headers: dict[str, str] = {}  # noqa: RUF012
     type: str = ""
     disabled: bool = False
+    timeout_s: float | msgspec.UnsetType = msgspec.UNSET
+    """Longest a call of a tool may take without progress; left out: as configured for extensions."""
 
 
 def read_servers(data: bytes) -> dict[str, Server | ServerError]:
@@ -129,6 +135,8 @@ def _read(name: str, entry: object) -> Server | ServerError:
 def _fault(server: Server) -> str | None:
     if bool(server.command) == bool(server.url):
         return "it needs either a `command` to start or a `url`"
+    if server.timeout_s is not msgspec.UNSET and not 0 < server.timeout_s <= MAX_TIMEOUT_S:
+        return "its `timeout_s` is not a number of seconds above 0, at most a day"
     if server.type == "sse":
         return 'its `type` is "sse", which MCP has given up; most such servers are also reached by "http"'
     if server.type not in ("", "stdio", *HTTP):

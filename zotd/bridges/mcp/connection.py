@@ -51,7 +51,7 @@ class Connection:
     """Give it up for this reason, if there is none yet."""
 
     async def tools(self) -> list[Tool]:
-        """All tools that it has now.
+        """All tools that it has now and that we can call: not those that answer with a task only.
 
         Raises:
             MCPError, TimeoutError, ValueError: it does not tell.
@@ -64,7 +64,11 @@ class Connection:
             while page.next_cursor is not None:
                 page = await self.client.list_tools(cursor=page.next_cursor)
                 tools += page.tools
-            return tools
+            return [tool for tool in tools if not _needs_a_task(tool)]
+
+
+def _needs_a_task(tool: Tool) -> bool:
+    return tool.execution is not None and tool.execution.task_support == "required"
 
 
 @asynccontextmanager
