@@ -41,6 +41,30 @@ def test_an_extension_that_crashes_in_a_call_is_told_on_stderr(live):
     assert "zot: fragile exited with code 3\n" in err
 
 
+def test_a_crash_is_not_explained_with_what_was_written_in_an_earlier_call(live):
+    body = """
+    import os, sys
+
+    @ext.tool
+    def warn() -> str:
+        "Warns."
+        print("an earlier warning", file=sys.stderr, flush=True)
+        return "ok"
+
+    @ext.tool
+    def leave() -> str:
+        "Leaves."
+        os._exit(3)
+    """
+    fragile = str(live.write("fragile", body, into=live.cwd))
+    warn = {"steps": [{"type": "call", "name": "warn", "args": {}}]}
+    leave = {"steps": [{"type": "call", "name": "leave", "args": {}}]}
+    url = live.scripted(warn, leave, {"steps": [{"type": "text", "deltas": ["it left"]}]})
+    code, out, err = live.zot("-p", "-e", fragile, "hi", *settings(url))
+    assert (code, out) == (0, "it left\n")
+    assert "zot: fragile exited with code 3\n" in err
+
+
 def test_an_extension_that_says_no_hello_is_named_while_the_run_waits_for_it(live):
     silent = str(live.write("silent", "import time\ntime.sleep(100)", into=live.cwd))
     code, out, err = live.zot("-p", "-e", silent, "hi", *settings(live.model("hello")))

@@ -132,6 +132,8 @@ class Peer:
 
         A tool call that is cancelled or timed out is followed by `tool_cancel`, if the extension knows it.
         """
+        if not len(self.calls):
+            self.process.forget_last_words()  # they are of a call that has ended, and explain no crash of this one
         return await self.calls.call(
             kind,
             lambda key: self.send(frame(key)),

@@ -128,6 +128,10 @@ class Process:
         """Write a line (without its newline) behind all earlier ones; never blocks."""
         self._service.write(line + b"\n")
 
+    def forget_last_words(self) -> None:
+        """What it has written to stderr so far is not the reason should it end from now on."""
+        self._last_words = b""
+
     def end_input(self) -> None:
         """Close its stdin when all that waits is written."""
         self._service.end_input()
