@@ -92,10 +92,10 @@ def _show_what_runs(connection: Connection) -> None:
     shown = 0
     while True:  # the end of the connection raises
         running = number(connection.call("daemon.status"), "running")
-        if running != shown:
+        if running not in {0, shown}:
             noun = "session" if running == 1 else "sessions"
             sys.stderr.write(f"waiting for {running:d} {one_line(noun)} to come to rest (Ctrl-C leaves)\n")
-            shown = running
+        shown = running
         next(connection.events())
 
 

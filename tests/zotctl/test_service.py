@@ -75,7 +75,7 @@ def test_launchd_gets_an_agent_with_this_interpreter_and_home(shell, programs, t
     assert f"bootstrap gui/{os.getuid()} {agent}" in (folder / "told").read_text()
 
     code, out, _ = shell.zotctl("service", "status")
-    assert (code, "dev.zot.zotdactive" in out.replace(" ", "")) == (0, True)
+    assert (code, "dev.zot.zotd active" in " ".join(out.split())) == (0, True)
     for _ in range(2):
         assert shell.zotctl("service", "uninstall")[0] == 0
     assert not agent.exists()

@@ -94,7 +94,7 @@ def _show(args: argparse.Namespace, state: State) -> int:
         output.print_json(state.fields())
         return 0
     for name, words in state.lines():
-        print(one_line(f"{name:12}{words}"))
+        print(one_line(f"{name:12} {words}"))
     for hint in state.hints:
-        print(one_line(f"{'to do':12}{hint}"))
+        print(one_line(f"{'to do':12} {hint}"))
     return 0
