@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from zotd.core import hatches, shell
 from zotd.wire.base import Frozen
 
 MODES = ("yolo", "ask", "read-only")
@@ -53,7 +54,9 @@ class Rule(Frozen, frozen=True):
     """A glob on the tool's name; case counts."""
     action: Action
     match: str = EVERYTHING
-    """A glob on the path argument, on the whole command of `bash`, else on the arguments as canonical JSON.
+    """A glob on the path argument, on a command of `bash`, else on the arguments as canonical JSON.
+
+    Of `bash`, one that denies or asks is about each command of the line, one that allows about the whole line.
 
     `*` stands for any text, slashes included, `?` for one character, `[a-z]` for one of these."""
 
@@ -180,6 +183,8 @@ def _by_rules(policy: Policy, question: Question) -> Ruling | None:
         for whose, rules in (("", policy.rules), ("this workspace's ", policy.narrowing)):
             if rule := _first(rules, action, question):
                 return Ruling(action, "rule", _sentence(question.tool, rule, whose))
+    if rule := _hides((*policy.rules, *policy.narrowing), question):
+        return Ruling(Action.ASK, "rule", _unclear(rule))
     if rule := _first(policy.rules, Action.ALLOW, question):
         return Ruling(Action.ALLOW, "rule", _sentence(question.tool, rule, ""))
     return None
@@ -215,6 +220,14 @@ def _sentence(tool: str, rule: Rule, whose: str) -> str:
             return f"{tool} is allowed by a rule ({named})"
 
 
+def _unclear(rule: Rule) -> str:
+    named = f'[[rules]] tool = "{rule.tool}", match = "{rule.match}", action = "{rule.action}"'
+    return (
+        "bash needs a person's approval: its text does not say which commands it runs, and a rule is about some of them"
+        f" ({named}); write the commands out, one by one, without eval or a variable as the command"
+    )
+
+
 # --- matching ---------------------------------------------------------------------------------------------------------
 
 
@@ -228,7 +241,7 @@ def _allows(pattern: str, question: Question) -> bool:
     """Whether every spelling that counts fits."""
     if question.tool == SHELL and question.extension is None:
         command = question.args.get("command")
-        return isinstance(command, str) and not _COMPOUND.search(command) and fnmatchcase(command, pattern)
+        return isinstance(command, str) and not _COMPOUND.search(command) and _fits(command, pattern)
     if pattern == EVERYTHING or not question.is_resolved:
         return pattern == EVERYTHING
     if not question.paths:
@@ -249,11 +262,31 @@ def _subjects(question: Question) -> Sequence[str]:
     """All that a rule which denies or asks may be about."""
     if question.tool == SHELL and question.extension is None:
         command = str(question.args.get("command", ""))
-        return command, " ".join(command.split())
+        # A blank behind each: `rm *` is about `rm` without arguments, too.
+        parts = shell.parsed(command).commands
+        return command, " ".join(command.split()), *parts, *(f"{part} " for part in parts)
     if question.paths and question.extension is None:
         return question.paths
     # An extension's tool may be given a path that it does not look at: that must not hide the other arguments.
     return *question.paths, _as_json(question.args)
+
+
+def _fits(command: str, pattern: str) -> bool:
+    """Whether it is one simple command that fits, and does nothing that has to be named."""
+    if not fnmatchcase(command, pattern):
+        return False
+    words = shell.parsed(command).only
+    return words is not None and hatches.are_named(words, pattern)
+
+
+def _hides(rules: Iterable[Rule], question: Question) -> Rule | None:
+    """A rule that could be about a part of a command line which nobody can take apart before it runs."""
+    if question.tool != SHELL or question.extension is not None:
+        return None
+    narrowing = [one for one in rules if one.action is not Action.ALLOW and fnmatchcase(SHELL, one.tool)]
+    if not narrowing or shell.parsed(str(question.args.get("command", ""))).is_understood:
+        return None
+    return narrowing[0]
 
 
 def _kind(path: str) -> str:
