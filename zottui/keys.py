@@ -43,9 +43,15 @@ FILTERS = {"interrupt": ~vi_mode | vi_navigation_mode}
 class DialogKeys:
     """Every key goes to the dialog that is open first; what it does not want goes on as if there were none."""
 
-    def __init__(self, take: Callable[[str, str], bool], is_open: Callable[[], bool]) -> None:
-        """`take` gives the dialog a key (name, text), and says whether that meant something to it."""
+    def __init__(
+        self, take: Callable[[str, str], bool], is_open: Callable[[], bool], pressed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`take` gives the dialog a key (name, text), and says whether that meant something to it.
+
+        `pressed` is called for each key, before anything comes of it.
+        """
         self._take = take
+        self._pressed = pressed
         self._is_open = is_open
         self._refused = False
         """The key that comes next was offered already."""
@@ -76,6 +82,8 @@ class DialogKeys:
 
     def _begins(self, processor: KeyProcessor) -> None:
         if not processor.key_buffer:  # else it belongs to the one before: Escape waits for what comes behind it
+            if not self._refused:
+                self._pressed()
             self._passes, self._refused = self._refused, False
 
     def _has_gone(self, processor: KeyProcessor) -> None:

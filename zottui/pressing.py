@@ -53,7 +53,9 @@ class Pressing:
         """What is said in the place of the status bar: that the key which was just pressed leaves when it comes again."""
         self._presses = 0
         """Of Ctrl-C, so far."""
-        self.dialogs = DialogKeys(self._take, lambda: place.dialog is not None)
+        self._keys = self._keys_before = 0
+        """Of all keys: so far, and at the last Ctrl-C."""
+        self.dialogs = DialogKeys(self._take, lambda: place.dialog is not None, self._count)
         self.bindings: KeyBindings = bindings(self.dialogs, self._actions())
 
     def _actions(self) -> dict[str, Callable[[KeyPressEvent], None]]:
@@ -84,8 +86,10 @@ class Pressing:
         await self._place.ask(api.Mutation(session=of(self._place)), api.Nothing, command="abort")
 
     def _cancel(self) -> None:
-        """Once: the draft goes, and how to leave is said. Twice: leave."""
-        if self.hint and not self._place.text:
+        """Once: the draft goes, and how to leave is said. Twice, with no other key in between: leave."""
+        is_second = self._keys == self._keys_before + 1
+        self._keys_before = self._keys
+        if self.hint and is_second and not self._place.text:
             self._place.leave()
             return
         self._place.clear()
@@ -95,6 +99,9 @@ class Pressing:
             self.hint += "; what runs goes on, esc interrupts it"
         self._place.redraw()
         self._place.spawn(self._forget(self._presses))
+
+    def _count(self) -> None:
+        self._keys += 1
 
     async def _forget(self, press: int) -> None:
         await asyncio.sleep(TWICE_S)

@@ -88,7 +88,7 @@ WRAPPERS: Mapping[str, _Wrapper] = {
     "sudo": _Wrapper("AbEeHiKklnPSsVvN", "CDghpRrTtUu", _long("user", "group", "host", "chdir", "prompt")),
     "systemd-run": _Wrapper("PtdqGrS", "pHMuE", _long("unit", "property", "slice", "uid", "gid", "setenv")),
     "taskset": _Wrapper("ap", "", skips=1),
-    "time": _Wrapper("pvaV", "fo"),
+    "time": _Wrapper("pvaV", "of"),
     "timeout": _Wrapper("fpv", "ks", _long("kill-after", "signal"), skips=1),
     "unshare": _Wrapper("muinpUCTrfc", "SGwR"),
     "watch": _Wrapper("bcdegprtwx", "nq", _long("interval"), has_text=True),

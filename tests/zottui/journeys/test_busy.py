@@ -237,6 +237,18 @@ def test_one_ctrl_c_is_forgotten_after_a_moment(zot):
 
 
 @journey(10)
+def test_ctrl_c_before_and_after_a_command_does_not_leave(zot):
+    zot.key("C-c")
+    zot.wait("again leaves")
+    zot.type("/help")
+    zot.key("Enter", "C-c")
+    zot.wait("/compact", where="history")
+    zot.wait("again leaves")
+    zot.wait("openai/scripted")
+    assert zot.exit_code is None
+
+
+@journey(10)
 def test_who_leaves_what_runs_is_told_how_to_come_back_and_can(world):
     gate = world.model.gate()
     world.model.says([Text(["before\n\n"]), gate, Text(["and after"])])
