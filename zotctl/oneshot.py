@@ -14,7 +14,7 @@ from signal import SIGINT
 from zotctl import link, output
 from zotd.client.blocking import FRAME_LIMIT, Connection, Json
 from zotd.client.errors import CallError, ClientError, NotTextError
-from zotd.client.fields import children, number, text
+from zotd.client.fields import amount, children, number, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import open_session, parser
 from zotd.client.outcome import Outcome
@@ -24,6 +24,9 @@ from zotd.sanitize import harmless, json_line, one_line
 
 MAX_PIPED = 4 * FRAME_LIMIT
 """Bytes of standard input, the longest line that the daemon takes."""
+
+ATTENDED_S = 60.0
+"""How long a run waits for a model that fails when somebody waits for it at a terminal."""
 
 CHATTER = frozenset({"heartbeat", "presence", "attention", "replay_complete", "thinking_delta", "tool_start"})
 """Events about the connection, and what the original does not print either: `--json` is the vocabulary of `zot rpc`."""
@@ -105,7 +108,9 @@ def _follow(connection: Connection, session: Json, args: argparse.Namespace, pro
     if prompt:
         # Nobody looks at this program who could decide; its run must not wait for ever because of that.
         unattended = "park" if args.wait else "deny"
-        runs.append(lambda: start(connection, name, prompt, unattended=unattended))
+        # On a terminal somebody waits for the answer; in a script or a cron job nobody does.
+        patience_s = ATTENDED_S if sys.stderr.isatty() else None
+        runs.append(lambda: start(connection, name, prompt, unattended=unattended, patience_s=patience_s))
     code, outcome = 0, Outcome()
     for begin in runs:
         outcome = Outcome()
@@ -154,8 +159,18 @@ def _notice_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
         if words and not any(one.startswith(words) for one in told):
             told.add(words)
             sys.stderr.write(f"zot: {harmless(words)}\n")
+        if event.get("type") == "retry":
+            _tell_retry(event)
 
     return show
+
+
+def _tell_retry(event: Json) -> None:
+    """Say that the model is asked again, ever more rarely: an outage of hours has hundreds of tries."""
+    failures = number(event, "attempt")
+    if failures & (failures - 1) == 0:
+        reason, delay_s = harmless(text(event, "reason")), amount(event, "delay_s")
+        sys.stderr.write(f"zot: {reason}; trying again in {delay_s:.0f} s\n")
 
 
 def _warning(event: Json) -> str:

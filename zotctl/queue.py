@@ -1,4 +1,4 @@
-"""`zotctl queue`: the inputs that wait in a session; and `zotctl continue`, which has it go on where it stopped."""
+"""`zotctl queue`, `continue` and `retry`: what waits in a session, going on where it stopped, asking its model again."""
 
 import argparse
 import os
@@ -37,7 +37,13 @@ def add(commands: Commands) -> None:
     going_on = commands.add_parser("continue", help="have a session go on where it stopped", epilog=EPILOG)
     going_on.add_argument("--wait", action="store_true", help="print the answer; Ctrl-C ends the run")
     going_on.set_defaults(run=_continue)
-    for parser in (queue, going_on):
+    retrying = commands.add_parser(
+        "retry",
+        help="retry a waiting model request now instead of at the end of its pause",
+        epilog="example: zotctl retry --last",
+    )
+    retrying.set_defaults(run=_retry)
+    for parser in (queue, going_on, retrying):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         link.add_session_flags(parser)
         parser.add_argument("--json", action="store_true")
@@ -87,6 +93,17 @@ def _show(found: Json) -> None:
 
 def _words(item: Json) -> str:
     return " ".join(text(item, "text").split())[:TEXT_CHARS]
+
+
+def _retry(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        session = text(link.chosen(connection, args), "id")
+        connection.call("retry", session=session)
+    if args.json:
+        output.print_json({"v": 1, "session": session, "retried": True})
+    else:
+        print(f"{session}: asks the model again")
+    return 0
 
 
 def _continue(args: argparse.Namespace) -> int:

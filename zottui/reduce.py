@@ -270,8 +270,10 @@ def _approval_resolved(state: State, event: events.ApprovalResolved) -> Next:
     return _printed(state, Note(f"denied by {event.by}{what}{reason}", "warn"))
 
 
-def _retry(event: events.Retry) -> str:
-    return f"{event.reason.rstrip('.')}; attempt {event.attempt} of {event.of} in {event.delay_s:g} s"
+def _retry(state: State, event: events.Retry, now: float) -> Next:
+    # Calls of a reply that broke off never run, and the next reply begins from nothing.
+    run = replace(state.run or Run(now), retry=event.reason, retry_at=now + event.delay_s)
+    return _printed(replace(state, run=run, reply=Reply(thinking_since=now)), *state.reply.stream.end())
 
 
 def _segment(state: State, event: events.ExtStatus) -> State:
@@ -324,7 +326,7 @@ def _step(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR
         case events.Usage(cumulative=usage):
             return replace(state, usage=usage, context=_context(event)), ()
         case events.Retry():
-            return replace(state, run=replace(state.run or Run(now), retry=_retry(event))), ()
+            return _retry(state, event, now)
         case events.Done():
             return _printed(replace(state, run=None, reply=Reply()), *state.reply.stream.end())
         case _:

@@ -12,6 +12,8 @@ def _current(state: State, snapshot: Attached, now: float) -> State:
     """What a snapshot says of now, whether or not it says what was."""
     running = snapshot.run
     run = None if running is None else replace(state.run or Run(now), step=running.step, started=_started(running, now))
+    if run is not None and running is not None and running.waiting is not None:
+        run = replace(run, retry=running.waiting.reason, retry_at=now + running.waiting.next_s)
     return replace(
         state,
         link=Link.LIVE,

@@ -58,6 +58,8 @@ class Run:
     """When calls began to run, in seconds of the clock, by id."""
     retry: str = ""
     """Why the model is asked again; empty as soon as it answers."""
+    retry_at: float = 0.0
+    """When it is asked again, in seconds of the clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from zotd.core.retry import Failure, ModelError
 from zotd.core.turn import Call, End, Failed, Replied, Turn
 
 
-def turn(*, max_steps=None, context=0, compact_from=None):
-    return Turn(max_steps=max_steps, context=context, compact_from=compact_from)
+def turn(*, max_steps=None, context=0, compact_from=None, policy=None):
+    return Turn(max_steps=max_steps, context=context, compact_from=compact_from, policy=policy)
 
 
-def failed(attempt, failure=Failure.SERVER, *, retry_after_s=None):
-    return Failed(attempt, ModelError(failure, f"it failed: {failure}", retry_after_s=retry_after_s), 0.5)
+def failed(attempt, failure=Failure.SERVER, *, retry_after_s=None, elapsed_s=0.0):
+    error = ModelError(failure, f"it failed: {failure}", retry_after_s=retry_after_s)
+    return Failed(attempt, error, 0.5, elapsed_s)
 
 
 def alone(*ids):

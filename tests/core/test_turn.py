@@ -100,60 +100,7 @@ def test_a_run_begins_once():
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Begin(), []), (replied(1), [DONE]), (Begin(), []))
 
 
-# --- failures -------------------------------------------------------------------------------------------------
-
-
-def test_a_request_that_fails_before_its_first_byte_is_tried_again_after_longer_and_longer_waits():
-    dialogue(
-        turn(),
-        (Begin(), [Send(1, 1, 1)]),
-        (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
-        (Waited(2), [Send(3, 1, 2)]),
-        (failed(3), [Wait(4, 1.0, 2, "it failed: server")]),
-        (Waited(4), [Send(5, 1, 3)]),
-        (failed(5), [Wait(6, 2.0, 3, "it failed: server")]),
-        (Waited(6), [Send(7, 1, 4)]),
-        (failed(7), [End("error", open_step=True, error="it failed: server")]),
-    )
-
-
-def test_the_provider_may_say_how_long_to_wait():
-    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (failed(1, retry_after_s=7), [Wait(2, 7, 1, "it failed: server")]))
-
-
-def test_a_reply_after_a_retry_is_as_good_as_one_at_once():
-    dialogue(
-        turn(),
-        (Begin(), [Send(1, 1, 1)]),
-        (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
-        (Waited(2), [Send(3, 1, 2)]),
-        (Opened(3), []),
-        (replied(3, alone("a")), [Start(["a"])]),
-        (Finished("a"), [Send(4, 2, 1)]),
-    )
-
-
-@pytest.mark.parametrize("failure", Failure)
-def test_nothing_is_repeated_after_the_first_byte(failure):
-    end = End("error", open_step=True, error=f"it failed: {failure}")
-    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Opened(1), []), (failed(1, failure), [end]))
-
-
-def test_the_next_request_may_be_repeated_although_the_last_one_was_answered():
-    dialogue(
-        turn(),
-        (Begin(), [Send(1, 1, 1)]),
-        (Opened(1), []),
-        (replied(1, alone("a")), [Start(["a"])]),
-        (Finished("a"), [Send(2, 2, 1)]),
-        (failed(2), [Wait(3, 0.5, 1, "it failed: server")]),
-    )
-
-
-@pytest.mark.parametrize("failure", [Failure.AUTH, Failure.NO_KEY, Failure.REFUSED, Failure.UNAVAILABLE, Failure.CUT])
-def test_what_no_repetition_mends_ends_the_run(failure):
-    end = End("error", open_step=True, error=f"it failed: {failure}")
-    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (failed(1, failure), [end]), (Waited(2), []))
+# --- limits ---------------------------------------------------------------------------------------------------
 
 
 def test_a_run_stops_at_its_step_limit():
@@ -240,8 +187,19 @@ def test_no_step_is_summarised_twice_whichever_it_is():
 def test_a_summary_that_fails_ends_the_run():
     machine = turn()
     dialogue(machine, (Begin(), [Send(1, 1, 1)]), (failed(1, Failure.CONTEXT), [Compact(2)]))
-    [end] = machine.receive(Compacted(2, "no summary"))
-    assert (end.stop, end.error) == ("error", "no summary")
+    [end] = machine.receive(failed(2, Failure.REFUSED))
+    assert (end.stop, end.error) == ("error", "it failed: refused")
+
+
+def test_a_summary_that_an_overloaded_model_did_not_write_is_asked_for_again():
+    dialogue(
+        turn(),
+        (Begin(), [Send(1, 1, 1)]),
+        (failed(1, Failure.CONTEXT), [Compact(2)]),
+        (failed(2, Failure.OVERLOADED), [Wait(3, 0.5, 1, "it failed: overloaded")]),
+        (Waited(3), [Compact(4)]),
+        (Compacted(4), [Send(5, 1, 2)]),
+    )
 
 
 # --- abort ----------------------------------------------------------------------------------------------------

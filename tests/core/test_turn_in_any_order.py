@@ -79,6 +79,10 @@ class Run(RuleBasedStateMachine):
         self.closed = []
         """Calls that finished or were skipped."""
         self.steps = []
+        self.number = 0
+        self.failures = 0
+        """In a row."""
+        self.compacting = False
         self.compactions = []
         self.begun = False
         self.aborted = False
@@ -146,11 +150,15 @@ class Run(RuleBasedStateMachine):
             case Send(_, step, number):
                 if number == 1:
                     self.steps.append(step)
+                self.number = number
                 assert step == self.steps[-1] == self.turn.step
             case Compact():
-                self.compactions.append(self.turn.step)
+                if not self.compacting:
+                    self.compactions.append(self.turn.step)
+                self.compacting = True
+                self.number = self.number if self.turn.step in self.steps else 0
             case Wait(_, delay_s):
-                assert 0 <= delay_s <= retry.CAP_S
+                assert 0 <= delay_s <= retry.PAUSE_S
 
     def start(self, calls):
         assert calls
@@ -219,6 +227,7 @@ class Run(RuleBasedStateMachine):
     def the_model_replies(self, calls, last, context, steered):
         named = self.promise([] if last else calls)
         attempt, step = self.awaited().attempt, self.turn.step
+        self.failures = 0
         self.settle()
         [action] = self.tell(Replied(attempt, named, context, steered))
         if named:
@@ -233,8 +242,9 @@ class Run(RuleBasedStateMachine):
     def the_request_fails(self, failure, random):
         sent, opened = self.awaited(), self.opened
         error = ModelError(failure, "it failed")
-        delay = None if opened else retry.delay_s(error, sent.number, random)
         summarise = failure is Failure.CONTEXT and not opened and sent.step not in self.compactions
+        self.failures += not summarise
+        delay = retry.Policy().delay_s(error, failures=max(1, self.failures), elapsed_s=0, random=random)
         self.settle()
         [action] = self.tell(Failed(sent.attempt, error, random))
         match action:
@@ -243,7 +253,7 @@ class Run(RuleBasedStateMachine):
             case Leave():
                 assert summarise or delay is not None
             case Wait(_, delay_s, number, reason):
-                assert (delay_s, number, reason) == (delay, sent.number, "it failed")
+                assert (delay_s, number, reason) == (delay, self.failures, "it failed")
             case _:
                 assert delay is None
                 assert not summarise
@@ -252,19 +262,25 @@ class Run(RuleBasedStateMachine):
     @precondition(lambda self: self.due(Wait))
     @rule()
     def the_wait_is_over(self):
-        attempt, number = self.awaited().attempt, self.awaited().number
+        attempt, number = self.awaited().attempt, self.number
         self.settle()
         [action] = self.tell(Waited(attempt))
-        expected = Send(attempt + 1, self.steps[-1], number + 1)
+        expected = Compact(attempt + 1) if self.compacting else Send(attempt + 1, self.steps[-1], number + 1)
         assert action == expected
 
     @precondition(lambda self: self.due(Compact))
-    @rule(fails=rarely)
-    def the_summary_comes(self, fails):
+    @rule(failure=st.none() | st.just(Failure.OVERLOADED) | st.just(Failure.REFUSED), random=randoms)
+    def the_summary_comes(self, failure, random):
         attempt = self.awaited().attempt
         self.settle()
-        [action] = self.tell(Compacted(attempt, "no summary" if fails else None))
-        assert isinstance(action, End if fails else Leave if self.draining else Send)
+        if failure is None:
+            self.failures, self.compacting = 0, False
+            [action] = self.tell(Compacted(attempt))
+            assert isinstance(action, Leave if self.draining else Send)
+            return
+        self.failures += 1
+        [action] = self.tell(Failed(attempt, ModelError(failure, "no summary"), random))
+        assert isinstance(action, End if failure is Failure.REFUSED else Leave if self.draining else Wait)
 
     @precondition(lambda self: self.running)
     @rule(pick=st.integers(0, 4))

@@ -172,8 +172,8 @@ async def test_every_attempt_has_a_usage_row_also_one_that_failed_or_was_aborted
     cut = Reply([Text(["on"]), Cut()])
     server = await model(Refusal(500), quarter("one"), cut, Refusal(400), Reply([Hang()]), quarter("Summary."))
     talk = await begin(house, server)
-    for _ in range(3):  # an answer after an error, a lost connection, a refusal
-        await talk.run()
+    for patience_s in (30, 0, 0):  # an answer after an error, a lost connection, a refusal
+        await talk.run(patience_s=patience_s)
     await talk.ask("prompt", message="go")
     await server.received(5)
     await talk.ask("abort")

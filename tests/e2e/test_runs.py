@@ -11,6 +11,7 @@ from zotd.wire.content import Tokens
 HTTP_BUSY = {"anthropic": 529, "openai": 503}
 
 SOON = {"retry-after": "0.01"}
+LATER = {"retry-after": "3600"}
 
 
 async def test_the_events_of_a_run_come_in_their_order(house, model, vendor, look):
@@ -194,20 +195,33 @@ async def test_a_busy_vendor_is_asked_again_and_each_time_is_told(house, model, 
         *("usage", "assistant_message", "turn_end", "done"),
     ]
     retries = look.only(events, "retry")
-    assert [(retry["attempt"], retry["of"], retry["delay_s"]) for retry in retries] == [(1, 3, 0.01), (2, 3, 0.01)]
+    assert [(retry["attempt"], retry["of"], retry["delay_s"]) for retry in retries] == [(1, 0, 0.01), (2, 0, 0.01)]
     assert all("seq" not in retry for retry in retries)
 
 
-async def test_after_three_retries_a_failed_request_is_an_error(house, model, vendor, look):
-    server = await model(*[Refusal(500, "out of order", headers=SOON)] * 4, text("later"))
+async def test_a_request_that_still_fails_when_the_patience_is_used_up_is_an_error(house, model, vendor, look):
+    server = await model(Refusal(500, "out of order", headers=SOON), Refusal(500, "out of order", headers=LATER))
     talk = await house.create(vendor, server)
-    events = await talk.run()
+    events = await talk.run(patience_s=10)
     assert look.kinds(events) == ["user_message", "turn_start", "retry", "turn_end", "error", "done"]
-    assert len(look.only(events, "retry")) == 3
+    assert len(look.only(events, "retry")) == 1
     end, error = look.only(events, "turn_end")[0], look.only(events, "error")[0]
     assert end["stop"] == "error"
     assert "out of order" in end["error"] == error["message"]
+    assert "gave up after 2 tries" in error["message"]
+
+
+async def test_without_patience_the_first_failure_ends_the_run(house, model, vendor, look):
+    server = await model(Refusal(500, "out of order"), text("later"))
+    talk = await house.create(vendor, server)
+    events = await talk.run(patience_s=0)
+    assert look.kinds(events) == ["user_message", "turn_start", "turn_end", "error", "done"]
     assert look.kinds(await talk.run())[-1] == "done"
+
+
+async def test_a_patience_that_is_no_duration_is_refused(house, model):
+    talk = await house.create("openai", await model())
+    assert await talk.refused("prompt", message="go", patience_s=-1) == "bad_request"
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
@@ -241,12 +255,38 @@ async def test_text_that_comes_together_with_an_error_is_shown_and_kept(house, m
 
 
 @pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
-async def test_a_reply_that_breaks_is_an_error_that_is_not_repeated_and_leaves_a_legal_history(
+async def test_a_reply_that_breaks_is_asked_for_again_and_what_came_of_it_stays_for_people(
+    house, model, vendor, look, broken
+):
+    server = await model(broken, text("Once upon a time."), text("on"))
+    talk = await house.create(vendor, server)
+    events = await talk.run()
+    assert look.kinds(events)[-3:] == ["assistant_message", "turn_end", "done"]
+    said = [look.words(event["content"]) for event in look.only(events, "assistant_message")]
+    assert said == [["Once upon"], ["Once upon a time."]]
+    [note] = look.only(events, "interrupted")
+    assert (note["what"], "asked again" in note["text"], "Once upon" in note["text"]) == ("reply", True, False)
+    [retry] = look.only(events, "retry")
+    assert retry["attempt"] == 1
+    assert look.kinds(events).count("turn_start") == 1
+    assert not look.only(events, "tool_result")
+    assert not (house.cwd / "x").exists()
+    assert look.kinds(await talk.run("go on"))[-1] == "done"  # the scripted model refuses a history that is not legal
+    assert await talk.texts() == [
+        ("user", ["go"]),
+        ("assistant", ["Once upon a time."]),
+        ("user", ["go on"]),
+        ("assistant", ["on"]),
+    ]
+
+
+@pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
+async def test_without_patience_a_reply_that_breaks_is_an_error_and_leaves_a_legal_history(
     house, model, vendor, look, broken
 ):
     server = await model(broken, text("Once upon a time."))
     talk = await house.create(vendor, server)
-    events = await talk.run()
+    events = await talk.run(patience_s=0)
     assert look.kinds(events)[-3:] == ["turn_end", "error", "done"]
     assert look.only(events, "turn_end")[-1]["stop"] == "error"
     assert not look.only(events, "retry")

@@ -103,7 +103,7 @@ async def test_an_error_in_the_middle_ends_the_reply_with_the_vendors_words(conn
     async with ModelServer([Reply([script.Text(["Once"]), Fault("Overloaded")])]) as server:
         with pytest.raises(ModelError, match="broke its reply off: Overloaded") as raised:
             await parts_of(connect(server, vendor))
-    assert raised.value.failure is Failure.CUT
+        assert raised.value.failure is Failure.OVERLOADED
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,15 @@ class Bench:
         hooks = Hooks(Guards(partial(only, self.guard), 5.0), About("s_1", "/"), emit=lambda _: None)
         made = plan(self.ledger, self.model, {tool.name: tool for tool in self.tools}, hooks)
         first = records.Input(time=TIME, id="i_1", content=[Text("go")], sender="")
-        self.driver = Driver("r_1", self.ledger, made, queue=Queue(), start=Start(first, new=True), rested=lambda: None)
+        self.driver = Driver(
+            "r_1",
+            self.ledger,
+            made,
+            queue=Queue(),
+            start=Start(first, new=True),
+            rested=lambda: None,
+            paused=lambda: None,
+        )
 
     async def run(self):
         return await self.driver.run()

@@ -24,7 +24,7 @@ ROLES = {
     """,
     Role.SUBMIT: """
         session.create session.configure session.rename session.fork session.rewind session.export session.close
-        prompt abort compact queue.withdraw queue.move run_command clear set_model set_reasoning
+        prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap
     """,
     Role.APPROVE: "approve set_mode shell",

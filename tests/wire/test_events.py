@@ -43,7 +43,7 @@ DAEMON = {
     "interrupted": "what text tool_id? partial?",
     "blocked": "code message",
     "guard_note": "extension event text",
-    "retry": "attempt of delay_s reason",
+    "retry": "attempt of delay_s reason brief? left_s?",
     "notice": "level text",
     "ext_notify": "extension level message",
     "ext_display": "extension text",

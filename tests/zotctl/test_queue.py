@@ -127,3 +127,22 @@ def test_zot_continue_as_json_prints_both_runs(live, cut):
     code, out, _ = live.zot("--json", "--continue", "and more")
     kinds = [json.loads(line)["type"] for line in out.splitlines()]
     assert (code, kinds.count("done"), kinds[-1]) == (0, 2, "done")
+
+
+# --- a model that fails ---------------------------------------------------------------------------------------
+
+
+def test_a_run_that_waits_for_its_model_is_listed_with_the_reason_and_retry_tries_at_once(live):
+    url = live.scripted({"status": 529, "headers": {"retry-after": "20"}}, says("at last"))
+    session = live.session(url)
+    begin(live, session, "retry")
+    code, out, _ = live.zotctl("sessions")
+    assert code == 0
+    assert "waiting for the model, next try in " in out
+    assert "HTTP 529" in out
+    code, out, _ = live.zotctl("retry", "--session", "tests")
+    assert (code, out) == (0, f"{session}: asks the model again\n")
+    assert until_it_rests(live, session) == ["go"]
+    code, out, err = live.zotctl("retry", "--session", "tests")
+    assert code == 1
+    assert "there is nothing to try again" in out + err

@@ -7,7 +7,7 @@ from itertools import islice
 
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
-from zotd.client.fields import children, maybe_text, text
+from zotd.client.fields import amount, child, children, maybe_text, text
 from zotd.sanitize import one_line
 
 PAGE = 100
@@ -36,7 +36,14 @@ def stored(connection: Connection, cwd: str | None = None) -> Iterator[Json]:
 
 
 def state(session: Json) -> str:
-    """What a list says of a session: its state, or `failed` when nothing goes on and the last run has failed."""
+    """What a list says of a session: its state, or what is more to the point.
+
+    `failed` when nothing goes on and the last run has failed; why and until when, when a run waits for its model.
+    """
+    waiting = child(session, "waiting")
+    if waiting:
+        next_s, brief = amount(waiting, "next_s"), text(waiting, "brief")
+        return f"waiting for the model, next try in {next_s:.0f} s, {brief}"
     return "failed" if text(session, "state") == "idle" and session.get("failed") is True else text(session, "state")
 
 

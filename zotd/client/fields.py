@@ -23,6 +23,12 @@ def number(frame: Json, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
+def amount(frame: Json, name: str) -> float:
+    """A number, or 0."""
+    value = frame.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
 def child(frame: Json, name: str) -> Json:
     """An object field."""
     value = frame.get(name)

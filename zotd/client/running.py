@@ -37,13 +37,22 @@ def go_on(connection: Connection, session: str) -> Run:
 
 
 def start(
-    connection: Connection, session: str, prompt: str, when_busy: str | None = None, *, unattended: str | None = None
+    connection: Connection,
+    session: str,
+    prompt: str,
+    when_busy: str | None = None,
+    *,
+    unattended: str | None = None,
+    patience_s: float | None = None,
 ) -> Run:
     """Give an attached session an input; an interruption before it is accepted aborts it, when it is Ctrl-C.
 
-    `unattended`: `deny` or `park` calls that nobody can decide about; None: as the daemon is configured.
+    `unattended`: `deny` or `park` calls that nobody can decide about; None: as the daemon is configured. `patience_s`:
+    how long the run waits for a model that fails, if that is less than configured.
     """
     fields: Json = {"session": session, "message": prompt, "when_busy": when_busy, "unattended": unattended}
+    if patience_s is not None:
+        fields["patience_s"] = patience_s
     fields["request_id"] = os.urandom(16).hex()
     try:
         return _run_of(connection.call("prompt", fields))

@@ -17,6 +17,7 @@ Tokens = Annotated[int, Meta(ge=0, title="a number of tokens")]
 Money = Annotated[float, Meta(gt=0, title="an amount of USD above 0")]
 Cents = Annotated[float, Meta(ge=0, title="an amount of USD, 0 or more")]
 Part = Annotated[float, Meta(gt=0, le=1, title="a number above 0, at most 1")]
+Pause = Annotated[float, Meta(gt=0, le=YEAR_S, title="a number of seconds above 0, at most a year")]
 Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds, from 0 to a year")]
 Url = Annotated[str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without a user name")]
 Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of texts, the program first")]
@@ -90,6 +91,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     drain_s: Seconds = 60.0
     """After SIGTERM, runs may take so long to come to where they can be gone on with: the end of a model's reply and of
     the calls in it. 0: they are cut at once."""
+
+    retry_patience_s: Seconds = 4 * 3600.0
+    """How long a run asks a model again that is overloaded, rate-limited or out of reach, or whose reply breaks off.
+    `zot -p` on a terminal, `zot rpc` and embedded runtimes wait 60 s at most. 0: the first failure ends the run."""
+
+    retry_pause_s: Pause = 60.0
+    """The longest pause between two such tries; pauses begin with half a second and double. A vendor's `Retry-After` may
+    be longer."""
 
     attention_s: Seconds = 5.0
     """Whoever is not looking is told of the end of a run that took at least so long: who gave a shorter one has most

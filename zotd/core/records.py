@@ -64,6 +64,8 @@ class Input(Record, tag="input", frozen=True, kw_only=True):
     opening: Opening | None = None
     unattended: str | None = None
     """What becomes of a question to a person that nobody can answer: `park` or `deny`; None: as configured."""
+    patience_s: float | None = None
+    """How long its run waits for a model that fails, at most as long as configured; None: as configured."""
 
 
 class Attempt(Record, tag="attempt", frozen=True, kw_only=True):

@@ -205,6 +205,8 @@ class Transcript:
         if record.resumes:
             self._drop_cut_reply()
             return
+        if record.number > 1:
+            self._drop_cut_reply()
         self.in_flight = record
         for key in ([record.input] if record.input else []) + record.steered:
             started = self.waiting.pop(key, None)

@@ -20,7 +20,7 @@ from zotd.core.retry import Failure, ModelError
 
 
 class Opened(Struct, frozen=True):
-    """The provider has begun to answer: from here on nothing is repeated silently."""
+    """The provider has begun to answer."""
 
     attempt: int
 
@@ -51,11 +51,15 @@ class Replied(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The request failed; `random` in [0, 1) spreads the retries."""
+    """The request, or the one for a summary, failed.
+
+    `random` in [0, 1) spreads the retries; `elapsed_s` is the time since the first failure of the same outage.
+    """
 
     attempt: int
     error: ModelError
     random: float
+    elapsed_s: float = 0.0
 
 
 class Waited(Struct, frozen=True):
@@ -71,10 +75,9 @@ class Finished(Struct, frozen=True):
 
 
 class Compacted(Struct, frozen=True):
-    """The transcript was summarised, or could not be (`error`)."""
+    """The transcript was summarised."""
 
     attempt: int
-    error: str | None = None
 
 
 class Abort(Struct, frozen=True):
@@ -105,11 +108,12 @@ class Wait(Struct, frozen=True):
     attempt: int
     delay_s: float
     number: int
+    """Failures in a row, from 1."""
     reason: str
 
 
 class Compact(Struct, frozen=True):
-    """Summarise the transcript, then answer Compacted."""
+    """Summarise the transcript, then answer Compacted or Failed."""
 
     attempt: int
 
@@ -160,8 +164,16 @@ Action = Send | Wait | Compact | Cancel | Start | CancelCalls | Skip | End | Lea
 class Turn:
     """The machine of one run."""
 
-    def __init__(self, *, max_steps: int | None, context: int, compact_from: int | None) -> None:
-        """`context`: tokens that the last request took; at `compact_from` the transcript is summarised first."""
+    def __init__(
+        self, *, max_steps: int | None, context: int, compact_from: int | None, policy: retry.Policy | None = None
+    ) -> None:
+        """`context`: tokens that the last request took; at `compact_from` the transcript is summarised first.
+
+        `policy`: how long failures are waited out.
+        """
+        self._policy = policy or retry.Policy()
+        self._failures = 0
+        self._broken = 0
         self._max_steps = max_steps
         self._context = context
         self._compact_from = compact_from
@@ -171,6 +183,7 @@ class Turn:
         self._step = 0
         self._number = 0
         self._compacted_for = -1
+        self._is_compacting = False
         self._batches: list[list[str]] = []
         self._running: set[str] = set()
         self._begun = False
@@ -222,10 +235,10 @@ class Turn:
             case Failed():
                 return self._failed(event)
             case Waited():
-                return self._send()
-            case Compacted(_, error):
-                if error is not None:
-                    return self._end("error", error=error, open_step=self._number > 0)
+                return [Compact(self._expect())] if self._is_compacting else self._send()
+            case Compacted():
+                self._is_compacting = False
+                self._failures = 0
                 return self._send()
 
     @property
@@ -250,11 +263,13 @@ class Turn:
 
     def _compact(self) -> list[Action]:
         self._compacted_for = self._step
+        self._is_compacting = True
         self._context = 0
         return [Compact(self._expect())]
 
     def _replied(self, reply: Replied) -> list[Action]:
         self._awaited = None
+        self._failures = self._broken = 0
         self._context = reply.context
         if not reply.calls and reply.steered and not self._is_last_step and not self._draining:
             return self._next_step()
@@ -267,13 +282,16 @@ class Turn:
         error = failed.error
         if error.failure is Failure.CONTEXT and self._compacted_for != self._step and not self._opened:
             return self._leave() if self._draining else self._compact()
-        delay = None if self._opened else retry.delay_s(error, self._number, failed.random)
-        if delay is None:
-            return self._end("error", error=error.sentence)
+        self._failures += 1
+        self._broken += error.failure is Failure.CUT
+        delay = self._policy.delay_s(error, failures=self._failures, elapsed_s=failed.elapsed_s, random=failed.random)
+        if delay is None or self._broken >= retry.BROKEN_REPLIES:
+            sentence = retry.gave_up(error, failures=self._failures, elapsed_s=failed.elapsed_s)
+            return self._end("error", error=sentence, open_step=self._number > 0)
         if self._draining:
             return self._leave()
         self._paused = self._expect()
-        return [Wait(self._paused, delay, self._number, error.sentence)]
+        return [Wait(self._paused, delay, self._failures, error.sentence)]
 
     def _next_batch(self) -> list[Action]:
         if not self._batches:

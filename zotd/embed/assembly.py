@@ -7,6 +7,7 @@ from pathlib import Path
 
 from zotd.config import Config
 from zotd.core.ports import Probe
+from zotd.core.retry import ATTENDED_S, Policy
 from zotd.exthost.host import Limits
 from zotd.process.estate import Estate, estate_of
 from zotd.process.strays import Strays
@@ -93,6 +94,7 @@ def assemble(
         user=Path.home(),
         compact_at=config.compact_at,
         stream_guarded=config.guard.stream,
+        retries=retries(config, addressed=addressed),
         oversight=oversight,
         probe=probe,
     )
@@ -148,6 +150,12 @@ def _models(home: Path, env: Mapping[str, str], config: Config, *, catalog: Cata
         ),
         defaults=defaults(config),
     )
+
+
+def retries(config: Config, *, addressed: bool = True) -> Policy:
+    """How long runs wait for a model that fails; where the embedding program waits for them (not `addressed`), less."""
+    patience_s = config.limits.retry_patience_s
+    return Policy(patience_s if addressed else min(patience_s, ATTENDED_S), config.limits.retry_pause_s)
 
 
 def defaults(config: Config) -> Defaults:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from zotd.api.house import House
 from zotd.config import Config, ConfigError, Loaded
 from zotd.core.ports import StorageError
-from zotd.embed.assembly import Parts, defaults, key_command
+from zotd.embed.assembly import Parts, defaults, key_command, retries
 from zotd.embed.widening import narrowed
 from zotd.wire.api import ConfigReloaded
 from zotd.wire.content import Tokens
@@ -113,7 +113,9 @@ class Configuration:
             max_steps=config.max_steps,
         )
         planner = manager.planner
-        planner.desk = replace(planner.desk, compact_at=config.compact_at, stream_guarded=config.guard.stream)
+        planner.desk = replace(
+            planner.desk, compact_at=config.compact_at, stream_guarded=config.guard.stream, retries=retries(config)
+        )
         oversight = manager.oversight
         oversight.rulebook.replace(config.rules)
         oversight.unattended = config.approval.unattended

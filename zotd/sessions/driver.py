@@ -17,14 +17,16 @@ from zotd.clock import rfc3339
 from zotd.core import compaction, records, turn
 from zotd.core.ports import ToolContext, ToolOutcome
 from zotd.core.reply import Assembler
-from zotd.core.retry import TRIES, Failure, ModelError
+from zotd.core.retry import Failure, ModelError
 from zotd.exthost.guards import Note, Verdict
+from zotd.sessions import recovery
 from zotd.sessions.asking import Asked, Asking, rewritten
 from zotd.sessions.attempts import Attempts
 from zotd.sessions.batch import Batch
 from zotd.sessions.calls import NOT_STARTED, Calls, failure
 from zotd.sessions.hooks import noted
 from zotd.sessions.ledger import Ledger, Shown
+from zotd.sessions.pause import Pause
 from zotd.sessions.plan import Plan
 from zotd.sessions.purse import Purse
 from zotd.sessions.queue import Queue
@@ -78,10 +80,14 @@ class Driver:
         self._queue = queue
         self._purse = Purse(plan, ledger, run)
         self._attempts = Attempts(run, plan.settings, queue, start.input, purse=self._purse)
+        self.pause = Pause(plan.retries)
+        """Its waits for a model that fails."""
+        self._has_cut_reply = False
         self._turn = turn.Turn(
             max_steps=plan.settings.max_steps,
             context=ledger.row.context,
             compact_from=compaction.tokens_limit(plan.model.context_window, plan.compact_at),
+            policy=plan.retries,
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
         self._calls = Calls(
@@ -138,7 +144,8 @@ class Driver:
 
     def info(self) -> RunInfo:
         """The run as a snapshot shows it."""
-        return RunInfo(self.id, self._turn.step, self._started, self._asking.partial(), calls=self._calls.running())
+        calls, waiting = self._calls.running(), self.pause.info()
+        return RunInfo(self.id, self._turn.step, self._started, self._asking.partial(), None, calls, waiting)
 
     # --- carrying out -----------------------------------------------------------------------------------------
 
@@ -161,9 +168,9 @@ class Driver:
                 self._reach("attempt on record")
                 self._show_notes()
                 self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
-            case turn.Wait(attempt, delay_s, number, reason):
-                self._ledger.live([events.Retry(number, TRIES, round(delay_s, 3), reason, session=self._ledger.label)])
-                self._request = tasks.create_task(self._wait(attempt, delay_s), name=f"retry of {self.id}")
+            case turn.Wait():
+                await self._begin_pause(action)
+                self._request = tasks.create_task(self._wait(action.attempt), name=f"retry of {self.id}")
             case turn.Compact(attempt):
                 # A summary takes a while: the prompt is accepted and shown before it.
                 self._batch.add(self._attempts.summary(self._turn.step))
@@ -228,7 +235,7 @@ class Driver:
         except Exception:  # a fault of ours or of a vendor's library must end this run only
             log.exception("the model request of %s failed", self.id)
             sentence = f"the request to {provider} failed inside zot; the log says more"
-            self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.CUT, sentence)))
+            self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.INTERNAL, sentence)))
         else:
             self._reports.put_nowait(partial(self._replied, send, asked))
 
@@ -257,6 +264,7 @@ class Driver:
             self._asking.put_back(reply)
             sentence = f"{self._plan.settings.model} declined to answer; say it differently or use another model"
             return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
+        self.pause.passed()
         content = reply.message()
         calls = [block for block in content if isinstance(block, ToolCall)]
         self._record_usage(reply)
@@ -272,7 +280,10 @@ class Driver:
         if self._turn.awaited == attempt:
             self._keep_partial("error", error)
             error = self._without_images(error)
-        return self._turn.receive(turn.Failed(attempt, error, random.random()))  # noqa: S311  (spreads retries)
+        return self._turn.receive(self._failure(attempt, error))
+
+    def _failure(self, attempt: int, error: ModelError) -> turn.Failed:
+        return turn.Failed(attempt, error, random.random(), self.pause.failed(error))  # noqa: S311  (spreads retries)
 
     def _without_images(self, error: ModelError) -> ModelError:
         """Have images that may be why a request was refused left out of the next ones, and say so."""
@@ -295,11 +306,19 @@ class Driver:
         if reply is None:
             return
         text = reply.text()
+        self._has_cut_reply = bool(text)
         # What the guards have not let through yet stays hidden: the transcript keeps it.
         self._record_reply([Text(text)] if text else [], stop, [], "" if self._asking.holds_text else None)
 
-    async def _wait(self, attempt: int, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
+    async def _begin_pause(self, wait: turn.Wait) -> None:
+        if self._has_cut_reply:  # it stays in the history for people; the model is asked without it
+            self._has_cut_reply = False
+            self._batch.add(recovery.asked_again())
+        await self._batch.commit()  # people see what came of the reply before they see that it is asked for again
+        self._ledger.live([self.pause.begin(wait.number, wait.delay_s, self._ledger.label)])
+
+    async def _wait(self, attempt: int) -> None:
+        await self.pause.wait()
         self._tell(turn.Waited(attempt))
 
     # --- compaction -------------------------------------------------------------------------------------------
@@ -316,6 +335,7 @@ class Driver:
 
     def _compacted(self, attempt: int, summary: Summary) -> Sequence[Action]:
         if self._turn.awaited == attempt:
+            self.pause.passed()
             self._record_usage(None)
             self._batch.add(compaction_record(summary, self._ledger.transcript.known()))
         return self._turn.receive(turn.Compacted(attempt))
@@ -324,7 +344,8 @@ class Driver:
         if self._turn.awaited == attempt:
             self._record_usage(None, error)
         sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
-        return self._turn.receive(turn.Compacted(attempt, sentence))
+        failed = ModelError(error.failure, sentence, retry_after_s=error.retry_after_s, status=error.status)
+        return self._turn.receive(self._failure(attempt, failed))
 
     # --- tool calls -------------------------------------------------------------------------------------------
 

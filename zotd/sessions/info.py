@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from zotd.core.ports import Row
-from zotd.wire.api import SessionInfo
+from zotd.wire.api import SessionInfo, Waiting
 from zotd.wire.content import Message, visible
 
 
@@ -12,7 +12,9 @@ def shown(messages: Sequence[Message]) -> list[Message]:
     return [Message(message.role, visible(message.content), message.time) for message in messages]
 
 
-def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False, writing: int = 0) -> SessionInfo:
+def describe(
+    row: Row, state: str, clients: int, *, ephemeral: bool = False, writing: int = 0, waiting: Waiting | None = None
+) -> SessionInfo:
     """A row of the journal's index as lists and snapshots show it."""
     settings = row.settings
     return SessionInfo(
@@ -32,4 +34,5 @@ def describe(row: Row, state: str, clients: int, *, ephemeral: bool = False, wri
         failed=row.failed,
         usage=row.usage,
         writing=writing,
+        waiting=waiting,
     )

@@ -148,7 +148,9 @@ class Manager:
     def info(self, session: Session) -> SessionInfo:
         """A session in memory, as lists and snapshots show it."""
         row, followers, writing = session.ledger.row, session.ledger.followers, session.work.written
-        return describe(row, session.state, followers, ephemeral=session.ephemeral, writing=writing)
+        return describe(
+            row, session.state, followers, ephemeral=session.ephemeral, writing=writing, waiting=session.work.waiting
+        )
 
     async def find(self, text: str) -> list[SessionInfo]:
         """Sessions with this id or name, or with an id that begins so."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from zotd.core import records
 from zotd.core.ports import Model, Probe, ToolContext
+from zotd.core.retry import Policy
 from zotd.sessions.clearance import Clearance
 from zotd.sessions.hooks import Hooks
 from zotd.sessions.spending import Spending
@@ -32,6 +33,8 @@ class Plan:
     """None: no extension can be asked anything."""
     spending: Spending = field(default_factory=Spending)
     """The budgets that its requests are paid from; by default nothing is limited."""
+    retries: Policy = field(default_factory=Policy)
+    """How long it waits for a model that fails."""
     opening: records.Opening | None = None
     """The call that the first step makes instead of the model."""
     absent: Callable[[str], str] = lambda _: ""

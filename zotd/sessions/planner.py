@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from zotd.clock import rfc3339
 from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
+from zotd.core.retry import Policy as Retries
 from zotd.sessions import workspace
 from zotd.sessions.clearance import Bench, Clearance
 from zotd.sessions.environment import Environment
@@ -49,6 +50,8 @@ class Desk:
     """Part of the context window from which on a transcript is summarised first."""
     stream_guarded: bool = False
     """Text is shown while it arrives, also when a guard may rewrite it afterwards."""
+    retries: Retries = field(default_factory=Retries)
+    """How long runs wait for a model that fails, unless whoever began one is less patient."""
     oversight: Oversight = field(default_factory=Oversight)
     """The rules of all sessions, and who is asked."""
     probe: Probe | None = None
@@ -105,6 +108,7 @@ class Planner:
             hooks=hooks,
             clearance=self._clearance(session, hooks, ground, unattended=first.unattended if first else None),
             spending=self._spending,
+            retries=_retries(self.desk.retries, first),
             opening=first.opening if first else None,
             absent=extensions.lineup.absent if extensions else lambda _: "",
             probe=self.desk.probe,
@@ -184,6 +188,11 @@ class Planner:
             )
 
         return context
+
+
+def _retries(configured: Retries, first: records.Input | None) -> Retries:
+    wanted = first.patience_s if first else None
+    return configured if wanted is None else replace(configured, patience_s=min(wanted, configured.patience_s))
 
 
 def _recorded(session: Session, call: str, digest: str) -> str | None:

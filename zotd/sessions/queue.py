@@ -36,7 +36,8 @@ class Request:
     digest: str = ""
     """Of the request, to tell a repetition from another one with the same name."""
     unattended: str | None = None
-    """See `records.Input`."""
+    patience_s: float | None = None
+    """This and the one before: see `records.Input`."""
 
     def known(self, transcript: Transcript) -> records.Known | None:
         """What became of it when it came before, also before a restart; None: it is new.

@@ -19,6 +19,8 @@ CALL = "{name} was running when this run was cut off: it may or may not have hap
 
 CUT_REPLY = "the reply was cut here: {text}"
 
+ASKED_AGAIN = "the reply broke off here; the model is asked again"
+
 RUN, REPLY_CUT, TOOL, QUEUE = "run", "reply", "tool", "queue"
 """What can be cut: `interrupted.what`."""
 
@@ -76,6 +78,11 @@ def _request(transcript: Transcript, partial: str, now: str) -> list[Shown]:
         note = records.Interrupted(time=now, what=REPLY_CUT, text=text)
         found.append(Shown(note, [events.Interrupted(REPLY_CUT, text, partial=partial)]))
     return found
+
+
+def asked_again() -> Shown:
+    """A reply broke off, and the model is asked for it again."""
+    return _cut(REPLY_CUT, ASKED_AGAIN, rfc3339())
 
 
 def _run(transcript: Transcript, now: str) -> Shown:

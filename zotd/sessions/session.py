@@ -211,6 +211,7 @@ class Session:
             digest=request.digest if request and request.id else None,
             opening=opening,
             unattended=request.unattended if request else None,
+            patience_s=request.patience_s if request else None,
         )
         if self.extensions is not None:
             self.extensions.audience.prompted(message, queued=waits, images=len(images))

@@ -22,7 +22,7 @@ from zotd.sessions.plan import Plan
 from zotd.sessions.queue import Job, Queue
 from zotd.sessions.shell import Shell
 from zotd.wire import events
-from zotd.wire.api import RunInfo, Started
+from zotd.wire.api import RunInfo, Started, Waiting
 from zotd.wire.errors import CommandError
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,15 @@ class Work:
     def written(self) -> int:
         """Characters of the reply that a model is writing; 0: none is."""
         return self._current.written if isinstance(self._current, Driver) else 0
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """The run waits for its model, which has failed."""
+        return self._current.pause.info() if isinstance(self._current, Driver) else None
+
+    def retry(self) -> bool:
+        """Ask a model that has failed again now; False when no run waits for one."""
+        return isinstance(self._current, Driver) and self._current.pause.end()
 
     def is_parked(self, questions: int) -> bool:
         """Whether all that it does is wait for people, who are asked so many questions."""

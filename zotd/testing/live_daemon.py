@@ -64,7 +64,9 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> Place:
     passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith(COVERAGE)}
     ours = {"HOME": str(user), "ZOT_HOME": str(folder / "zot"), "PYTHONPATH": str(ROOT)}
     # A signal stops it at once, unless a test is about draining: most of those that send one mean to cut a run.
-    env = {**passed, **ours, "ZOT_LIMITS_DRAIN_S": "0", **(extra or {})}
+    # A script that has come to its end answers 500: a test that gets there ends after half a minute, and not after hours.
+    bounds = {"ZOT_LIMITS_DRAIN_S": "0", "ZOT_LIMITS_RETRY_PATIENCE_S": "30"}
+    env = {**passed, **ours, **bounds, **(extra or {})}
     return Place(folder, env)
 
 

@@ -131,6 +131,8 @@ class Prompt(Mutation, frozen=True, kw_only=True):
     sender: str | None = None
     unattended: str | None = None
     """What becomes of a question to a person that nobody can answer: `park` or `deny`; absent: as configured."""
+    patience_s: float | None = None
+    """How long its run waits for a model that fails, in seconds; `limits.retry_patience_s` if that is less."""
 
 
 class Started(Frozen, frozen=True):
@@ -342,6 +344,8 @@ class SessionInfo(Frozen, frozen=True):
     """What is known of its model calls, since the last `clear`."""
     writing: int = 0
     """Characters that have come of the reply under way; 0: none is."""
+    waiting: "Waiting | None" = None
+    """Its run waits for the model, which has failed."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -482,6 +486,23 @@ class RunningCall(Frozen, frozen=True):
     """How long it has been running; waiting for guards and people does not count."""
 
 
+class Waiting(Frozen, frozen=True):
+    """A run waits for its model, which has failed."""
+
+    failures: int
+    """In a row, from 1."""
+    brief: str
+    """The last failure in two or three words: `HTTP 529`, `no connection`."""
+    reason: str
+    """The last failure in a sentence."""
+    since: str
+    """When the first of them was."""
+    next_s: float
+    """Seconds until the next try."""
+    left_s: float
+    """Seconds until the run gives up."""
+
+
 class RunInfo(Frozen, frozen=True):
     """The run in progress."""
 
@@ -493,6 +514,8 @@ class RunInfo(Frozen, frozen=True):
     """It is no run of the model, but this command."""
     calls: list[RunningCall] = []
     """The calls that run now; others of the reply that have no result wait."""
+    waiting: Waiting | None = None
+    """The model has failed, and is asked again after a pause."""
 
 
 class Attached(Frozen, frozen=True, omit_defaults=False):
@@ -845,6 +868,7 @@ COMMANDS: tuple[Command, ...] = (
         ("session.close", Mutation, None, "unloads a session; an ephemeral one is gone"),
         ("prompt", Prompt, Started, "gives the session an input"),
         ("abort", Mutation, None, "cancels what runs now"),
+        ("retry", Mutation, None, "asks a model that has failed again now, and not at the end of the pause"),
         ("compact", Compact, Started, "summarises the transcript"),
         ("queue.withdraw", QueueWithdraw, None, "takes back an input that waits"),
         ("queue.move", QueueMove, None, "moves an input in the queue"),

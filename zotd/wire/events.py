@@ -263,12 +263,17 @@ class GuardNote(Event, tag="guard_note", frozen=True):
 
 
 class Retry(Event, tag="retry", frozen=True):
-    """A model call failed before its first byte and is tried again."""
+    """A model call failed and is tried again after a pause; `retry` ends the pause, `abort` the run."""
 
     attempt: int
     of: int
+    """0: it is tried until the patience is used up."""
     delay_s: float
     reason: str
+    brief: str | None = None
+    """The reason in two or three words: `HTTP 529`, `no connection`."""
+    left_s: float | None = None
+    """How much longer it is tried, after which the run ends with an error."""
 
 
 class Notice(Event, tag="notice", frozen=True):

@@ -29,6 +29,11 @@ async def go_on(desk: Desk, _: str) -> None:
     await desk.ask(params, api.CommandResult)
 
 
+async def retry(desk: Desk, _: str) -> None:
+    """Ask a model that has failed again now, and not at the end of the pause."""
+    await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="retry")
+
+
 async def rewind(desk: Desk, args: str) -> None:
     """Go back to before a prompt, which comes into the editor; files stay as they are."""
     known = await prompts(desk)
@@ -61,5 +66,6 @@ COMMANDS = (
     Command("compact", "summarise what was said, for the model", compact, "[WHAT MATTERS]"),
     Command("clear", "let the model forget what was said", clear),
     Command("continue", "go on where it stopped", go_on),
+    Command("retry", "ask a model that has failed again now", retry),
     Command("rewind", "go back to before a prompt; files stay as they are", rewind, "[N]"),
 )

@@ -110,7 +110,9 @@ def _waiting(state: State, now: float, *, is_writing: bool) -> Row:
     assert run is not None
     turning = piece(Role.ACCENT, spinner(now))
     if run.retry:
-        return [piece(Role.WARNING, f"⟲ {clean(run.retry)}")]
+        left_s = max(0.0, run.retry_at - now)
+        when = f"next try in {duration(left_s)} (esc stops, /retry tries now)" if left_s else "trying again"
+        return [piece(Role.WARNING, f"⟲ {when}: {clean(run.retry)}")]
     if reply.thinking_since is not None:
         word = "thinking…" if reply.thought else "working…"
         return [turning, piece(Role.MUTED, f" {word} {duration(now - reply.thinking_since)}")]

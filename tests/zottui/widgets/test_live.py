@@ -42,8 +42,8 @@ def test_thinking_is_counted_from_where_it_began():
 
 
 def test_the_reason_of_a_retry_is_shown_instead_of_the_time():
-    state = replace(BUSY, run=Run(90.0, retry="overloaded; attempt 2 of 5 in 3 s"))
-    assert screen(state) == "⟲ overloaded; attempt 2 of 5 in 3 s"
+    state = replace(BUSY, run=Run(90.0, retry="overloaded", retry_at=103.0))
+    assert screen(state) == "⟲ next try in 3s (esc stops, /retry tries now): overloaded"
 
 
 WRITING = {

@@ -39,6 +39,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "workspace.info": completion.workspace,
         "prompt": turns.prompt,
         "abort": turns.abort,
+        "retry": turns.retry,
         "compact": turns.compact,
         "run_command": turns.run_command,
         "shell": turns.shell,

@@ -36,6 +36,8 @@ async def prompt(call: Call, params: api.Prompt) -> None:
     _check_word("when_busy", params.when_busy, WHEN_BUSY)
     if params.unattended is not None:
         _check_word("unattended", params.unattended, UNATTENDED)
+    if params.patience_s is not None and not params.patience_s >= 0:
+        raise CommandError(Code.BAD_REQUEST, "patience_s is a number of seconds, 0 or more")
     if params.sender and len(params.sender) > NAME_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"the sender of a prompt has at most {NAME_CHARS} characters")
     session = await loaded(call, params.session)
@@ -49,7 +51,12 @@ async def prompt(call: Call, params: api.Prompt) -> None:
         sender=params.sender or call.door.sender,
         when_busy=params.when_busy,
         accepted=accepted,
-        request=Request(params.request_id, digest(params), "deny" if call.door.stdio else params.unattended),
+        request=Request(
+            params.request_id,
+            digest(params),
+            "deny" if call.door.stdio else params.unattended,
+            params.patience_s,
+        ),
     )
 
 
@@ -58,6 +65,13 @@ async def abort(call: Call, params: api.Mutation) -> None:
     session = await loaded(call, params.session)  # as the prompt before it, or it would overtake that prompt
     call.respond()
     session.abort()
+
+
+async def retry(call: Call, params: api.Mutation) -> None:
+    """Ask a model that has failed again now, and not at the end of the pause."""
+    session = await loaded(call, params.session)
+    if not session.work.retry():
+        raise CommandError(Code.CONFLICT, "no run of this session waits for the model; there is nothing to try again")
 
 
 async def compact(call: Call, params: api.Compact) -> None:

@@ -137,7 +137,7 @@ function over(state) {
 
 // --- the run ---------------------------------------------------------------------------------------------------------
 
-const runOf = (run) => (run === null ? null : { step: run.step, retry: "" });
+const runOf = (run) => (run === null ? null : { step: run.step, retry: run.waiting ? waited(run.waiting) : "" });
 
 const running = (state) => ({ ...state, run: state.run ?? { step: 0, retry: "" } });
 
@@ -161,7 +161,7 @@ function turnEnded(state, event) {
 function replayed(state) {
   const { snapshotRun: run } = state;
   if (run === null) return over(state);
-  const now = { ...state, run: { ...runOf(run), retry: state.run?.retry ?? "" } };
+  const now = { ...state, run: { ...runOf(run), retry: state.run?.retry || (runOf(run)?.retry ?? "") } };
   if (run.shell) return withCall(now, run.shell.id, () => shellEntry(run.shell, null));
   const { text, tool_uses: calls } = run.partial;
   const shown = text ? grown(changed(now, isOpen("reply"), () => ({ text: "" })), "reply", text) : now;
@@ -198,7 +198,9 @@ function interrupted(state, event) {
   return noted(settled({ ...state, entries: kept }), "warn", event.text);
 }
 
-const retried = ({ reason, attempt, of, delay_s: s }) => `${reason} Attempt ${attempt} of ${of} in ${s} s.`;
+const retried = ({ reason, delay_s: s }) => `${reason}; next try in ${Math.round(s)} s`;
+
+const waited = ({ reason, next_s: s }) => retried({ reason, delay_s: s });
 
 const STEPS = {
   user_message: asked,
@@ -217,7 +219,8 @@ const STEPS = {
   turn_end: turnEnded,
   done: over,
   replay_complete: replayed,
-  retry: (state, event) => ({ ...state, run: { ...running(state).run, retry: retried(event) } }),
+  // Calls of a reply that broke off never run.
+  retry: (state, event) => ({ ...over(state), run: { ...running(state).run, retry: retried(event) } }),
   queue_changed: (state, { items, held }) => ({ ...state, queue: items, held }),
   session_changed: sessionChanged,
   approval_requested: approvalRequested,

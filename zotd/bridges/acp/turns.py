@@ -85,7 +85,7 @@ class Turn:
                 self._stop = stop
             case events.Error(message=text) | events.Blocked(message=text):
                 self._error = text
-            case events.Interrupted(text=text):
+            case events.Interrupted(what=what, text=text) if what != "reply":  # else the model is asked again
                 self._cut = text
             case _:
                 pass

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from zotd.core.retry import Failure, ModelError
+from zotd.core.retry import REPEATED, Failure, ModelError
 from zotd.providers.shared.limits import RETRY_AFTER_S
 from zotd.providers.shared.vendors import SILENCE_S, Target
 
@@ -40,6 +40,18 @@ _NO_CREDIT = re.compile(
 )
 """An account without money: OpenAI, DeepSeek and Anthropic, in their words."""
 
+_KINDS: Mapping[str, Failure] = {
+    "overloaded": Failure.OVERLOADED,
+    "insufficient_quota": Failure.REFUSED,
+    "rate_limit": Failure.RATE_LIMIT,
+    "invalid_request": Failure.REFUSED,
+    "authentication": Failure.AUTH,
+    "permission": Failure.AUTH,
+    "billing": Failure.REFUSED,
+    "not_found": Failure.REFUSED,
+}
+"""What a type or code of an error inside a stream means, by a part of it; any other may pass by itself."""
+
 
 class _Words(msgspec.Struct):
     message: object = None
@@ -64,11 +76,13 @@ def answered(target: Target, status: int, headers: Mapping[str, str], body: byte
             Failure.REFUSED, f"{text}; the account has no credit: add some at {target.vendor.title}, or use another key"
         )
     if status == 429:
-        return ModelError(Failure.RATE_LIMIT, f"{text}; wait, or use another model", retry_after_s=wait_s)
+        sentence = f"{text}; wait, or use another model"
+        return ModelError(Failure.RATE_LIMIT, sentence, retry_after_s=wait_s, status=status)
     if status in {503, 529}:
-        return ModelError(Failure.OVERLOADED, f"{text}; it is overloaded, try again later", retry_after_s=wait_s)
+        sentence = f"{text}; it is overloaded, try again later"
+        return ModelError(Failure.OVERLOADED, sentence, retry_after_s=wait_s, status=status)
     if status >= 500 or status == 408:
-        return ModelError(Failure.SERVER, f"{text}; try again later", retry_after_s=wait_s)
+        return ModelError(Failure.SERVER, f"{text}; try again later", retry_after_s=wait_s, status=status)
     way_out = "the request has to change; /rewind goes back to before it"
     if status == 404:
         way_out = "check the model's name and --base-url"
@@ -82,7 +96,11 @@ def reported(target: Target, error: object) -> ModelError:
         return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {message}; compact it")
     if _NO_CREDIT.search(f"{words} {message}"):
         return ModelError(Failure.REFUSED, f"{target.vendor.title}: {message or words}; the account has no credit")
-    return cut(target, message or words or "an error without words")
+    reason = message or words or "an error without words"
+    if failure := next((kind for word, kind in _KINDS.items() if word in words), None):
+        way_out = "try again later" if failure in REPEATED else "the request has to change"
+        return ModelError(failure, f"{target.vendor.title} broke its reply off: {reason}; {way_out}")
+    return cut(target, reason)
 
 
 def cut(target: Target, reason: str) -> ModelError:
