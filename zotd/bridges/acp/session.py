@@ -210,7 +210,7 @@ class OpenSession:
                 await self._ask(event)
             case events.ApprovalResolved(approval=approval):
                 self._questions.close(approval)
-            case events.Interrupted():  # its daemon was killed, and could resolve nothing
+            case events.Interrupted(what="run"):  # its daemon was killed, and could resolve nothing
                 self._questions.keep(set())
             case events.SessionChanged():
                 await self._changed(event)
