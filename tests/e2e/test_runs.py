@@ -247,7 +247,7 @@ BREAKS = {
 async def test_text_that_comes_together_with_an_error_is_shown_and_kept(house, model, vendor, look, count):
     server = await model(Reply([Text(["word "] * count), Fault()], joined=True))
     talk = await house.create(vendor, server)
-    events = await talk.run()
+    events = await talk.run(patience_s=0)
     whole = "word " * count
     assert "".join(event["delta"] for event in look.only(events, "text_delta")) == whole
     assert (await talk.texts())[-1] == ("assistant", [whole])

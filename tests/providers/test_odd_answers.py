@@ -21,7 +21,7 @@ async def test_text_that_comes_with_an_error_in_the_same_read_is_kept(connect, v
     async with ModelServer([Reply([script.Text(words), Fault("Overloaded")], joined=True)]) as server:
         got, error = await broken_off(connect(server, vendor))
     assert [part.text for part in got if type(part) is Text] == words
-    assert error.failure is Failure.CUT
+    assert error.failure is Failure.OVERLOADED
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -111,7 +111,6 @@ class Bench:
             queue=Queue(),
             start=Start(first, new=True),
             rested=lambda: None,
-            paused=lambda: None,
         )
 
     async def run(self):
