@@ -169,8 +169,8 @@ def _tell_retry(event: Json) -> None:
     """Say that the model is asked again, ever more rarely: an outage of hours has hundreds of tries."""
     failures = number(event, "attempt")
     if failures & (failures - 1) == 0:
-        reason, delay_s = harmless(text(event, "reason")), amount(event, "delay_s")
-        sys.stderr.write(f"zot: {reason}; trying again in {delay_s:.0f} s\n")
+        sentence = f"zot: {text(event, 'reason')}; trying again in {amount(event, 'delay_s'):.0f} s"
+        sys.stderr.write(f"{one_line(sentence)}\n")
 
 
 def _warning(event: Json) -> str:

@@ -102,7 +102,7 @@ def _retry(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "session": session, "retried": True})
     else:
-        print(f"{session}: asks the model again")
+        print(one_line(f"{session}: asks the model again"))
     return 0
 
 
