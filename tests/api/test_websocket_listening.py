@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.api.web import visitor
+from tests.needs import needs
 from zotd.api.websocket.listening import prepared
 from zotd.config import ConfigError, Websocket
 from zotd.testing.live_daemon import DaemonProcess, place, serving
@@ -75,6 +76,7 @@ async def test_a_port_that_is_taken_leaves_the_unix_socket_and_names_who_has_it(
 @pytest.fixture
 def certificate(tmp_path):
     """Paths of a certificate for this machine, and of its key."""
+    needs("openssl")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]

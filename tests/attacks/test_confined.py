@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.e2e.conftest import House
+from tests.needs import needs
 from zotd.testing.live_daemon import ROOT, DaemonProcess
 from zotd.testing.script import Call, calls, text
 
@@ -45,6 +46,7 @@ async def opened(user):
     async with AsyncExitStack() as stack:
 
         async def opened(*wrapper):
+            needs("bwrap")
             ours = f"{ROOT}:{sys.prefix}"  # wherever they are: in /tmp nothing is seen that is not named
             env = {"XDG_RUNTIME_DIR": str(user / "runtime"), "USER_KEYS": "hidden", "READ": ours}
             daemon = DaemonProcess(user, env, wrapper=list(map(str, wrapper)))

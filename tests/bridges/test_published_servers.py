@@ -4,13 +4,8 @@ import json
 
 import pytest
 
-from tests.bridges.npm import installed
+from tests.npm.packages import INSTALL_S, installed
 from zotd.testing.ext_driver import text_of
-
-VERSION = "2026.8.31"
-SERVERS = ("everything", "filesystem", "memory")
-INSTALL_S = 60
-"""For the three and what they need, 40 MB; 10 s here. Only the first run on a machine waits for it."""
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 
@@ -18,9 +13,7 @@ pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 @pytest.fixture(scope="session")
 def programs(request):
     """The directory of the servers' programs."""
-    folder = request.config.cache.mkdir("mcp-servers")
-    packages = [f"@modelcontextprotocol/server-{name}@{VERSION}" for name in SERVERS]
-    return installed(folder, VERSION, packages, within_s=INSTALL_S) / ".bin"
+    return installed(request.config) / ".bin"
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from tests.needs import needs
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.wire_client import WireClient
 
@@ -17,6 +18,7 @@ HARMLESS = {"AF_UNIX", "AF_NETLINK"}
 
 
 def traced(tmp_path):
+    needs("strace")
     return ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg,sendmmsg", "-o", str(tmp_path / "trace")]
 
 

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.needs import needs
 from zotd.testing.live_daemon import DaemonProcess
 
 RUNNING = 3
@@ -44,6 +45,7 @@ async def test_a_daemon_that_was_killed_leaves_its_home_to_the_next_one(process)
 
 def test_a_home_that_cannot_be_locked_is_refused_in_one_sentence(tmp_path, second):
     """SQLite could not lock its file there either, and would say that somebody else has it."""
+    needs("strace")
     no_locks = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=flock:error=ENOLCK"]
     sentence = f"{tmp_path / 'zot'} cannot be locked (No locks available): choose a place on a local disk with ZOT_HOME"
     assert second(wrapper=no_locks) == (f"error {sentence}", 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Call, Refusal, calls, text
 
@@ -27,6 +28,10 @@ CLIENTS = {
     "python": [sys.executable, str(EXAMPLES / "python/zot_rpc.py")],
     "node": ["node", str(EXAMPLES / "node/zot-rpc.mjs")],
 }
+
+
+NEEDED = {"shell": "jq", "node": "node"}
+"""What a client takes that not every machine has."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ def go_client(request, tmp_path_factory):
 
 @pytest.fixture(params=[*CLIENTS, pytest.param("go", marks=pytest.mark.timeout(GO_BUILD_S + RUN_S))])
 def client(request):
+    if request.param in NEEDED:
+        needs(NEEDED[request.param])
     return CLIENTS.get(request.param) or request.getfixturevalue("go_client")
 
 

@@ -4,34 +4,23 @@ import contextlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import zotd
+from tests.npm.packages import installed
 from zotd.testing.ext_driver import ExtensionDriver
 
 ROOT = Path(zotd.__file__).parent.parent
 EXAMPLES = ROOT / "examples" / "extensions"
-TSX = "4.20.6"
-INSTALL_S = 45
-"""For tsx and its compiler, 12 MB; 2 s on an idle core. Only the first run on a machine waits for it."""
 
 
 @pytest.fixture(scope="session")
 def tsx(request):
     """The directory of the program `tsx`."""
-    home = request.config.cache.mkdir(f"tsx-{TSX}")
-    if not (home / "node_modules" / ".bin" / "tsx").exists():
-        subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--prefix", home, f"tsx@{TSX}"],
-            check=True,
-            capture_output=True,
-            timeout=INSTALL_S,
-        )
-    return home / "node_modules" / ".bin"
+    return installed(request.config) / ".bin"
 
 
 @pytest.fixture

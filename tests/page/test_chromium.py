@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
+from tests.needs import needs
 from tests.page.world import WAIT_MS, opened
 from zotd.testing.script import Call, Gate, Reply, Text, Thinking, calls, text
 
@@ -22,6 +23,7 @@ HOSTILE = (
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory):
+    needs("chromium")
     async with async_playwright() as playwright:
         # Chromium's own sandbox does not work for root, who tests in a container; the pages here are ours.
         chromium = shutil.which("chromium")

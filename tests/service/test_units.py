@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import zotd
+from tests.needs import needs
 from zotctl.service import launchd, systemd
 
 UNITS = Path(zotd.__file__).parent.parent / "systemd"
@@ -33,6 +34,7 @@ ODD = {"ZOT_HOME": '/srv/ann/50 % of "it"', "ZOTD_SOCKET": "/tmp/$HOME/é.sock"}
 @pytest.fixture
 def verify(tmp_path):
     """What `systemd-analyze verify` says about these units."""
+    needs("systemd-analyze")
     program = tmp_path / ".local/bin/zotd"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from zotd.testing.live_daemon import ROOT
 
 SCRIPT = Path(__file__).parent / "user-manager.sh"
+
+MANAGER = "/lib/systemd/systemd"
 
 NAMESPACES = ("--mount", "--cgroup", "--pid")
 
@@ -26,6 +29,8 @@ def lacking() -> str | None:
     """Why there can be none here; None: there can."""
     if os.geteuid() != 0:
         return "making a cgroup and mounting takes root"
+    if not os.access(MANAGER, os.X_OK) or shutil.which("systemctl") is None:
+        return "this machine has no systemd"
     # What the script does first, and some containers forbid.
     try_mount = "mount -t tmpfs tmpfs /run && { umount --lazy --recursive /sys/fs/cgroup || true; } 2>/dev/null"
     command = ["unshare", *NAMESPACES, "--fork", "--mount-proc", "--kill-child", "bash", "-c"]

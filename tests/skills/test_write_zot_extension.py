@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import zotd
+from tests.needs import needs
 from zotd.core.registry import INTERCEPTS
 from zotd.exthost.contributions import BUILTIN_TOOLS
 from zotd.exthost.validation import questions
@@ -91,6 +92,7 @@ def test_the_frames_of_the_beginning_make_an_extension(project):
     (directory / "extension.json").write_text('{"name": "release", "exec": "./main.sh"}')
     (directory / "main.sh").write_text(f"#!/bin/sh\ncat <<'FRAMES'\n{frames}FRAMES\n" + ANSWER)
     (directory / "main.sh").chmod(0o755)
+    needs("jq")
     code, out = run("zotctl ext validate by-hand --call", project)
     assert code == 0, out
 

@@ -1,7 +1,6 @@
 """What the tab key offers: in the shells themselves, and from the parsers."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from tests.zottui.tmux import Tmux
 from zotctl import completing
 from zotd.providers.catalog.vendors import VENDORS
@@ -154,9 +154,8 @@ def test_zsh_completes_commands_with_what_they_mean(env, tmp_path):
 def test_fish_completes_commands_with_what_they_mean(env, tmp_path):
     (tmp_path / "notes.txt").touch()
     line = "zotctl completion fish | source; complete -C 'zotctl sea'; complete -C 'zot --mode r'; complete -C 'zotctl backup no'"
-    fish = shutil.which("fish")
-    assert fish is not None
+    needs("fish")
     done = subprocess.run(
-        [fish, "--no-config", "-c", line], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+        ["fish", "--no-config", "-c", line], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["search\tfind words in all sessions", "read-only", "notes.txt"]

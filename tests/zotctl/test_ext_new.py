@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.conftest import tsx  # noqa: F401  (a fixture)
+from tests.needs import needs
 from zotctl.ext.new import PREPARATIONS, SKELETONS, SkeletonError, new
 from zotd.testing.ext_driver import ExtensionDriver, text_of
 
@@ -22,12 +23,18 @@ LANGUAGES = [
 ]
 
 
+NEEDED = {"sh": "jq", "js": "node"}
+"""What extensions in a language take that not every machine has."""
+
+
 @pytest.fixture
 def tools_of(request, shell):
     """Puts on the path what a language needs beside the machine's own programs."""
 
     def tools_of(lang, directory):
         programs = [str(BIN)]
+        if lang in NEEDED:
+            needs(NEEDED[lang])
         if lang == "ts":
             programs.append(str(request.getfixturevalue("tsx")))
         if lang == "go":

@@ -9,24 +9,16 @@ import jsonschema
 import pytest
 
 from tests.bridges.acp.editor import Editor
-from tests.bridges.npm import installed
+from tests.npm.packages import installed
 from zotd.testing import live_daemon
 from zotd.testing.live_daemon import ROOT, DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
 
-VERSION = "2.4.0"
-"""Of the published TypeScript SDK, which brings the JSON Schema of the protocol along."""
-
-INSTALL_S = 60
-"""For 10 MB, 2 s here. Only the first run on a machine waits for it."""
-
 
 @pytest.fixture(scope="session")
 def sdk(request):
-    """The directory of the TypeScript SDK, installed once on this machine."""
-    folder = request.config.cache.mkdir("acp-sdk")
-    modules = installed(folder, VERSION, [f"@agentclientprotocol/sdk@{VERSION}"], within_s=INSTALL_S)
-    return modules / "@agentclientprotocol" / "sdk"
+    """The directory of the published TypeScript SDK, which brings the JSON Schema of the protocol along."""
+    return installed(request.config) / "@agentclientprotocol" / "sdk"
 
 
 class Judge:
