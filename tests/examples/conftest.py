@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import zotd
+from tests.needs import needs
 from tests.npm.packages import installed
 from zotd.testing.ext_driver import ExtensionDriver
 
@@ -37,9 +38,14 @@ def launch(processes, tmp_path):
         directory = tmp_path / name
         shutil.copytree(EXAMPLES / name, directory, ignore=shutil.ignore_patterns("__pycache__"))
         manifest = json.loads((directory / "extension.json").read_text())
+        if any(" jq " in script.read_text() for script in directory.glob("*.sh")):
+            needs("jq")
         path = os.pathsep.join([*map(str, programs), str(Path(sys.executable).parent), os.environ["PATH"]])
         program = manifest["exec"]
-        argv = [directory / program if "/" in program else shutil.which(program, path=path), *manifest.get("args", [])]
+        found = directory / program if "/" in program else shutil.which(program, path=path)
+        if found is None:
+            needs(program)
+        argv = [found, *manifest.get("args", [])]
         driver = ExtensionDriver(argv, cwd=directory, env={"PATH": path, "PYTHONPATH": str(ROOT)})
         return processes.enter_context(driver)
 

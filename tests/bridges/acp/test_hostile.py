@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.bridges.acp.conftest import INSTALL_S
 from tests.bridges.acp.test_stdio import started
+from tests.npm.packages import INSTALL_S
 from zotd.bridges.acp import frames
 from zotd.bridges.acp.editor import MAX_REQUESTS, Editor
 from zotd.testing.script import Call, Hang, Reply, Text, calls, text

@@ -7,8 +7,8 @@ import signal
 import acp
 import pytest
 
-from tests.bridges.acp.conftest import INSTALL_S
 from tests.e2e.shop import Shop
+from tests.npm.packages import INSTALL_S
 from zotd.testing.script import Call, Gate, Hang, Refusal, Reply, Text, Thinking, calls, text
 from zotd.testing.wire_client import WireClient
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.bridges.acp.conftest import INSTALL_S
+from tests.npm.packages import INSTALL_S
 from zotd.testing.script import Call, Gate, Hang, Reply, Text, calls, text
 from zotd.testing.wire_client import WireClient
 from zotd.wire.framing import CLIENT_LIMIT

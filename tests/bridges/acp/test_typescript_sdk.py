@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridges.acp.conftest import INSTALL_S
+from tests.npm.packages import INSTALL_S
 from zotd.testing.script import Call, Hang, Reply, Text, calls, text
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
