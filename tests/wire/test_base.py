@@ -89,7 +89,7 @@ def test_a_wrong_shape_is_named_with_its_field(data, sentence):
             b'{"message":"x","images":[{"mime_type":"image/png"}]}',
             "object missing required field `data` in `images[0]`",
         ),
-        (b'{"message":"x","images":{}}', "expected `array`, got `object` in `images`"),
+        (b'{"message":"x","images":{}}', "expected `array | null`, got `object` in `images`"),
     ],
 )
 def test_a_field_inside_is_named_with_its_path(data, sentence):
