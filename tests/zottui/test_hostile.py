@@ -78,7 +78,7 @@ def test_a_stopped_daemon_is_not_started_and_a_line_says_what_to_do(world):
     zot.wait(PROMPT)
     zot.wait("openai/scripted")
     world.daemon.end()
-    zot.wait("^· warning: zotd is not running.*(zotctl start)", where="history")
+    zot.wait(r"^· warning: zotd is not running: (.|\n)*\(zotctl start\)", where="history")
     assert not Path(world.daemon.place.socket).exists()
     world.daemon.start()
     zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
@@ -91,7 +91,7 @@ def test_a_daemon_that_cannot_start_again_is_said_with_its_reason(world):
     (world.home / "config.toml").write_text("= broken")
     os.kill(world.daemon.pid, signal.SIGKILL)
     world.daemon.wait()
-    zot.wait("^· warning: cannot start zotd: .*config.toml is not TOML.*what you send waits", where="history")
+    zot.wait(r"^· warning: cannot start zotd:(.|\n)*config.toml is not\s+TOML(.|\n)*what\s+you send waits", where="history")
 
 
 def test_a_session_that_is_gone_when_the_connection_comes_back_ends_the_client(world):

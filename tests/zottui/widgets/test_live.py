@@ -47,8 +47,8 @@ def test_the_reason_of_a_retry_is_shown_instead_of_the_time():
 
 
 WRITING = {
-    20: "Hello, this is a fai\nrly long paragraph t\nhat is not finished\nyet and goes on and\non\n⠋ writing… 10s",
-    40: "Hello, this is a fairly long paragraph t\nhat is not finished yet and goes on and\non\n⠋ writing… 10s",
+    20: "Hello, this is a\nfairly long\nparagraph that is\nnot finished yet and\ngoes on and on\n⠋ writing… 10s",
+    40: "Hello, this is a fairly long paragraph\nthat is not finished yet and goes on and\non\n⠋ writing… 10s",
     80: "Hello, this is a fairly long paragraph that is not finished yet and goes on and\non\n⠋ writing… 10s",
     140: "Hello, this is a fairly long paragraph that is not finished yet and goes on and on\n⠋ writing… 10s",
 }
