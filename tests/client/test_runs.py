@@ -75,6 +75,17 @@ def test_an_input_that_is_missing_in_a_held_queue_was_withdrawn_at_once(pick):
 
 
 @both
+def test_an_input_that_a_held_queue_keeps_is_told_to_be_held(pick):
+    with pytest.raises(RunFailedError, match="zotctl continue"):
+        pick(Run("i_1", None), [[queue("i_1"), queue("i_1", "i_2", held=True)]])
+
+
+@both
+def test_a_held_queue_says_nothing_about_an_input_that_runs(pick):
+    assert pick(Run("i_1", None), [[user("i_1", "r_1"), queue("i_2", held=True), done("r_1")]])[-1] == done("r_1")
+
+
+@both
 @pytest.mark.parametrize("next_one", [user("i_2", "r_2"), done("r_0"), events.TurnEnd("end_turn", session="s", seq=9)])
 def test_an_input_that_has_left_the_queue_and_does_not_start_next_was_withdrawn(pick, next_one):
     with pytest.raises(RunFailedError, match="withdrawn"):

@@ -146,3 +146,17 @@ def test_a_run_that_waits_for_its_model_is_listed_with_the_reason_and_retry_trie
     code, out, err = live.zotctl("retry", "--session", "tests")
     assert code == 1
     assert "there is nothing to try again" in out + err
+
+
+def test_a_sender_that_waits_behind_a_run_that_is_stopped_is_told_that_its_prompt_is_held(live, busy):
+    with live.connect() as connection:
+        connection.call("attach", session=busy)
+        waits = live.shell.start("zotctl", "send", "--session", "tests", "--wait", "and then")
+        events = (event for event in connection.events(20) if event["type"] == "queue_changed")
+        assert [item["text"] for item in next(events)["items"]] == ["and then"]
+        connection.call("abort", session=busy)
+    with waits:
+        _, err = waits.communicate(timeout=30)
+    assert waits.returncode == 1
+    assert "held in the session's queue: zotctl continue" in err
+    assert texts(live) == [("and then", "queue")]

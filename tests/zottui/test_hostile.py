@@ -91,7 +91,9 @@ def test_a_daemon_that_cannot_start_again_is_said_with_its_reason(world):
     (world.home / "config.toml").write_text("= broken")
     os.kill(world.daemon.pid, signal.SIGKILL)
     world.daemon.wait()
-    zot.wait(r"^· warning: cannot start zotd:(.|\n)*config.toml is not\s+TOML(.|\n)*what\s+you send waits", where="history")
+    zot.wait(
+        r"^· warning: cannot start zotd:(.|\n)*config.toml is not\s+TOML(.|\n)*what\s+you send waits", where="history"
+    )
 
 
 def test_a_session_that_is_gone_when_the_connection_comes_back_ends_the_client(world):

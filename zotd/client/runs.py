@@ -2,6 +2,7 @@
 
     waiting --user_message(input)----------> running --done(run)--> over
     waiting --queue_changed without it-----> withdrawn (its user_message comes next, or never)
+    waiting --queue_changed, held, with it-> held (a person has to let the queue go on)
 
 An input that did not start at once may wait while other runs come and go; their events are not its own. The standard
 library only: `zot -p` uses it.
@@ -12,6 +13,13 @@ from collections.abc import Iterable, Iterator
 from zotd.client.blocking import Json
 from zotd.client.errors import RunFailedError
 from zotd.client.fields import children, maybe_text, text
+
+WITHDRAWN = "the input was withdrawn from the session's queue before it started"
+
+HELD = (
+    "the run before it failed or was stopped, and the prompt is held in the session's queue: "
+    "zotctl continue, or the next prompt, lets it run"
+)
 
 
 class Run:
@@ -24,6 +32,8 @@ class Run:
         self.started = starts_now
         self.over = False
         self.withdrawn = False
+        self.held = False
+        """It waits in a queue out of which nothing starts."""
         self._left_queue = False
 
     def on_user_message(self, input_id: str | None, run_id: str | None) -> None:
@@ -47,8 +57,17 @@ class Run:
 
     def on_queue(self, waiting: Iterable[str], *, held: bool) -> None:
         """The queue has changed. Out of a held queue nothing starts: what is missing there was withdrawn."""
+        waiting = list(waiting)
         self._left_queue = not self.started and self.input_id is not None and self.input_id not in waiting
+        self.held = held and not self.started and self.input_id in waiting
         self.withdrawn = self._left_queue and held
+
+    def check(self) -> None:
+        """Raise `RunFailedError` when the input does not start by itself any more."""
+        if self.withdrawn:
+            raise RunFailedError(WITHDRAWN)
+        if self.held:
+            raise RunFailedError(HELD)
 
     def on_other(self) -> None:
         """Any other committed event; one that comes where our `user_message` should tells that we were withdrawn."""
@@ -60,14 +79,13 @@ def of_run(run: Run, session: str, frames: Iterable[tuple[bytes, Json]]) -> Iter
     """The lines and events of `run`, up to its `done`, out of what a `blocking.Connection` gives.
 
     When it is interrupted it may be called again with the same `run`, and goes on. Raises `RunFailedError` when
-    somebody withdrew the input before it started.
+    the input was withdrawn before it started, or is held.
     """
     for line, event in frames:
         if event.get("session") != session:
             continue
         _feed(run, event)
-        if run.withdrawn:
-            raise RunFailedError("the input was withdrawn from the session's queue before it started")
+        run.check()
         # A notice that comes while our run is being prepared is about it: which extension it waits for, for example.
         if run.started or run.over or (run.run_id is not None and event.get("type") == "notice"):
             yield line, event

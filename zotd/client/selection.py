@@ -14,15 +14,14 @@ def run_of(started: Started) -> Run:
 def select(run: Run, batch: list[AnyEvent]) -> list[AnyEvent]:
     """Those events of `batch` that belong to `run`, up to its `done`; `run.over` says whether that has come.
 
-    Raises `RunFailedError` when somebody withdrew the input before it started.
+    Raises `RunFailedError` when the input was withdrawn before it started, or is held.
     """
     if run.started:
         return _until_done(run, batch)
     for index, event in enumerate(batch):
         if _begins(run, event):
             return _until_done(run, batch[index:])
-        if run.withdrawn:
-            raise RunFailedError("the input was withdrawn from the session's queue before it started")
+        run.check()
     return []
 
 

@@ -288,6 +288,16 @@ async def test_events_of_other_runs_do_not_end_a_prompt():
     turn.on(events.QueueChanged(items=[], held=True))  # from before it was accepted
     assert not turn.outcome.done()
     waiting = events.QueueItem("i", "go on", "ann", "queue")
-    turn.on(events.QueueChanged(items=[waiting], held=True))
+    turn.on(events.QueueChanged(items=[waiting], held=False))
     turn.on(events.QueueChanged(items=[], held=True))
     assert await turn.outcome == "cancelled"  # somebody has taken it out of the queue
+
+
+async def test_a_prompt_that_a_failed_run_leaves_in_the_queue_is_answered_with_the_way_out():
+    turn = Turn()
+    turn.run = Run("i", None)
+    waiting = events.QueueItem("i", "go on", "ann", "queue")
+    turn.on(events.QueueChanged(items=[waiting], held=False))
+    turn.on(events.QueueChanged(items=[waiting], held=True))
+    with pytest.raises(RpcError, match="held in the session's queue: zotctl continue"):
+        await turn.outcome

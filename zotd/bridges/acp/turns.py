@@ -46,8 +46,11 @@ class Turn:
             return
         try:
             mine = select(self.run, [event])
-        except RunFailedError:
-            self.end("cancelled")  # somebody has taken it out of the queue
+        except RunFailedError as error:
+            if self.run.held:  # without an answer the editor would wait until the person cancels
+                self.fail(RpcError(Code.INTERNAL, str(error)))
+            else:
+                self.end("cancelled")
             return
         for one in mine:
             self._note(one)
