@@ -47,6 +47,22 @@ async def test_a_server_of_ones_own_needs_no_key(providers, vendor):
         assert (await parts_of(model))[-1] == Stopped("end_turn")
 
 
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("", "/v1/chat/completions"),
+        ("/", "/v1/chat/completions"),
+        ("/v1", "/v1/chat/completions"),
+        ("/v1/", "/v1/chat/completions"),
+        ("/openai", "/openai/chat/completions"),
+    ],
+)
+async def test_a_base_url_without_a_path_means_the_one_that_servers_of_this_dialect_have(providers, path, asked):
+    async with ModelServer([script.text("ok")]) as server:
+        await parts_of(providers.connect(Choice("openai", "m", base_url=server.url + path)))
+    assert [request.path for request in server.requests] == [asked]
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_no_proxy_stands_between_us_and_this_machine(connect, vendor, monkeypatch):
     for name in ("HTTP_PROXY", "ALL_PROXY"):

@@ -200,6 +200,8 @@ def _url(vendor: Vendor, choice: Choice) -> str | None:
         raise ModelError(
             Failure.REFUSED, f"{url} is no base URL for {vendor.title}; it begins with https:// or http://"
         )
+    if choice.base_url is not None and vendor.api == "openai" and not urlsplit(url).path.strip("/"):
+        return f"{url.rstrip('/')}/v1"  # servers serve this dialect below /v1, and people leave that out
     return url
 
 
