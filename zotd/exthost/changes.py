@@ -6,6 +6,7 @@ says so, and its caller has to look by itself.
 
 import asyncio
 import ctypes
+import errno
 import logging
 import os
 import struct
@@ -58,6 +59,8 @@ class _Watcher:
     changed: Callable[[], Coroutine[object, object, None]]
     names: dict[int, Collection[str] | None] = field(default_factory=dict)
     """By watch descriptor."""
+    is_arming: bool = False
+    """A thread adds directories, whose descriptors are not in `names` yet."""
     has_stirred: bool = False
     is_telling: bool = False
 
@@ -116,7 +119,11 @@ class Changes:
 
     async def _arm(self, watcher: _Watcher) -> bool:
         """Watch what is there now; False when that is too much."""
-        found = await asyncio.to_thread(_add, self._fd, watcher.places)
+        watcher.is_arming = True
+        try:
+            found = await asyncio.to_thread(_add, self._fd, watcher.places)
+        finally:
+            watcher.is_arming = False
         if found is None:
             return False
         # Descriptors of directories that are gone stay until `forget`: the kernel never uses a number again.
@@ -127,8 +134,15 @@ class Changes:
         with suppress(BlockingIOError):
             found = list(_events(os.read(self._fd, READ_BYTES)))
             for watcher in list(self._watchers.values()):
-                if any(mask & IN_Q_OVERFLOW or _concerns(watcher, one, name) for one, mask, name in found):
+                if any(mask & IN_Q_OVERFLOW or self._concerns(watcher, one, name) for one, mask, name in found):
                     self._notice(watcher)
+
+    def _concerns(self, watcher: _Watcher, descriptor: int, name: str) -> bool:
+        if descriptor not in watcher.names:
+            # Of a directory that is just being armed: whose it is turns out later, and a look too many costs little.
+            return watcher.is_arming and not any(descriptor in other.names for other in self._watchers.values())
+        names = watcher.names[descriptor]
+        return names is None or not name or name in names
 
     def _notice(self, watcher: _Watcher) -> None:
         watcher.has_stirred = True
@@ -164,11 +178,12 @@ def _add(fd: int, places: Callable[[], Places]) -> dict[int, Collection[str] | N
     wanted = places()
     if len(wanted) > MAX_DIRECTORIES or fd < 0:
         return None
-    library = ctypes.CDLL(None)
+    library = ctypes.CDLL(None, use_errno=True)
     found: dict[int, Collection[str] | None] = {}
     for directory, names in wanted.items():
         descriptor = library.inotify_add_watch(fd, os.fsencode(directory), CHANGES)
-        if descriptor < 0 and directory.is_dir():
+        # Not by whether the directory is there: it may have been made since, and is then armed with the next change.
+        if descriptor < 0 and ctypes.get_errno() == errno.ENOSPC:
             return None  # the user's limit of watches
         if descriptor >= 0:
             found[descriptor] = names
@@ -182,10 +197,3 @@ def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
         at += _HEAD.size
         yield descriptor, mask, os.fsdecode(data[at : at + length].rstrip(b"\0"))
         at += length
-
-
-def _concerns(watcher: _Watcher, descriptor: int, name: str) -> bool:
-    if descriptor not in watcher.names:
-        return False
-    names = watcher.names[descriptor]
-    return names is None or not name or name in names
