@@ -30,7 +30,7 @@ async def test_a_web_page_instead_of_a_reply_is_named_with_its_place(connect, ra
     async with raw(page, headers={"content-type": "text/html"}) as server:
         with pytest.raises(ModelError) as raised:
             await parts_of(connect(server, vendor))
-        url = server.url
+        url = f"{server.url}/v1" if vendor == "openai" else server.url
     said = f"{url} answered with a web page instead of a reply: Log in to the guest network; check --base-url"
     assert (raised.value.failure, raised.value.sentence) == (Failure.REFUSED, said)
 

@@ -45,7 +45,7 @@ async def test_the_sdk_brings_the_key(connect):
         await parts_of(connect(server, "openai"))
     (request,) = server.requests
     headers = {name.lower(): value for name, value in request.headers.items()}
-    assert request.path == "/chat/completions"
+    assert request.path == "/v1/chat/completions"
     assert headers["authorization"] == "Bearer sk-test"
     assert request.body["stream_options"] == {"include_usage": True}
 
