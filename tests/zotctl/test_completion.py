@@ -141,6 +141,7 @@ def test_bash_completes_commands_and_files(env, tmp_path):
 
 
 def test_zsh_completes_commands_with_what_they_mean(env, tmp_path):
+    needs("zsh")
     with Tmux(["zsh", "-f", "-i"], folder=tmp_path, env={**env, "SHELL": "zsh"}) as terminal:
         terminal.type("autoload -Uz compinit && compinit -u; source <(zotctl completion zsh); echo rea''dy\n")
         terminal.wait("^ready")

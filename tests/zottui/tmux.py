@@ -46,7 +46,7 @@ class Tmux:
 
     def __init__(self, command, *, folder, env, columns=100, rows=30):
         """`command`: arguments; `folder`: where it runs, and where the record of what it writes is kept."""
-        needs("tmux", str(command[0]))
+        needs("tmux")
         self._command, self._folder, self._env = command, Path(folder), env
         self._size = columns, rows
         self._name = f"zot-{uuid.uuid4().hex[:12]}"
