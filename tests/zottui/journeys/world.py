@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ from pathlib import Path
 from tests.zottui.tmux import Tmux
 from zotd.client.blocking import connect
 from zotd.client.fields import child, text
+from zotd.client.holder import holder
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Gate, Reply, Text
@@ -20,6 +23,9 @@ from zotd.testing.script import Gate, Reply, Text
 BIN = str(Path(sys.executable).parent)
 
 ZOT = [sys.executable, "-m", "zotd.cli"]
+
+END_S = 10
+"""For a process that was killed."""
 
 PROMPT = r"^❯ ?$"
 """An empty editor."""
@@ -169,11 +175,25 @@ class World:
             return connection.call(command, fields)
 
 
+def _end_successor(home):
+    """Kill the daemon that a client has started in place of the killed one, and wait for its end; often there is none."""
+    pid = holder(str(home / "zotd.lock"))
+    if pid is None:
+        return
+    process = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        assert select.select([process], [], [], END_S)[0], f"zotd (pid {pid}) does not end"
+    finally:
+        os.close(process)
+
+
 @contextmanager
 def world(folder, **config):
     with ExitStack() as stack:
         model = stack.enter_context(Model().serving())
         made = World(folder, model, stack, **config)
+        stack.callback(_end_successor, made.home)
         stack.callback(made.daemon.end)
         made.daemon.start()
         yield made
