@@ -38,17 +38,25 @@ RESTART = "zotctl restart --when-idle"
 FORCE = "zotctl stop --force && zotctl start"
 """For one that does not answer."""
 
+LISTENING = "00010000"
+"""The flags of a listening socket in `/proc/net/unix`."""
+
 Open = Callable[[], Connection]
 """Makes a connection, or raises `ClientError`."""
 
 
-def look(path: str, env: Mapping[str, str], connect: Open, answer_s: float = ANSWER_S) -> Json:
+def look(
+    path: str, env: Mapping[str, str], connect: Open, answer_s: float = ANSWER_S, *, activates: bool = False
+) -> Json:
     """The status, as `zotctl status --json` prints it: `error` is there when it cannot be used, `next` may be null.
 
     `path`: of the socket, or a URL: of another machine's processes and files nothing is known, and nothing advised.
-    `connect` has a limit of its own.
+    `connect` has a limit of its own. `activates`: connect also when systemd would start the daemon for that connection.
     """
     status: Json = {"v": 1, "state": "stopped", "socket": path, **dict.fromkeys(FIELDS), "warnings": [], "next": None}
+    if not activates and _is_activated(path, env):
+        sentence = f"zotd is not running; systemd listens at {path} and starts it for the next client"
+        return status | {"error": sentence, "next": "zotctl start"}
     listener: int | None = None
     try:
         with connect() as connection:
@@ -161,6 +169,24 @@ def remedy(error: ClientError, listener: int | None, path: str, env: Mapping[str
 def _owner(path: str, env: Mapping[str, str]) -> int | None:
     """The daemon of this home, whatever it listens to; None: none lives, or another machine's is asked for."""
     return None if _is_remote(path) else holder(os.path.join(paths.zot_home(env), HOME_LOCK))
+
+
+def _is_activated(path: str, env: Mapping[str, str]) -> bool:
+    """Whether no daemon runs and systemd listens at the socket: to connect would start the daemon."""
+    if env.get("ZOTD_SOCKET") or _is_remote(path) or _owner(path, env) is not None:
+        return False
+    service = unit.installed(env)
+    return service is not None and service.endswith(unit.UNIT) and _has_listener(path)
+
+
+def _has_listener(path: str) -> bool:
+    """Whether a process listens at a Unix socket; False where the system does not list them (`proc_pid_net(5)`)."""
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
+            rows = [line.rstrip("\n").split(maxsplit=7) for line in file]
+    except OSError:
+        return False
+    return any(len(row) == 8 and row[3] == LISTENING and row[7] == path for row in rows)
 
 
 def _is_remote(path: str) -> bool:

@@ -19,7 +19,7 @@ Answers within 3 s. Exit code 0 when the daemon can be used, else 1. The state i
   unmanaged      it runs beside the service that is installed, or was left by one that is not any more
   stopping       it is about to end
   starting       it is about to be there
-  stopped        nobody listens
+  stopped        it does not run; status does not start it, also where systemd would for a client
   stale          it was killed, and has left its socket
   listener_lost  it lives, and its socket is gone or somebody else's
   wedged         it listens and does not answer
@@ -33,9 +33,9 @@ example: zotctl status --json | jq .sessions"""
 def main(argv: Sequence[str]) -> int:
     """Run with the arguments after `status`."""
     flags = thin.flags(argv, USAGE, frozenset({"--json", "--autostart"}))
-    path = thin.socket_path()
+    path, starts = thin.socket_path(), "--autostart" in flags
     status = standing.look(
-        path, os.environ, lambda: thin.connect(path, standing.CONNECT_S, autostart="--autostart" in flags)
+        path, os.environ, lambda: thin.connect(path, standing.CONNECT_S, autostart=starts), activates=starts
     )
     if "--json" in flags:
         print(json.dumps(status, separators=(",", ":")))  # in ASCII: whatever is in it cannot steer a terminal

@@ -84,6 +84,19 @@ def test_installing_it_again_changes_nothing(service):
     assert service.asked("service", "install")["pid"] == before
 
 
+def test_status_and_doctor_do_not_start_a_daemon_that_was_stopped(service):
+    pid(service)
+    service.zotctl("stop")
+    for _ in range(2):
+        code, said = service.zotctl("status", "--json")
+        assert (code, json.loads(said.splitlines()[0])["state"]) == (1, "stopped"), said
+        assert "systemd listens" in said
+        code, said = service.zotctl("doctor")
+        assert "the daemon is stopped" in said
+        assert service.show("ActiveState") == "inactive"
+    assert service.asked("status", "--autostart")["state"] == "running"
+
+
 def test_a_client_starts_a_daemon_that_was_stopped(service):
     before = pid(service)
     service.zotctl("stop")

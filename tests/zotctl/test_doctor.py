@@ -203,6 +203,14 @@ def extension_failing(patient):
     return "zotctl ext logs broken"
 
 
+def code_untrusted(patient):
+    tools = patient.place.cwd / ".zot" / "extensions" / "tools"
+    tools.mkdir(parents=True)
+    (tools / "new.py").write_text("def new() -> str:\n    return 'new'\n")
+    patient.daemon()
+    return f"zotctl trust grant {patient.place.cwd}"
+
+
 def port_taken(patient):
     listener = patient._stack.enter_context(socket.socket())
     listener.bind(("127.0.0.1", 0))
@@ -224,7 +232,7 @@ MADE = {
     for made in (
         *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up),
         *(socket_directory, home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, no_key),
-        *(database_damaged, database_newer, linger_off, extension_failing, port_taken, slow_check),
+        *(database_damaged, database_newer, linger_off, extension_failing, code_untrusted, port_taken, slow_check),
     )
 }
 
@@ -261,6 +269,19 @@ def test_nothing_is_wrong_with_a_daemon_and_without_one(patient):
     assert patient.examine()[0] == 0
     assert sorted(path.name for path in patient.home.glob("tmp*")) == []
     assert daemon.log.count("error") == 0
+
+
+def test_an_extension_that_a_person_has_disabled_is_listed_and_is_no_fault(patient):
+    directory = patient.home / "extensions" / "resting"
+    directory.mkdir(parents=True)
+    (directory / "extension.json").write_text(json.dumps({"name": "resting", "exec": "true", "enabled": False}))
+    patient.daemon()
+    assert patient.examine() == (0, "the daemon is running\nnothing is wrong\n")
+    command = [sys.executable, "-m", "zotctl", "ext", "doctor"]
+    done = subprocess.run(
+        command, env=patient.env, cwd=patient.place.cwd, capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stdout) == (0, f"resting: {directory} is disabled\nnothing is wrong\n"), done.stderr
 
 
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]

@@ -1,6 +1,7 @@
 """What the daemon is asked for; one that does not answer in time has been found to be broken already."""
 
 import os
+import shlex
 from collections.abc import Iterator
 
 from zotctl import standing
@@ -56,13 +57,20 @@ def door(scene: Scene, status: Json) -> Iterator[Finding]:
 
 
 def extensions(scene: Scene) -> Iterator[Finding]:
-    """Extensions of this directory work, says `zotctl ext doctor`."""
+    """Extensions of this directory work, says `zotctl ext doctor`; those that are disabled need not."""
+    cwd = os.path.realpath(".")
     with _connection(scene) as connection:
-        answer = connection.call("ext.doctor", cwd=os.path.realpath("."), timeout_s=ANSWER_S)
+        answer = connection.call("ext.doctor", cwd=cwd, timeout_s=ANSWER_S)
     for finding in children(answer, "findings"):
         name, words = text(finding, "extension"), text(finding, "text")
-        command = None if name else "zotctl ext doctor"
-        yield found("extension-failing", f"{name}: {words}" if name else words, command, name=name)
+        match text(finding, "kind"):
+            case "disabled":
+                continue
+            case "untrusted":
+                yield found("code-untrusted", words, cwd=shlex.quote(text(finding, "cwd") or cwd))
+            case _:
+                command = None if name else "zotctl ext doctor"
+                yield found("extension-failing", f"{name}: {words}" if name else words, command, name=name)
 
 
 def keys(scene: Scene) -> Iterator[Finding]:

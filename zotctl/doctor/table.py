@@ -140,6 +140,12 @@ STATES = (
         "zotctl ext logs {name}",
     ),
     State(
+        "code-untrusted",
+        "extensions of this directory wait for your trust",
+        "`zotctl ext doctor` says that their code is new or has changed, and is not run",
+        "zotctl trust grant {cwd}",
+    ),
+    State(
         "port-taken",
         "the WebSocket door is configured and not open",
         "`websocket.listen` is set, and the daemon has no such door",

@@ -24,7 +24,7 @@ def add(actions: Commands) -> None:
     parser.set_defaults(run=_list)
     parser = actions.add_parser(
         "doctor",
-        help="what is wrong with extensions; exit code 1 when something is",
+        help="what is wrong with extensions, and which are disabled; exit code 1 when something is wrong",
         epilog="example: zotctl ext doctor",
     )
     scope.add_flags(parser)
@@ -64,12 +64,14 @@ def _short(names: list[str]) -> str:
 def _doctor(args: argparse.Namespace) -> int:
     with link.connect("zotctl") as connection:
         found = children(connection.call("ext.doctor", scope.chosen(connection, args)), "findings")
+    wrong = [one for one in found if text(one, "kind") != "disabled"]
     if args.json:
         output.print_json({"v": 1, "findings": found})
-    elif not found:
-        print(output.painted("nothing is wrong", colour.GREEN))
-    for finding in [] if args.json else found:
+        return 1 if wrong else 0
+    for finding in found:
         about = text(finding, "extension")
         words = text(finding, "text")
         print(one_line(f"{about}: {words}" if about else words))
-    return 1 if found else 0
+    if not wrong:
+        print(output.painted("nothing is wrong", colour.GREEN))
+    return 1 if wrong else 0

@@ -61,7 +61,8 @@ def complaints(extension: Extension) -> list[str]:
 
 
 def findings(discovered: Discovered) -> list[tuple[str, str]]:
-    """What is not used: an extension's name (empty: unknown) and a sentence about it."""
+    """What cannot be used: an extension's name (empty: unknown) and a sentence about it."""
     found = [("", error) for error in discovered.errors.values()]
-    found += [(one.manifest.name, f"{one.manifest.directory} is hidden by {one.by}") for one in discovered.shadowed]
-    return found + [(one.name, f"{one.directory} is disabled") for one in discovered.disabled]
+    return found + [
+        (one.manifest.name, f"{one.manifest.directory} is hidden by {one.by}") for one in discovered.shadowed
+    ]

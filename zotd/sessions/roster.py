@@ -49,9 +49,10 @@ async def findings(hosting: Hosting, layers: Sequence[Layer], scope: Scope) -> l
         found += await asyncio.to_thread(_of_resting, hosting, scope.cwd)
     for layer in layers:
         found += [Finding(name, text, layer.cwd) for name, text in layer.host.doctor()]
+        found += _disabled(layer.host.discovered, layer.cwd)
         found += [Finding("", f"{file}: {error}", layer.cwd) for file, error in layer.faults.items()]
         if layer.trusting is not None and layer.trusting.sentence:
-            found.append(Finding("", layer.trusting.sentence, layer.cwd))
+            found.append(Finding("", layer.trusting.sentence, layer.cwd, "untrusted"))
         for session, view in layer.views.items():
             if scope.session in {None, session}:
                 found += [
@@ -65,8 +66,12 @@ async def findings(hosting: Hosting, layers: Sequence[Layer], scope: Scope) -> l
 def _of_resting(hosting: Hosting, cwd: str) -> list[Finding]:
     trusting = Trusting(hosting.trust, cwd)
     discovered = finding.of_workspace(hosting.places, Path(cwd), is_trusted=trusting.look())
-    asked = [("", trusting.sentence)] if trusting.sentence else []
-    return [Finding(name, text, cwd) for name, text in [*report.findings(discovered), *asked]]
+    found = [Finding(name, text, cwd) for name, text in report.findings(discovered)] + _disabled(discovered, cwd)
+    return [*found, Finding("", trusting.sentence, cwd, "untrusted")] if trusting.sentence else found
+
+
+def _disabled(discovered: Discovered, cwd: str) -> list[Finding]:
+    return [Finding(one.name, f"{one.directory} is disabled", cwd, "disabled") for one in discovered.disabled]
 
 
 def _of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:

@@ -57,6 +57,8 @@ class Finding(Frozen, frozen=True):
     """Empty: none in particular."""
     text: str
     cwd: str = ""
+    kind: str = "failing"
+    """`failing`; `untrusted`: waits for `trust.grant`; `disabled`: a person has switched it off, nothing is wrong."""
 
 
 class Findings(Frozen, frozen=True, omit_defaults=False):
