@@ -1,5 +1,7 @@
 """Extensions in `zot rpc`: the same ones, with processes of its own that end with it."""
 
+import asyncio
+import os
 from types import SimpleNamespace
 
 import psutil
@@ -60,6 +62,45 @@ async def test_a_guard_works_and_its_words_come_as_a_note(rpc, model, shop):
     assert result["is_error"]
     notes = [frame["message"] for frame in frames if frame["type"] == "ext_notify"]
     assert any(note.startswith("blocked a call of bash") for note in notes)
+
+
+async def test_of_a_guard_that_dies_no_two_notes_are_the_same(rpc, model, shop):
+    shop.write(
+        "fragile",
+        """
+        import os
+
+        @ext.guard("turn_start")
+        def start(event):
+            os._exit(9)
+
+        @ext.guard("tool_call")
+        def call(event):
+            os._exit(9)
+        """,
+    )
+    program = await rpc("openai", await model(calls(Call("bash", {"command": "true"})), text("ok")))
+    program.send("prompt", message="go")
+    frames = await program.until("done")
+    notes = [frame["message"] for frame in frames if frame["type"] == "ext_notify"]
+    assert "fragile exited with code 9" in notes
+    assert "no answer about turn_start: fragile exited with code 9" in notes
+    assert len(set(notes)) == len(notes)
+
+
+async def test_what_an_extension_writes_is_in_its_log_when_the_input_ends_right_after_hello(rpc, model, shop, place):
+    directory = shop.write("talker", "", exec="sh", args=["main.sh"])
+    started = directory / "started"
+    os.mkfifo(started)
+    hello = '{"type":"hello","name":"talker","version":"1"}'
+    (directory / "main.sh").write_text(
+        f"echo first >&2; echo '{hello}'; echo > started; while read l; do :; done; echo last >&2"
+    )
+    program = await rpc("openai", await model())
+    program.send("hello")
+    await asyncio.to_thread(started.read_text)
+    assert (await program.end())[0] == 0
+    assert (place.home / "logs" / "ext-talker.log").read_text() == "first\nlast\n"
 
 
 async def test_an_extension_named_on_the_command_line_is_used_and_no_ext_leaves_the_others_out(rpc, model, shop):

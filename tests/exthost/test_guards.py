@@ -126,7 +126,7 @@ async def test_a_silent_guard_is_asked_three_times_and_then_skipped(workshop, gu
     workshop.acting("deaf", "deaf guard", "deaf")
     guard("z", "return {'modified_args': {'command': 'safe'}}")
     async with workshop.host(limits=IMPATIENT) as host:
-        said = "deaf did not answer within 0.1 s"
+        said = "no answer about tool_call: deaf did not answer within 0.1 s"
         for _ in range(TIMEOUTS - 1):
             verdict = await ask(host, command="ls")
             assert (verdict.value, verdict.notes[:1]) == ({"command": "safe"}, [Note("deaf", "tool_call", said)])
@@ -211,7 +211,7 @@ async def test_a_guard_that_dies_while_it_is_asked_costs_no_wait(workshop):
     async with workshop.host() as host:
         async with asyncio.timeout(4.5):  # an interception may take 5 s
             verdict = await ask(host)
-        assert verdict.notes == [Note("fragile", "tool_call", "fragile exited with code 9")]
+        assert verdict.notes == [Note("fragile", "tool_call", "no answer about tool_call: fragile exited with code 9")]
         assert host.status()[0].state is not State.READY
 
 
@@ -219,7 +219,10 @@ async def test_a_frame_over_4_mib_is_like_no_answer(workshop, guard):
     guard("a", "return {'block': True}")
     async with workshop.host() as host:
         verdict = await ask(host, text="x" * 5_000_000)
-        assert (verdict.is_blocked, verdict.notes[0].text) == (False, "a cannot be sent more than 4 MiB at once")
+        assert (verdict.is_blocked, verdict.notes[0].text) == (
+            False,
+            "no answer about tool_call: a cannot be sent more than 4 MiB at once",
+        )
 
 
 async def test_a_cancelled_question_is_forgotten(workshop):

@@ -149,7 +149,8 @@ def _unanswered(guard: Extension, event: str, verdict: Verdict[T], what: str) ->
     """It was to be asked and did not answer."""
     if event in guard.manifest.closed:
         verdict.block(guard.name, f"refused, because a guard did not answer: {what}")
-    verdict.notes.append(Note(guard.name, event, what))
+    # Clients have been told of the crash itself; this says what it has cost.
+    verdict.notes.append(Note(guard.name, event, f"no answer about {event}: {what}"))
 
 
 class Guards:
