@@ -17,9 +17,10 @@ examples:
   zotctl approve a_01JX…              this call, as it is shown
   zotctl approve a_01JX… --session    and what is like it, for the rest of its session
   zotctl approve a_01JX… --always     and write a rule into config.toml, which is shown first
+  zotctl approve a_01JX… --session --choice prefix    and what begins with the same words, say npm test *
   zotctl deny a_01JX… --reason "use the staging host"
 
-The beginning of an ID is enough when it is unambiguous. Nothing expires unless approval.ttl_s is set.
+What can be chosen stands below each call. The beginning of an ID is enough when it is unambiguous. Nothing expires unless approval.ttl_s is set.
 """
 
 
@@ -41,6 +42,8 @@ def add(commands: Commands) -> None:
     scope = approve.add_mutually_exclusive_group()
     scope.add_argument("--session", action="store_true", help="also what is like it, in this session")
     scope.add_argument("--always", action="store_true", help="also what is like it, in all sessions: a rule")
+    choice = f"what --session or --always is about, as zotctl approvals lists it (default: {asking.SAME})"
+    approve.add_argument("--choice", metavar="NAME", help=choice)
     approve.add_argument("-y", "--yes", action="store_true", help="do not ask about the rule; for scripts")
     approve.set_defaults(run=_approve)
     deny = commands.add_parser("deny", help="do not let a call run that waits", epilog=EPILOG)
@@ -65,7 +68,10 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     for approval in found:
         print(one_line(f"{text(approval, 'approval')}  in {text(approval, 'session')}{_until(approval)}"))
-        print(harmless(asking.shown(approval)), end="\n\n")
+        print(harmless(asking.shown(approval)))
+        for one in asking.lasting_of(approval):
+            print(one_line(f"  --{one.scope}{_flag(one.choice)}: {one.text}"))
+        print()
     return 0
 
 
@@ -75,7 +81,9 @@ def _approve(args: argparse.Namespace) -> int:
         approval = _chosen(connection, str(args.id))
         _show(approval)
         if scope != "once":
-            _check_rule(approval, scope, is_sure=args.yes)
+            _check_rule(approval, scope, args.choice or asking.SAME, is_sure=args.yes)
+        elif args.choice:
+            raise ClientError("--choice says what --session or --always is about; give one of them, too")
         return _decide(connection, approval, args, decision="allow", scope=scope)
 
 
@@ -87,7 +95,8 @@ def _deny(args: argparse.Namespace) -> int:
 
 
 def _decide(connection: Connection, approval: Json, args: argparse.Namespace, *, decision: str, scope: str) -> int:
-    asking.decide(connection, approval, decision, scope=scope, reason=args.reason)
+    choice = None if decision == "deny" else args.choice
+    asking.decide(connection, approval, decision, scope=scope, choice=choice, reason=args.reason)
     key = text(approval, "approval")
     if args.json:
         output.print_json({"v": 1, "approval": key, "decision": decision, "scope": scope})
@@ -132,11 +141,20 @@ def _show(approval: Json) -> None:
     sys.stderr.write(f"{harmless(asking.shown(approval))}\n")
 
 
-def _check_rule(approval: Json, scope: str, *, is_sure: bool) -> None:
+def _flag(choice: str) -> str:
+    """How `zotctl approve` is told of it."""
+    return "" if choice == asking.SAME else f" --choice {choice}"
+
+
+def _check_rule(approval: Json, scope: str, choice: str, *, is_sure: bool) -> None:
     """Show what the decision allows besides the call, and ask about a rule that stays; raises `ClientError`."""
-    rule = maybe_text(approval, "rule")
-    if rule is None:
+    offered = asking.lasting_of(approval)
+    if not offered:
         raise ClientError("no rule can allow this call, so it can be allowed for once only: leave the scope out")
+    rule = next((one.rules for one in offered if (one.choice, one.scope) == (choice, scope)), None)
+    if rule is None:
+        flags = ", ".join(f"--{one.scope}{_flag(one.choice)}" for one in offered)
+        raise ClientError(f"--{scope}{_flag(choice)} is not offered for this call; there are {flags}")
     where = "would be written into config.toml" if scope == "always" else "holds for the rest of the session"
     sys.stderr.write(harmless(f"\nthis {where}:\n{rule}"))
     if scope == "always" and not is_sure and not _agrees():

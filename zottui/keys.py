@@ -31,6 +31,7 @@ KEYS = (
     Key("c-t", "ctrl+t", "view", "look through the whole conversation"),
     Key("c-o", "ctrl+o", "detail", "show the last tool's whole output"),
     Key("f2", "F2", "overview", "all sessions, and what needs you"),
+    Key("s-tab", "shift+tab", "mode", "the next mode: ask, read-only, and yolo after a question"),
     Key("c-l", "ctrl+l", "repaint", "draw the lower part anew"),
     Key("c-z", "ctrl+z", "suspend", "go to the shell; fg comes back"),
 )

@@ -9,6 +9,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
 from zotd.wire import api
 from zottui.commands.command import of
+from zottui.commands.settings import next_mode
 from zottui.desk import Desk, Dialog
 from zottui.dialogs.overview import Overview
 from zottui.keys import DialogKeys, bindings
@@ -68,6 +69,7 @@ class Pressing:
             "view": lambda _: place.spawn(view(place)),
             "detail": lambda _: place.spawn(view(place, call=place.state.tools)),
             "overview": lambda _: place.open(Overview(place)),
+            "mode": lambda _: place.spawn(next_mode(place)),
             "repaint": lambda _: place.repaint(),
             "suspend": lambda _: place.spawn(place.stop()),
         }

@@ -140,7 +140,7 @@ def test_a_command_that_may_run_or_write_something_else_fits_no_allow(command, p
 
 def test_an_allow_is_about_the_whole_command():
     commands = [bash(command) for command in ("git status", "git", "  git status", "xgit status", "GIT status")]
-    assert actions(allow("bash", "git *"), commands) == ["allow", "ask", "ask", "ask", "ask"]
+    assert actions(allow("bash", "git *"), commands) == ["allow", "allow", "ask", "ask", "ask"]
     assert ruled(bash('git log --format="%h\t%s"'), allow("bash", "git *")).action == "allow"
     assert ruled(bash("ls $HOME"), allow("bash", "ls *")).action == "allow"
 

@@ -92,7 +92,11 @@ async def test_a_person_may_have_it_run_with_other_arguments(bench, house):
     assert [path.name for path in house.cwd.iterdir()] == ["b.txt"]
 
 
-BASH = calls(Call("bash", {"command": "echo a"}))
+def bash(command):
+    return calls(Call("bash", {"command": command}))
+
+
+BASH = bash("echo a")
 
 
 async def test_for_this_session_means_that_the_same_is_not_asked_again(bench, look):
@@ -112,6 +116,66 @@ async def test_always_writes_the_rule_that_was_shown_and_holds_in_other_sessions
     await talk.ask("abort")
     other, _ = await bench(BASH, text("done"))
     assert look.only(await other.run(), "approval_requested") == []
+
+
+async def test_what_begins_with_the_same_words_is_allowed_also_by_the_next_daemon(process, model, look):
+    replies = bash("echo a -n"), bash("echo b"), text("one"), bash("cd . && echo c"), bash("echo d"), text("two")
+    talk = await process.create("openai", await model(*replies), mode="ask")
+    asked = await asked_by(talk)
+    assert [(one["id"], one["text"], one["scopes"]) for one in asked["choices"]] == [
+        ("same", "this very command", ["session", "always"]),
+        ("prefix", "echo *", ["session", "always"]),
+    ]
+    await approve(talk, asked, scope="session", choice="prefix")
+    assert look.only(await talk.until("done"), "approval_requested") == []
+    process.restart(9)
+    again = await process.follow(talk.id, await process.connect(can_approve=True), env={"PATH": os.environ["PATH"]})
+    await again.ask("session.configure", secrets={"api_key": "sk-scripted-key"})
+    asked = await asked_by(again)
+    assert [(one["text"], one["scopes"]) for one in asked["choices"]] == [("cd ., echo *", ["session"])]
+    await approve(again, asked)
+    assert look.only(await again.until("done"), "approval_requested") == []
+
+
+async def test_a_prefix_that_is_always_allowed_holds_in_other_sessions(bench, house, look):
+    talk, _ = await bench(bash("echo a -n"), text("done"))
+    asked = await asked_by(talk)
+    await approve(talk, asked, scope="always", choice="prefix")
+    await talk.until("notice")
+    assert (house.place.home / "config.toml").read_text() == asked["choices"][1]["rules"]
+    await talk.ask("abort")
+    other, _ = await bench(bash("echo b"), text("done"))
+    assert look.only(await other.run(), "approval_requested") == []
+
+
+async def test_every_edit_in_the_workspace_can_be_allowed_for_the_session(bench, house, look):
+    outside = calls(Call("write", {"path": str(house.place.home / "x"), "content": "x"}))
+    hook = calls(Call("write", {"path": ".git/hooks/pre-commit", "content": "x"}))
+    talk, _ = await bench(*WRITE[:1], calls(Call("write", {"path": "b/c.txt", "content": "two"})), hook, outside)
+    asked = await asked_by(talk)
+    assert [(one["id"], one["scopes"]) for one in asked["choices"]] == [
+        ("same", ["session", "always"]),
+        ("edits", ["session"]),
+    ]
+    assert "is not offered for this call" in (await refused(talk, asked, scope="always", choice="edits"))[1]
+    await approve(talk, asked, scope="session", choice="edits")
+    for path in (".git/hooks/pre-commit", str(house.place.home / "x")):
+        again = (await talk.until("approval_requested"))[-1]
+        assert (again["args"]["path"], [one["id"] for one in again["choices"]]) == (path, ["same"])
+        await approve(talk, again, "deny")
+    assert (house.cwd / "b/c.txt").read_text() == "two"
+    other, _ = await bench(*WRITE)
+    assert (await asked_by(other))["tool"] == "write"
+
+
+async def test_who_may_not_decide_is_refused_a_wider_choice_too(bench, house):
+    talk, _ = await bench(bash("echo a"), text("done"))
+    asked = await asked_by(talk)
+    low = await house.connect(client={"name": "low"}, role="submit")
+    about = {"approval": asked["approval"], "args_digest": asked["args_digest"], "decision": "allow"}
+    response = await low.answer("approve", session=talk.id, **about, scope="session", choice="prefix")
+    assert response["code"] == "forbidden"
+    assert await talk.state() == "waiting"
 
 
 async def test_a_rule_that_cannot_be_saved_is_said_before_anything_is_decided(bench, house):

@@ -114,7 +114,8 @@ async def test_an_answer_on_one_page_closes_the_question_on_the_other(world, tok
         for page in (first, second):
             await expect(page.get_by_role("heading", name="Allow write?")).to_be_visible()
         await expect(first.get_by_label("What it would do")).to_contain_text("apple")
-        await second.get_by_role("button", name="Allow once").click()
+        await expect(first.get_by_role("button", name="Allow for this session")).to_be_visible()
+        await second.get_by_role("button", name="Allow every edit and write in").click()
         for page in (first, second):
             await expect(page.get_by_role("heading", name="Allow write?")).to_be_hidden()
             await expect(entry(page, "planted")).to_be_visible()

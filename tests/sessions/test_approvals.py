@@ -6,6 +6,7 @@ import pytest
 
 from tests.sessions.test_ledger import Follower, Journals, new_row
 from zotd.core import records
+from zotd.core.choices import of_rule
 from zotd.core.permissions import Action, Rule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
@@ -18,6 +19,7 @@ from zotd.wire.errors import Code, CommandError
 
 ARGS: dict[str, object] = {"command": "git push"}
 RULE = Rule("bash", Action.ALLOW, "git push")
+TOML = '[[rules]]\ntool = "bash"\nmatch = "git push"\naction = "allow"\n'
 PAST = "2020-01-01T00:00:01.000Z"
 
 
@@ -46,7 +48,7 @@ class Place:
         return place
 
     def ask(self, tasks, key="c_1", args=None, **fields):
-        given = {"run": "r_1", "preview": "git push", "ttl_s": None, "rule": RULE} | fields
+        given = {"run": "r_1", "preview": "git push", "ttl_s": None, "choices": (of_rule(RULE),)} | fields
         return tasks.create_task(self.approvals.ask(key, "bash", args or ARGS, **given))
 
     async def asked(self, tasks, *args, **fields):
@@ -118,7 +120,8 @@ async def test_a_question_is_on_disk_before_anybody_sees_it(slow):
         assert (slow.log, slow.changes) == (["ApprovalRequested"], [1])
         assert question == events.ApprovalRequested(
             question.approval, "c_1", "bash", ARGS, digest("bash", ARGS), preview="git push",
-            rule='[[rules]]\ntool = "bash"\nmatch = "git push"\naction = "allow"\n', session="s_1",
+            rule=TOML, session="s_1",
+            choices=[events.ApprovalChoice("same", "this and no other", ["session", "always"], TOML)],
         )  # fmt: skip
         task.cancel()
 
@@ -199,6 +202,7 @@ async def test_other_arguments_come_back_with_the_answer_and_are_on_record(place
         ("deny", {"scope": "session"}, "a denial is for once"),
         ("deny", {"args": {}}, "leave `args` out"),
         ("allow", {"scope": "always", "args": {}}, "other arguments are for once"),
+        ("allow", {"scope": "session", "choice": "prefix"}, "there are same (session or always)"),
     ],
 )
 async def test_a_decision_that_reaches_further_than_what_was_shown_is_refused(place, decision, fields, words):
@@ -211,8 +215,8 @@ async def test_a_decision_that_reaches_further_than_what_was_shown_is_refused(pl
 
 async def test_what_no_rule_can_allow_is_allowed_for_once_only(place):
     async with asyncio.TaskGroup() as tasks:
-        task, question = await place.asked(tasks, rule=None)
-        assert (question.rule, place.approvals.rule_of(question.approval)) == (None, None)
+        task, question = await place.asked(tasks, choices=())
+        assert (question.rule, question.choices) == (None, [])
         assert (await place.refused(question, scope="session"))[0] == Code.BAD_REQUEST
         task.cancel()
 

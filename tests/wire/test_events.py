@@ -36,7 +36,7 @@ STDIO = {
 """`docs/protocol.md`; what only the daemon adds is optional."""
 
 DAEMON = {
-    "approval_requested": "approval tool_id tool args args_digest preview? expires? rule?",
+    "approval_requested": "approval tool_id tool args args_digest preview? expires? rule? choices?",
     "approval_resolved": "approval decision scope by reason?",
     "queue_changed": "items held",
     "session_changed": "state name? provider? model? reasoning? mode?",

@@ -114,8 +114,19 @@ def test_a_script_may_save_the_rule_without_being_asked(live, waiting):
     outcome(live, question)
 
 
+def test_what_begins_with_the_same_words_can_be_allowed_by_its_name(live, waiting):
+    question = waiting("touch out -m")
+    listed = live.zotctl("approvals")[1]
+    assert "  --session --choice prefix: touch out *\n  --always --choice prefix: touch out *\n" in listed
+    code, _, err = live.zotctl("approve", "--session", "--choice", "edits", question["approval"])
+    assert (code, "--session --choice edits is not offered for this call" in err) == (1, True)
+    code, _, err = live.zotctl("approve", "--session", "--choice", "prefix", question["approval"])
+    assert (code, 'match = "touch out *"' in err) == (0, True)
+    outcome(live, question)
+
+
 def test_a_call_that_no_rule_can_allow_is_allowed_for_once_only(live, waiting):
-    question = waiting("touch a && touch b")
+    question = waiting("touch a & touch b")
     for flag in ("--session", "--always"):
         code, _, err = live.zotctl("approve", flag, "--yes", question["approval"])
         assert (code, "for once only" in err) == (1, True)

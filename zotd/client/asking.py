@@ -1,10 +1,50 @@
 """What a person is shown of a call that waits for their decision, and the decision, for blocking clients."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from zotd.client.blocking import Connection, Json
-from zotd.client.fields import child, maybe_text, text
+from zotd.client.fields import child, children, maybe_text, text
+from zotd.wire.base import convert
+from zotd.wire.events import ApprovalChoice, ApprovalRequested
+
+SAME = "same"
+"""The choice of an `approve` that names none."""
+
+SCOPES = {"session": "for this session", "always": "always"}
+"""How long something can be allowed, in words."""
 
 OVER = frozenset({"already_resolved", "not_found", "stale_args"})
 """Errors of `approve` after which nothing is left to decide about what was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """One way to allow more than the one call."""
+
+    choice: str
+    """Its id; `SAME`: just this command or file."""
+    scope: str
+    """`session` or `always`."""
+    text: str
+    """What it covers."""
+    rules: str
+    """The same as TOML."""
+
+
+def lasting(question: ApprovalRequested) -> Sequence[Lasting]:
+    """What the daemon offers of a pending call, narrowest first; none: it can be allowed for once only."""
+    choices = question.choices
+    if not choices and question.rule is not None:  # a daemon of an earlier version
+        choices = [ApprovalChoice(SAME, "this and no other", list(SCOPES), question.rule)]
+    return [Lasting(one.id, scope, one.text, one.rules) for one in choices for scope in one.scopes if scope in SCOPES]
+
+
+def lasting_of(approval: Json) -> Sequence[Lasting]:
+    """The same of an event as it came."""
+    choices = [convert(one, ApprovalChoice) for one in children(approval, "choices")]
+    rule = maybe_text(approval, "rule")
+    return lasting(ApprovalRequested("", "", "", {}, "", rule=rule, choices=choices))
 
 
 def shown(approval: Json) -> str:
@@ -16,7 +56,13 @@ def shown(approval: Json) -> str:
 
 
 def decide(
-    connection: Connection, approval: Json, decision: str, *, scope: str = "once", reason: str | None = None
+    connection: Connection,
+    approval: Json,
+    decision: str,
+    *,
+    scope: str = "once",
+    choice: str | None = None,
+    reason: str | None = None,
 ) -> None:
     """Decide about a pending call, an event `approval_requested`: `allow` or `deny`.
 
@@ -24,6 +70,7 @@ def decide(
     """
     connection.call(
         "approve",
+        {"choice": choice} if choice else {},
         session=text(approval, "session"),
         approval=text(approval, "approval"),
         args_digest=text(approval, "args_digest"),

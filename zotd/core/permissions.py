@@ -13,7 +13,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -37,6 +37,9 @@ _COMPOUND = re.compile(r"[\x00-\x08\x0a-\x1f\x7f;&|<>`]|\$[({\[]")
 another control character hides on a screen what stands before it. A tab is a blank."""
 
 _GLOB = re.compile(r"[*?\[]")
+
+STEERING = frozenset({".git", ".zot"})
+"""Directories whose files run programs, or say what may run: allowing a whole workspace is not about them."""
 
 
 class Action(StrEnum):
@@ -113,7 +116,7 @@ class Ruling:
 def judge(policy: Policy, question: Question) -> Ruling:
     """Whether the call may run."""
     ruling = _by_rules(policy, question) or _by_mode(policy.mode, question)
-    if ruling.action is Action.ASK and _first(policy.granted, Action.ALLOW, question):
+    if ruling.action is Action.ASK and covers(policy.granted, question):
         return Ruling(Action.ALLOW, "session", f"{question.tool} was allowed for the rest of this session")
     return ruling
 
@@ -147,6 +150,23 @@ def rule_for(question: Question) -> Rule | None:
     """
     rule = Rule(question.tool, Action.ALLOW, _narrowest_match(question))
     return rule if _applies(rule, question) else None
+
+
+def covers(granted: Iterable[Rule], question: Question) -> bool:
+    """Whether what was allowed for a session holds for this call.
+
+    A line of simple commands is covered when each of them is, by a rule that names commands. What lies in `STEERING`
+    only a rule for that very file covers.
+    """
+    rules = [rule for rule in granted if not (rule.match.endswith("/*") and _steers(question))]
+    if _first(rules, Action.ALLOW, question):
+        return True
+    command = question.args.get("command")
+    if question.tool != SHELL or question.extension is not None or not isinstance(command, str):
+        return False
+    named = [rule for rule in rules if rule.match != EVERYTHING]
+    each = [replace(question, args={"command": part}) for part in shell.parts(command)]
+    return bool(each) and all(_first(named, Action.ALLOW, one) for one in each)
 
 
 def toml(rule: Rule) -> str:
@@ -272,8 +292,11 @@ def _subjects(question: Question) -> Sequence[str]:
 
 
 def _fits(command: str, pattern: str) -> bool:
-    """Whether it is one simple command that fits, and does nothing that has to be named."""
-    if not fnmatchcase(command, pattern):
+    """Whether it is one simple command that fits, and does nothing that has to be named.
+
+    A blank behind it changes nothing: `npm test *` is about a bare `npm test`, too.
+    """
+    if not (fnmatchcase(command, pattern) or fnmatchcase(f"{command} ", pattern)):
         return False
     words = shell.parsed(command).only
     return words is not None and hatches.are_named(words, pattern)
@@ -287,6 +310,10 @@ def _hides(rules: Iterable[Rule], question: Question) -> Rule | None:
     if not narrowing or shell.parsed(str(question.args.get("command", ""))).is_understood:
         return None
     return narrowing[0]
+
+
+def _steers(question: Question) -> bool:
+    return any(not STEERING.isdisjoint(path.casefold().split("/")) for path in question.paths)
 
 
 def _kind(path: str) -> str:

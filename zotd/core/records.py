@@ -6,6 +6,7 @@ people saw is kept beside the body, as the events that the record showed (see `c
 
 import msgspec
 
+from zotd.core.choices import Choice, of_rule
 from zotd.core.permissions import Rule
 from zotd.wire.base import Frozen
 from zotd.wire.content import Block, Tokens, ToolContent
@@ -230,7 +231,14 @@ class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
     preview: str | None = None
     """What people are shown of it."""
     rule: Rule | None = None
-    """What `session` and `always` would allow from then on; None: it can be allowed for once only."""
+    """Of records of earlier versions: what `session` and `always` would allow from then on."""
+    choices: tuple[Choice, ...] = ()
+    """What can be allowed from then on; none: it can be allowed for once only."""
+
+    @property
+    def offered(self) -> tuple[Choice, ...]:
+        """The choices, of every version."""
+        return self.choices or (() if self.rule is None else (of_rule(self.rule),))
 
 
 class Decision(Record, tag="decision", frozen=True, kw_only=True):
@@ -246,6 +254,8 @@ class Decision(Record, tag="decision", frozen=True, kw_only=True):
     reason: str | None = None
     args: dict[str, object] | None = None
     """The arguments to run it with instead."""
+    choice: str = ""
+    """Of a scope beyond `once`: which of the request's choices."""
 
 
 class ForkRow(Record, tag="fork", frozen=True, kw_only=True):

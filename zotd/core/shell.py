@@ -27,6 +27,8 @@ MAX_DEPTH = 8
 """Commands in commands (`sudo env sh -c …`)."""
 
 _SLOW = re.compile(r"=\(|<<|\|")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_JOINTS = frozenset({"&&", "||", ";", "|"})
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
@@ -123,6 +125,24 @@ def parsed(line: str) -> Line:
     except UnknownError:
         found.is_understood = False
     return Line(tuple(dict.fromkeys(found.commands)), found.is_understood, only if found.is_understood else None)
+
+
+@lru_cache(maxsize=64)
+def parts(line: str) -> Sequence[str]:
+    """The simple commands of a line that is nothing but those, joined by `&&`, `||`, `;` and `|`; else none."""
+    if _CONTROL.search(line) or not parsed(line).is_understood:
+        return ()
+    found: list[str] = []
+    waiting = [tree(line)]
+    while waiting:
+        node = waiting.pop()
+        if node.type == "command" and is_simple(node):
+            found.append((node.text or b"").decode(errors="replace"))
+        elif node.type in {"program", "list", "pipeline"}:
+            waiting += reversed(node.children)
+        elif node.type not in _JOINTS:
+            return ()
+    return tuple(found)
 
 
 class _Finder:

@@ -20,10 +20,11 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.approvals import ALLOW, CANCELLED, DENY, Lost, Questions, Resolution, Stale, Unknown, Won
-from zotd.core.permissions import Rule, digest, toml
+from zotd.core.choices import SAME, Choice, as_toml
+from zotd.core.permissions import Rule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
-from zotd.sessions.deciding import check_scope, decision_of
+from zotd.sessions.deciding import check_scope, decision_of, rules_of
 from zotd.sessions.ledger import Ledger, Shown
 from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
@@ -106,10 +107,10 @@ class Approvals:
         """What waits for a decision, as clients were told of it, oldest first."""
         return list(self._shown.values())
 
-    def rule_of(self, approval: str) -> Rule | None:
-        """What the scopes beyond `once` would allow of a pending one; None: nothing, or it is not pending."""
-        request = self._requests.get(approval)
-        return None if request is None else request.row.rule
+    def rules_of(self, params: api.Approve) -> tuple[Rule, ...]:
+        """What the decision would allow from then on; nothing when it is refused, or about once."""
+        request = self._requests.get(params.approval)
+        return () if request is None else rules_of(params.scope, params.choice, request.row)
 
     def granted(self) -> list[Rule]:
         """What was allowed for the rest of the session."""
@@ -162,12 +163,12 @@ class Approvals:
         preview: str | None,
         ttl_s: float | None,
         approval: str | None = None,
-        rule: Rule | None = None,
+        choices: tuple[Choice, ...] = (),
     ) -> Answer:
         """Have a person decide about the call `key`; waits for `ttl_s` at most (None: for ever).
 
         `approval`: a question that was pending before a restart; it is not recorded again, and its own deadline holds.
-        `rule`: what the scopes beyond `once` would allow (`permissions.rule_for`); None: they cannot be chosen.
+        `choices`: what the scopes beyond `once` would allow (`choices.choices_for`); none: they cannot be chosen.
         Cancelled, it is over for everybody else, too.
         """
         request = self._requests.get(approval or "")
@@ -184,7 +185,7 @@ class Approvals:
                 expires=None if ttl_s is None else rfc3339(_seconds(now) + ttl_s + HALF_MILLISECOND_S),
                 run=run,
                 preview=preview,
-                rule=rule,
+                choices=choices,
             )
             request = self._request(row)
         return await self._answer(request)
@@ -299,9 +300,8 @@ class Approvals:
             self._show(key, None)
 
         row = self._ledger.row
-        granted = row.granted
-        if decision.scope != "once" and request.row.rule is not None and request.row.rule not in granted:
-            granted = (*granted, request.row.rule)
+        allowed = rules_of(decision.scope, decision.choice, request.row)
+        granted = tuple(dict.fromkeys((*row.granted, *allowed)))
         # The row says `waiting` when a crash has cut the run: whoever looks after the last decision finds it held.
         state = "held" if row.state == "waiting" and not self._questions.pending else row.state
         written = self._ledger.write(
@@ -338,7 +338,8 @@ def asked(row: records.ApprovalRow, session: str | None) -> events.ApprovalReque
         args_digest=row.args_digest,
         preview=row.preview,
         expires=row.expires,
-        rule=None if row.rule is None else toml(row.rule),
+        rule=next((as_toml(choice) for choice in row.offered if choice.id == SAME), None),
+        choices=[events.ApprovalChoice(one.id, one.text, list(one.scopes), as_toml(one)) for one in row.offered],
         session=session,
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from zotd.core import permissions
+from zotd.core.choices import choices_for
 from zotd.core.permissions import Action, Policy, Question, Ruling
 from zotd.core.ports import Replay, Tool
 from zotd.core.transcript import INTERRUPTED
@@ -147,7 +148,7 @@ class Clearance:
             preview=await preview_of(name, tool.extension, args, self._bench.cwd, home=self._bench.home),
             ttl_s=self._bench.ttl_s,
             approval=self._bench.recorded(key, permissions.digest(name, args)),
-            rule=permissions.rule_for(question),
+            choices=choices_for(question, cwd=self._bench.cwd, home=self._bench.home),
         )
         self._tell(key, tool, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
         if not answer.allowed:

@@ -3,6 +3,8 @@
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.approvals import ALLOW, DENY
+from zotd.core.choices import SAME
+from zotd.core.permissions import Rule
 from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
@@ -23,7 +25,14 @@ def decision_of(params: api.Approve, by: str) -> records.Decision:
         by=by or "somebody",
         reason=params.reason,
         args=params.args,
+        choice="" if params.scope == "once" else params.choice or SAME,
     )
+
+
+def rules_of(scope: str, choice: str | None, row: records.ApprovalRow) -> tuple[Rule, ...]:
+    """What is allowed from then on, when this is the decision; nothing, when it was not offered."""
+    found = (one for one in row.offered if one.id == (choice or SAME) and scope in one.scopes)
+    return next((one.rules for one in found), ())
 
 
 def check_scope(params: api.Approve, row: records.ApprovalRow) -> None:
@@ -36,5 +45,9 @@ def check_scope(params: api.Approve, row: records.ApprovalRow) -> None:
         raise CommandError(Code.BAD_REQUEST, "a denial is for once; what is always denied is a rule in config.toml")
     if params.args is not None:
         raise CommandError(Code.BAD_REQUEST, "other arguments are for once; allow them with the scope once")
-    if row.rule is None:
+    if not row.offered:
         raise CommandError(Code.BAD_REQUEST, f"no rule can allow this call of {row.tool}; allow it with the scope once")
+    if not rules_of(params.scope, params.choice, row):
+        offers = ", ".join(f"{one.id} ({' or '.join(one.scopes)})" for one in row.offered)
+        wanted = f'"{params.choice or SAME}" with the scope {params.scope}'
+        raise CommandError(Code.BAD_REQUEST, f"{wanted} is not offered for this call; there are {offers}")

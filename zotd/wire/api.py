@@ -648,12 +648,14 @@ class Approve(Mutation, frozen=True, kw_only=True):
     decision: str
     """`allow` or `deny`."""
     scope: str = "once"
-    """Of an allow: `once`, `session` (the `rule` of the request holds for the rest of the session) or `always` (and is
-    written into `config.toml`)."""
+    """Of an allow: `once`, `session` (what is chosen holds for the rest of the session) or `always` (and is written into
+    `config.toml`)."""
     reason: str | None = None
     """For the model, and for others who would have decided."""
     args: dict[str, object] | None = None
     """Run it with these instead; guards see them again."""
+    choice: str | None = None
+    """Of a scope beyond `once`: the id of one of the request's `choices`; absent: `same`, which is its `rule`."""
 
 
 class ApprovalScope(Frozen, frozen=True, kw_only=True):

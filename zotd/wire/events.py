@@ -161,6 +161,20 @@ class Done(Event, tag="done", frozen=True):
     run: str | None = None
 
 
+class ApprovalChoice(Frozen, frozen=True):
+    """What can be allowed besides the one call."""
+
+    id: str
+    """For `choice` of `approve`: `same` (this command, this file), `prefix` (what begins with the same words) or `edits`
+    (every edit and write in the workspace)."""
+    text: str
+    """What it covers, for people."""
+    scopes: list[str]
+    """How long it can be allowed: `session`, `always`."""
+    rules: str
+    """What would hold from then on, as TOML; `always` writes it into `config.toml`."""
+
+
 class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     """A person has to decide."""
 
@@ -173,8 +187,10 @@ class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     """What it would do, for people: a diff, a command line, or the arguments."""
     expires: str | None = None
     rule: str | None = None
-    """What `scope: session` would allow from then on and `always` would write into `config.toml`, as TOML; absent: it
-    can be allowed for once only."""
+    """What `scope: session` would allow from then on and `always` would write into `config.toml`, as TOML, when the
+    decision names no `choice`; absent: it can be allowed without one for once only."""
+    choices: list[ApprovalChoice] = msgspec.field(default_factory=list)
+    """All that can be allowed from then on; empty: it can be allowed for once only."""
 
 
 class ApprovalResolved(Event, tag="approval_resolved", frozen=True):

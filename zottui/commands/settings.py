@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
 from zottui.desk import Desk
-from zottui.dialogs import choose
+from zottui.dialogs import choose, confirm
 from zottui.dialogs.listing import Entry
 
 LEVELS = {
@@ -69,6 +69,18 @@ async def mode(desk: Desk, name: str) -> None:
 async def _set_mode(desk: Desk, name: str) -> None:
     await desk.ask(api.SetMode(session=of(desk), mode=name), api.Nothing)
     desk.say(f"mode {name}: {MODES[name]}")
+
+
+async def next_mode(desk: Desk) -> None:
+    """The mode behind the one that holds; the one that asks about nothing only after a yes, and else `ask`."""
+    session = desk.state.session
+    if session is None:
+        return
+    names = list(MODES)
+    name = names[(names.index(session.mode) + 1) % len(names)] if session.mode in names else "ask"
+    if name == "yolo" and not await confirm.ask(desk, "run every call from now on without asking you (yolo)?\nno: ask"):
+        name = "ask"
+    await _set_mode(desk, name)
 
 
 Set = Callable[[Desk, str], Awaitable[None]]

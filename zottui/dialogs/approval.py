@@ -1,7 +1,8 @@
 """One call of a tool that waits for a decision.
 
     asking ─┬─ y, s, n ──────────────────────────────────> sent ─┬─> gone: decided, here or elsewhere
-            ├─ a ──> confirming: the rule is shown ── y ──> sent  └─> asking: it did not work, and why
+            ├─ a ──> confirming: what can be allowed from now   ├─> asking: it did not work, and why
+            │        on, and the rule of it ── y ──> sent        │
             ├─ f ──> explaining: a reason is typed ─ enter > sent
             └─ e ──> the arguments in the editor ──> asking, about those
 
@@ -9,10 +10,10 @@ What is decided is bound to what is shown: the digest goes along, so that no oth
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
-from zotd.client.asking import OVER
+from zotd.client.asking import OVER, SAME, SCOPES, Lasting, lasting
 from zotd.client.errors import CallError, ClientError
 from zotd.wire import api
 from zotd.wire.base import BadFrameError, decode
@@ -27,7 +28,7 @@ from zottui.diffs import ADDED, GAP, REMOVED, Change, focused, unified
 from zottui.external_editor import edited
 from zottui.state import waiting
 from zottui.theme import Role
-from zottui.widgets.cells import POINTER, folded, piece
+from zottui.widgets.cells import POINTER, clean, folded, piece
 
 QUIET_S = 0.5
 """Keys count for a question when none was typed for so long: it may come up in the middle of a word. People who type do
@@ -67,6 +68,9 @@ class Approval:
         self._reason = Line()
         self._args: dict[str, object] | None = None
         """Other arguments to run it with."""
+        self._offers = lasting(question)
+        self._chosen = 0
+        """Which of `_wider` is selected."""
         self._offset = 0
         """Lines of the preview that were scrolled away."""
         self._trouble = ""
@@ -99,13 +103,26 @@ class Approval:
         """What stands between the preview and the keys."""
         rows: list[Row] = []
         if self._stage is Stage.CONFIRMING:
-            rows.append([piece(Role.WARNING, "save this rule for all sessions?")])
-            rows += [[piece(Role.CODE, line)] for line in folded((self.question.rule or "").strip("\n"), width)]
+            rows += self._confirmed(width)
         elif self._stage is Stage.EXPLAINING:
             rows.append(self._reason.row(f"why not? {POINTER} ", width))
         if self._trouble:
             rows += [[piece(Role.ERROR, line)] for line in folded(self._trouble, width)]
         return rows
+
+    def _confirmed(self, width: int) -> list[Row]:
+        """What can be allowed from now on; of what would be saved the rule."""
+        wider, chosen = self._wider, self._wider[self._chosen]
+        rows: list[Row] = []
+        for at, one in enumerate(wider):
+            mark, role = (POINTER, Role.STRONG) if one is chosen else (" ", Role.TEXT)
+            rows.append(
+                [piece(role, clean(f"{mark} {at + 1} {one.text}")), piece(Role.MUTED, f"  {SCOPES[one.scope]}")]
+            )
+        if chosen.scope != "always":
+            return [*rows, [piece(Role.WARNING, "allow this for the rest of the session?")]]
+        rows.append([piece(Role.WARNING, "save this rule for all sessions?")])
+        return [*rows, *([piece(Role.CODE, line)] for line in folded(chosen.rules.strip("\n"), width))]
 
     def _lines(self, width: int) -> list[Row]:
         """The preview; made once for a width, since it may be long and is drawn again and again."""
@@ -138,11 +155,14 @@ class Approval:
     def _keys(self) -> Keys:
         match self._stage:
             case Stage.ASKING:
-                wider = [("s", "this session"), ("a", "always")] if self._has_rule else []
+                wider = [("s", "this session")] if self._may("session") else []
+                wider += [("a", "always" if len(self._wider) == 1 else "more…")] if self._wider else []
                 others = [("n", "no"), ("f", "no, because…"), ("e", "edit"), ("ctrl+t", "all"), ("tab", "later")]
                 return [("y", "once"), *wider, *others]
             case Stage.CONFIRMING:
-                return [("y", "save it"), ("n", "no")]
+                is_saved = self._wider[self._chosen].scope == "always"
+                which = [(f"1-{len(self._wider)}", "which")] if len(self._wider) > 1 else []
+                return [("y", "save it" if is_saved else "allow it"), *which, ("n", "no")]
             case Stage.EXPLAINING:
                 return [("enter", "deny"), ("esc", "back")]
             case Stage.SENT:
@@ -155,10 +175,14 @@ class Approval:
             return "json"
         return "diff" if self.question.tool in CHANGING else "bash" if self.question.tool == "bash" else ""
 
+    def _may(self, scope: str) -> bool:
+        """The very same can be allowed for so long, by one key."""
+        return self._args is None and any((one.choice, one.scope) == (SAME, scope) for one in self._offers)
+
     @property
-    def _has_rule(self) -> bool:
-        """More than this one call can be allowed."""
-        return self.question.rule is not None and self._args is None
+    def _wider(self) -> Sequence[Lasting]:
+        """What else can be allowed from now on; nothing for arguments that the user has changed."""
+        return [one for one in self._offers if self._args is None and (one.choice, one.scope) != (SAME, "session")]
 
     # --- keys -------------------------------------------------------------------------------------------------------
 
@@ -188,10 +212,10 @@ class Approval:
                 self._send("allow")
             case "n":
                 self._send("deny")
-            case "s" if self._has_rule:
+            case "s" if self._may("session"):
                 self._send("allow", "session")
-            case "a" if self._has_rule:
-                self._stage = Stage.CONFIRMING
+            case "a" if self._wider:
+                self._stage, self._chosen = Stage.CONFIRMING, 0
             case "f":
                 self._stage = Stage.EXPLAINING
             case "e":
@@ -212,9 +236,16 @@ class Approval:
         return key in {*steps, "c-t", "enter"} or len(key) == 1
 
     def _confirming(self, key: str) -> None:
-        self._stage = Stage.ASKING
-        if key == "y":
-            self._send("allow", "always")
+        last = len(self._wider) - 1
+        if key in {"up", "down"}:
+            self._chosen = max(0, min(self._chosen + (1 if key == "down" else -1), last))
+        elif key.isdecimal():
+            self._chosen = min(max(int(key) - 1, 0), last)
+        elif key == "y":
+            chosen = self._wider[self._chosen]
+            self._send("allow", chosen.scope, choice=chosen.choice)
+        else:
+            self._stage = Stage.ASKING
 
     def _explaining(self, name: str, text: str) -> None:
         match named(name):
@@ -227,11 +258,13 @@ class Approval:
 
     # --- what comes of it -------------------------------------------------------------------------------------------
 
-    def _send(self, decision: str, scope: str = "once", reason: str | None = None) -> None:
+    def _send(
+        self, decision: str, scope: str = "once", reason: str | None = None, *, choice: str | None = None
+    ) -> None:
         self._stage, self._trouble = Stage.SENT, ""
-        self._desk.spawn(self._decide(decision, scope, reason))
+        self._desk.spawn(self._decide(decision, scope, reason, choice))
 
-    async def _decide(self, decision: str, scope: str, reason: str | None) -> None:
+    async def _decide(self, decision: str, scope: str, reason: str | None, choice: str | None) -> None:
         question, session = self.question, self._desk.state.session
         args = self._args if decision == "allow" else None
         params = api.Approve(
@@ -242,6 +275,7 @@ class Approval:
             scope=scope,
             reason=reason,
             args=args,
+            choice=choice,
         )
         try:
             await self._desk.ask(params, api.Nothing)

@@ -1,15 +1,17 @@
 """Asks about calls that wait for a decision, in the plain chat.
 
-`y`: once; `s`: for the rest of the session; `a`: always, by a rule that is shown and asked about; `n`: no.
+`y`: once; `s`: for the rest of the session; `a`: always, by a rule that is shown and asked about; `n`: no. What else the
+daemon offers is listed with numbers.
 """
 
 from collections.abc import Callable
 
 from zotd.client import asking
+from zotd.client.asking import SAME, SCOPES, Lasting
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError
 from zotd.client.fields import children, maybe_text, text
-from zotd.sanitize import harmless
+from zotd.sanitize import harmless, one_line
 
 Ask = Callable[[str, Callable[[], bool]], str | None]
 """Shows a prompt and gives the line that is typed next; None as soon as the second argument is true: it is too late."""
@@ -53,6 +55,9 @@ class Questions:
         while self._open:
             key, event = next(iter(self._open.items()))
             self._say(harmless(asking.shown(event)))
+            for name, one in _offers(event).items():
+                if one.choice != SAME:
+                    self._say(one_line(f"{name} {SCOPES[one.scope]}: {one.text}"))
             if expires := maybe_text(event, "expires"):
                 self._say(f"(until {expires})")
             while not self._decide(key, event):
@@ -61,8 +66,10 @@ class Questions:
 
     def _decide(self, key: str, event: Json) -> bool:
         """Take one line; whether that settled it."""
-        rule = maybe_text(event, "rule")
-        more = "s for this session, a always, " if rule else ""
+        offers = _offers(event)
+        more = "".join(f"{name} {SCOPES[one.scope]}, " for name, one in offers.items() if one.choice == SAME)
+        wider = [name for name, one in offers.items() if one.choice != SAME]
+        more += f"{' or '.join(wider)} as listed, " if wider else ""
         line = self._ask(f"y once, {more}n no (n REASON): ", lambda: self._is_over(key))
         if line is None:
             return True  # the event that comes next says who was quicker
@@ -72,23 +79,26 @@ class Questions:
                 return self._send(event, "allow", "once")
             case "n" | "no":
                 return self._send(event, "deny", "once", reason.strip() or None)
-            case "s" if rule and not reason:
-                return self._send(event, "allow", "session")
-            case "a" if rule and not reason:
-                return self._always(key, event, rule)
+            case name if name in offers and not reason:
+                return self._from_now_on(key, event, offers[name])
             case _:
                 return False
 
-    def _always(self, key: str, event: Json, rule: str) -> bool:
-        self._say(f"this would be written into config.toml, for all sessions:\n{harmless(rule)}")
-        line = self._ask("save it? [y/N] ", lambda: self._is_over(key))
-        if line is None:
-            return True
-        return line.strip().lower() in {"y", "yes"} and self._send(event, "allow", "always")
+    def _from_now_on(self, key: str, event: Json, chosen: Lasting) -> bool:
+        if chosen.scope == "always":
+            self._say(f"this would be written into config.toml, for all sessions:\n{harmless(chosen.rules)}")
+            line = self._ask("save it? [y/N] ", lambda: self._is_over(key))
+            if line is None:
+                return True
+            if line.strip().lower() not in {"y", "yes"}:
+                return False
+        return self._send(event, "allow", chosen.scope, choice=chosen.choice)
 
-    def _send(self, event: Json, decision: str, scope: str, reason: str | None = None) -> bool:
+    def _send(
+        self, event: Json, decision: str, scope: str, reason: str | None = None, *, choice: str | None = None
+    ) -> bool:
         try:
-            asking.decide(self._connection, event, decision, scope=scope, reason=reason)
+            asking.decide(self._connection, event, decision, scope=scope, choice=choice, reason=reason)
         except CallError as error:
             self._say(f"({error})")
             return error.code in asking.OVER
@@ -100,3 +110,11 @@ class Questions:
             event.get("type") == "approval_resolved" and text(event, "approval") == key
             for event in self._connection.waiting()
         )
+
+
+def _offers(event: Json) -> dict[str, Lasting]:
+    """What can be typed to allow more than this call: `s` and `a` for the same, numbers for what is wider."""
+    offered = asking.lasting_of(event)
+    wider = [one for one in offered if one.choice != SAME]
+    letters = {one.scope[0]: one for one in offered if one.choice == SAME}
+    return {**dict(sorted(letters.items(), reverse=True)), **{str(at): one for at, one in enumerate(wider, 1)}}

@@ -71,7 +71,7 @@ def _items(state: State, home: str, vi_mode: str) -> list[_Item]:
         _Item(2, Role.WARNING, f"{waiting} need you" if waiting > 1 else "needs you" * waiting),
         _Item(6, Role.ACCENT, cut(clean(name), NAME_CELLS)),
         _Item(4, Role.STATUS, clean(model)),
-        _Item(9, Role.STATUS, clean(mode)),
+        _Item(4, Role.STATUS, clean(mode)),
         _Item(8, Role.STATUS, short_path(session.cwd, home) if session else ""),
         _Item(10, Role.STATUS, clean(state.branch)),
         _Item(3, alarm, context),

@@ -57,7 +57,8 @@ async def test_a_person_decides_in_the_editor(world):
     [asked] = editor.asked
     file = here.cwd / "a.txt"
     assert not file.exists()
-    assert [one["kind"] for one in asked["options"]] == ["allow_once", "allow_always", "allow_always", "reject_once"]
+    assert [one["kind"] for one in asked["options"]] == ["allow_once", *["allow_always"] * 3, "reject_once"]
+    assert asked["options"][3]["name"] == f"Allow every edit and write in {here.cwd} for this session"
     call = asked["toolCall"]
     assert (call["title"], call["kind"], call["status"]) == ("write a.txt", "edit", "pending")
     assert call["locations"] == [{"path": str(file)}]
@@ -71,7 +72,7 @@ async def test_a_person_decides_in_the_editor(world):
     assert (done["status"], done["content"][0]["type"]) == ("completed", "diff")
     assert done["rawOutput"] == {"is_error": False, "output": ["Created a.txt (4 bytes)"]}
 
-    editor.answer = "allow_session"
+    editor.answer = "allow_edits_session"
     await editor.say(session, "go")
     assert len(editor.asked) == 3
     await editor.say(session, "go")

@@ -163,6 +163,63 @@ def test_a_rule_that_was_looked_at_need_not_be_saved(world, source):
 
 
 @journey(19)
+def test_what_begins_with_the_same_words_is_allowed_and_not_asked_about_again(world):
+    calls = [[Call("bash", {"command": f"echo {word}"})] for word in ("one -n", "two")]
+    world.model.says(*calls, "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("tab later")
+    decide(zot, "a", "1-3 which")
+    zot.type("2")
+    zot.wait("allow this for the rest of the session")
+    assert rows_between(zot.screen(), "1 this very command", "^y allow it") == [
+        "  1 this very command  always",
+        "❯ 2 echo *  for this session",
+        "  3 echo *  always",
+        "allow this for the rest of the session?",
+    ]
+    zot.type("y")
+    zot.wait("^all done$")
+    assert zot.history().count("zot has allowed it") <= 1
+    assert "[[rules]]" not in (world.home / "config.toml").read_text()
+
+
+@journey(19)
+def test_all_edits_of_the_session_are_allowed_at_once(world, source):
+    new = [Call("write", {"path": "new.txt", "content": "n"})]
+    world.model.says([EDIT], new, "all done")
+    zot = world.zot(*ASKS)
+    ask(zot)
+    zot.wait("tab later")
+    decide(zot, "a", "2 every edit and write in ")
+    zot.type("2")
+    zot.wait("y allow it")
+    zot.type("y")
+    zot.wait("^all done$")
+    assert (world.cwd / "new.txt").read_text() == "n"
+
+
+def test_shift_tab_changes_the_mode_and_asks_before_it_is_yolo(world):
+    zot = world.zot(*ASKS)
+    zot.wait("· ask ·")
+    zot.type("a draft")
+    zot.wait("^❯ a draft")
+    zot.key("BTab")
+    zot.wait("· read-only ·")
+    zot.key("BTab")
+    zot.wait("without asking you")
+    zot.key("n")
+    zot.wait("· ask ·")
+    zot.key("BTab")
+    zot.wait("· read-only ·")
+    zot.key("BTab")
+    zot.wait("without asking you")
+    zot.key("y")
+    zot.wait("mode yolo")
+    zot.until(lambda: "· ask ·" not in zot.screen() and "❯ a draft" in zot.screen(), "the draft, and no mode")
+
+
+@journey(19)
 def test_the_arguments_can_be_changed_before_they_run(world):
     world.model.says([Call("bash", {"command": "touch wrong"})], "all done")
     editor = world.script("editor", 'sed -i s/wrong/right/ "$1"')

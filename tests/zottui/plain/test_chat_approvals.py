@@ -43,7 +43,9 @@ def answer(screen, line):
 def test_a_yes_lets_the_call_run(live, chat):
     with chat(TOUCH, DONE) as (_, screen):
         said = asked(screen)
-        assert "bash wants to run:\n  touch out\ny once, s for this session, a always, n no " in said
+        offers = "1 for this session: touch out *\n2 always: touch out *"
+        keys = "y once, s for this session, a always, 1 or 2 as listed, n no "
+        assert f"bash wants to run:\n  touch out\n{offers}\n{keys}" in said
         assert not (live.cwd / "out").exists()
         screen.type("perhaps\n")
         answer(screen, "y")
@@ -76,8 +78,15 @@ def test_always_shows_the_rule_and_asks_again(live, chat):
     assert 'match = "touch out"' in (live.home / "config.toml").read_text()
 
 
+def test_what_is_listed_is_allowed_by_its_number(live, chat):
+    with chat(TOUCH, bash("touch out other"), DONE) as (_, screen):
+        answer(screen, "1")
+        assert "wants to run" not in screen.until("done\n")
+    assert (live.cwd / "other").exists()
+
+
 def test_what_no_rule_can_allow_offers_none(live, chat):
-    with chat(bash("touch a && touch b"), DONE) as (_, screen):
+    with chat(bash("touch a & touch b"), DONE) as (_, screen):
         assert asked(screen).endswith("y once, n no ")
         screen.type("y\n")
         screen.until("done\n")

@@ -6,6 +6,7 @@ import msgspec
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import ENVELOPE_BYTES, connection_of, loaded, session_of, wait_for_room
+from zotd.core.choices import ALWAYS
 from zotd.core.permissions import Rule
 from zotd.core.ports import StorageError
 from zotd.sessions import unread
@@ -36,14 +37,13 @@ async def approve(call: Call, params: api.Approve) -> None:
     """Decide about a call; the answer precedes what comes of it."""
     session = await loaded(call, params.session)
     connection = connection_of(call)
-    rulebook, rule = call.manager.oversight.rulebook, None
-    if params.scope == "always":
-        rule = session.approvals.rule_of(params.approval)
-        if rule is not None:  # else the decision is refused, for a reason of its own
-            await rulebook.check(rule)
+    # None are there when the decision is refused, for a reason of its own.
+    rules = session.approvals.rules_of(params) if params.scope == ALWAYS else ()
+    for rule in rules:
+        await call.manager.oversight.rulebook.check(rule)
     await session.decide(params, connection.sender, accepted=call.respond)
-    if rule is not None:
-        await _keep(call, session, rule)
+    if rules:
+        await _keep(call, session, rules)
 
 
 async def set_mode(call: Call, params: api.SetMode) -> None:
@@ -103,11 +103,12 @@ def _size(one: events.ApprovalRequested) -> int:
     return len(encode(one)) + 1
 
 
-async def _keep(call: Call, session: Session, rule: Rule) -> None:
-    """Save the rule of a decision that has won; it holds for its session, whether that works or not."""
+async def _keep(call: Call, session: Session, rules: tuple[Rule, ...]) -> None:
+    """Save the rules of a decision that has won; they hold for its session, whether that works or not."""
     level, text = "info", "the rule is in config.toml, and holds for all sessions"
     try:
-        await call.manager.oversight.rulebook.add(rule)
+        for rule in rules:
+            await call.manager.oversight.rulebook.add(rule)
     except CommandError as error:
         level, text = "error", error.sentence
     session.ledger.live([events.Notice(level, text, session=session.id)])

@@ -57,14 +57,15 @@ export class Questions {
 
   #answers(question) {
     const reason = element("input", { id: "reason", type: "text", maxlength: "1000", autocomplete: "off" });
-    const allow = (label, scope) => this.#button(label, question, () => ({ decision: "allow", scope }));
-    const wider = [allow("Allow for this session", "session"), allow("Always allow", "always")];
+    const allow = (label, rest) => this.#button(label, question, () => ({ decision: "allow", ...rest }));
+    const offers = lasting(question);
+    const wider = offers.map((offer) => allow(offer.label, { scope: offer.scope, choice: offer.choice }));
     const deny = this.#button("Deny", question, () => ({ decision: "deny", ...reasonOf(reason) }));
     reason.addEventListener("keydown", (event) => event.key === "Enter" && deny.click());
     return [
-      element("div", { class: "buttons" }, allow("Allow once", "once"), ...(question.rule ? wider : [])),
+      element("div", { class: "buttons" }, allow("Allow once", { scope: "once" }), ...wider),
       element("div", { class: "buttons" }, deny, element("label", { for: "reason" }, "because"), reason),
-      question.rule ? ruleElement(question.rule) : null,
+      offers.length > 0 ? rulesElement(offers) : null,
     ];
   }
 
@@ -83,9 +84,23 @@ export class Questions {
   }
 }
 
-function ruleElement(rule) {
-  const title = element("summary", {}, "What “session” and “always” would allow");
-  return element("details", {}, title, element("pre", { class: "output" }, rule));
+/** What can be allowed besides this call, narrowest first, with what its button says. */
+export function lasting({ rule, choices = [] }) {
+  const known = choices.length > 0 || !rule ? choices : [{ id: "same", scopes: ["session", "always"], rules: rule }];
+  return known.flatMap(({ id, text, scopes, rules }) =>
+    scopes.map((scope) => ({ choice: id, scope, rules, label: labelOf(id === "same" ? "" : text, scope) })),
+  );
+}
+
+function labelOf(text, scope) {
+  const what = text === "" ? "" : ` ${text}`;
+  return scope === "always" ? `Always allow${what}` : `Allow${what} for this session`;
+}
+
+function rulesElement(offers) {
+  const title = element("summary", {}, "What the wider buttons would allow");
+  const rules = [...new Set(offers.map((offer) => offer.rules))];
+  return element("details", {}, title, element("pre", { class: "output" }, rules.join("\n")));
 }
 
 function reasonOf({ value }) {

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from zotd.bridges.acp.daemon import Daemon
 from zotd.bridges.acp.editor import Editor, Spawn
 from zotd.bridges.acp.frames import CallFields, Permission, PermissionOption, RequestPermission
+from zotd.client.asking import SAME, Lasting, lasting
 from zotd.client.errors import CallError, ClientError
 from zotd.wire import api
 from zotd.wire.base import BadFrameError
@@ -18,13 +19,8 @@ from zotd.wire.events import ApprovalRequested
 
 log = logging.getLogger(__name__)
 
-_DECISIONS = {
-    "allow_once": ("allow", "once"),
-    "allow_session": ("allow", "session"),
-    "allow_always": ("allow", "always"),
-    "reject_once": ("deny", "once"),
-}
-"""The options that we offer, as decisions and their scopes."""
+_ONCE = {"allow_once": "allow", "reject_once": "deny"}
+"""The options about this call only, as decisions."""
 
 
 class Questions:
@@ -57,7 +53,7 @@ class Questions:
 
     async def _ask(self, question: ApprovalRequested, call: CallFields) -> None:
         # A CallFields, not the update that it comes from: that would carry the update's tag.
-        offered = options(question)
+        offered, wider = options(question), _lasting(question)
         request = RequestPermission(self._session, CallFields(**asdict(call)), offered)
         try:
             answer = await self._editor.ask("session/request_permission", request, Permission)
@@ -68,15 +64,16 @@ class Questions:
             self._open.pop(question.approval, None)
         chosen = answer.outcome.option_id
         if answer.outcome.outcome == "selected" and any(chosen == one.option_id for one in offered):
-            await self._decide(question, *_DECISIONS[chosen])
+            await self._decide(question, _ONCE.get(chosen, "allow"), wider.get(chosen))
 
-    async def _decide(self, question: ApprovalRequested, decision: str, scope: str) -> None:
+    async def _decide(self, question: ApprovalRequested, decision: str, wider: Lasting | None) -> None:
         params = api.Approve(
             session=self._session,
             approval=question.approval,
             args_digest=question.args_digest,
             decision=decision,
-            scope=scope,
+            scope=wider.scope if wider else "once",
+            choice=wider.choice if wider else None,
         )
         try:
             await self._daemon.ask(params, api.Nothing)
@@ -88,12 +85,23 @@ class Questions:
 
 def options(question: ApprovalRequested) -> list[PermissionOption]:
     """What a person can answer. Nothing stands for "reject always": the daemon remembers what is allowed, only."""
-    lasting = [
-        PermissionOption("allow_session", "Allow for this session", "allow_always"),
-        PermissionOption("allow_always", "Always allow (a rule in config.toml)", "allow_always"),
-    ]
     return [
         PermissionOption("allow_once", "Allow once", "allow_once"),
-        *(lasting if question.rule is not None else []),
+        *(PermissionOption(key, _named(one), "allow_always") for key, one in _lasting(question).items()),
         PermissionOption("reject_once", "Reject", "reject_once"),
     ]
+
+
+def _lasting(question: ApprovalRequested) -> dict[str, Lasting]:
+    """What can be allowed from now on, by the ids of its options."""
+    return {
+        f"allow_{one.scope}" if one.choice == SAME else f"allow_{one.choice}_{one.scope}": one
+        for one in lasting(question)
+    }
+
+
+def _named(one: Lasting) -> str:
+    what = "" if one.choice == SAME else f" {one.text}"
+    if one.scope == "session":
+        return f"Allow{what} for this session"
+    return f"Always allow{what} (a rule in config.toml)"

@@ -1,0 +1,191 @@
+"""What a person may allow besides the one call that waits: the only place where that is decided, clients show it.
+
+    same     this very command, this very file                        session, always
+    prefix   what begins with the same words: `npm test *`            session; always for one simple command
+    edits    every edit and write in the workspace                    session
+
+A choice is offered only if it covers the call that is asked about (`docs/decisions/0050-choices.md`).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from zotd.core import permissions, shell
+from zotd.core.permissions import SHELL, Action, Question, Rule
+from zotd.core.shell_words import Word
+from zotd.wire.base import Frozen
+
+SAME, PREFIX, EDITS = "same", "prefix", "edits"
+"""The ids of choices."""
+
+SESSION, ALWAYS = "session", "always"
+"""How long one holds: as long as its session, or for all sessions, written into `config.toml`."""
+
+EDITING = ("edit", "write")
+"""Our tools that change a file, which `edits` is about."""
+
+PARTS_MAX = 8
+"""Commands of a line for which a prefix each is offered; nobody reads more of them."""
+
+_NEVER = shell.SHELLS | frozenset(shell.WRAPPERS) | shell.RESERVED | frozenset(
+    (
+        *("awk", "gawk", "mawk", "sed", "ed", "ex", "vi", "vim", "nvim", "emacs", "expect", "gdb", "less", "more", "man"),
+        *("rm", "rmdir", "shred", "dd", "mkfs", "truncate", "kill", "killall", "pkill", "chmod", "chown"),
+        *("eval", "source", ".", "trap", "alias", "enable", "hash", "set", "shopt", "read", "printf", "mapfile", "fc"),
+        *("bind", "complete", "let", "unalias", "popd", "find", "fd", "fdfind", "rsync", "scp", "sftp", "tar"),
+    )
+)  # fmt: skip
+"""Programs that get no prefix: they run what they are given, change what comes behind them, or destroy."""
+
+_INTERPRETERS = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|Rscript|tclsh|osascript|java|pwsh)[\d.]*"
+)
+"""Programs whose options may hold a program: a prefix names the module, and everything else is for this command only."""
+
+_RUNNERS: Mapping[tuple[str, ...], int] = {
+    ("npx",): 1,
+    ("uvx",): 1,
+    ("bunx",): 1,
+    ("npm", "exec"): 2,
+    ("pnpm", "exec"): 2,
+    ("pnpm", "dlx"): 2,
+    ("yarn", "dlx"): 2,
+    ("yarn", "exec"): 2,
+    ("uv", "run"): 2,
+    ("poetry", "run"): 2,
+    ("pipenv", "run"): 2,
+    ("pdm", "run"): 2,
+    ("hatch", "run"): 2,
+    ("rye", "run"): 2,
+    ("pipx", "run"): 2,
+    ("bundle", "exec"): 2,
+}
+"""Beginnings behind which another command stands, and how many words they have."""
+
+_FAMILIES = frozenset(
+    (
+        *("git", "npm", "pnpm", "yarn", "cargo", "go", "docker", "podman", "kubectl", "helm", "gh", "glab", "uv", "poetry"),
+        *("pip", "pip3", "pipx", "pipenv", "pdm", "hatch", "rye", "apt", "apt-get", "brew", "systemctl", "terraform"),
+        *("aws", "gcloud", "az", "bundle", "rails", "mix", "dotnet", "gradle", "mvn", "make", "just", "task"),
+    )
+)  # fmt: skip
+"""Programs that are many in one: a prefix has their next word, or there is none."""
+
+_DEEP = frozenset({"run", "exec", "tool", "compose", "stash", "remote", "worktree", "submodule", "run-script"})
+"""Words of those behind which one more word says what is done."""
+
+_FLAT = frozenset(
+    ("cat", "diff", "du", "echo", "file", "grep", "head", "ls", "pytest", "rg", "stat", "tail", "tree", "wc", "which")
+)
+"""Programs whose words are all arguments."""
+
+_PLACES = frozenset({"cd", "pushd"})
+"""They decide where the next command runs: allowed as they stand, only."""
+
+_PLAIN = re.compile(r"[A-Za-z][\w:-]*")
+
+
+class Choice(Frozen, frozen=True):
+    """One thing that can be allowed from now on."""
+
+    id: str
+    """`same`, `prefix` or `edits`."""
+    text: str
+    """What it covers, for people: a glob, or a few words."""
+    rules: tuple[Rule, ...]
+    scopes: tuple[str, ...] = (SESSION,)
+
+
+def choices_for(question: Question, *, cwd: str, home: str | None) -> tuple[Choice, ...]:
+    """What can be allowed besides this call; empty: it can be allowed for once only.
+
+    `cwd`: the session's directory. `home`: of the user; a workspace that contains it is not offered as one.
+    """
+    found = (_same(question), _prefix(question), _edits(question, cwd, home))
+    return tuple(choice for choice in found if choice is not None)
+
+
+def _same(question: Question) -> Choice | None:
+    rule = permissions.rule_for(question)
+    if rule is None:
+        return None
+    text = "this very command" if _is_shell(question) else "this very file" if question.paths else "this very call"
+    if question.extension is not None:
+        text = f"every call of {question.tool}"
+    return Choice(SAME, text, (rule,), (SESSION, ALWAYS))
+
+
+def _prefix(question: Question) -> Choice | None:
+    command = question.args.get("command")
+    parts = shell.parts(command) if _is_shell(question) and isinstance(command, str) else ()
+    if not 0 < len(parts) <= PARTS_MAX:
+        return None
+    matches = list(dict.fromkeys(_match(part) for part in parts))
+    rules = tuple(Rule(SHELL, Action.ALLOW, match) for match in matches if match)
+    if len(rules) < len(matches) or not permissions.covers(rules, question):
+        return None
+    if all(rule == permissions.rule_for(question) for rule in rules):
+        return None
+    # An allow of the configuration is about one simple command; of a line of several only a session's is.
+    scopes = (SESSION, ALWAYS) if len(parts) == 1 else (SESSION,)
+    return Choice(PREFIX, ", ".join(rule.match for rule in rules), rules, scopes)
+
+
+def _edits(question: Question, cwd: str, home: str | None) -> Choice | None:
+    if question.tool not in EDITING or question.extension is not None or not cwd.startswith("/"):
+        return None
+    if cwd == "/" or (home and f"{home}/".startswith(f"{cwd}/")):
+        return None
+    rules = tuple(Rule(tool, Action.ALLOW, f"{permissions.literally(cwd)}/*") for tool in EDITING)
+    return Choice(EDITS, f"every edit and write in {cwd}", rules) if permissions.covers(rules, question) else None
+
+
+def _is_shell(question: Question) -> bool:
+    return question.tool == SHELL and question.extension is None
+
+
+def _match(part: str) -> str | None:
+    """The glob of a simple command's prefix; None: it gets none."""
+    words = shell.parsed(part).only
+    if not words:
+        return None
+    if words[0].text in _PLACES:
+        return permissions.literally(part)
+    count = _prefix_words(words)
+    if count == 0 or not all(word.is_fixed for word in words[:count]):
+        return None
+    return f"{permissions.literally(' '.join(word.text for word in words[:count]))} *"
+
+
+def _prefix_words(words: Sequence[Word]) -> int:
+    """How many words of a command its prefix has; 0: it gets none."""
+    name, texts = words[0].text.rpartition("/")[2], [word.text for word in words]
+    if name in _NEVER:
+        return 0
+    for start, skipped in _RUNNERS.items():
+        if tuple(texts[: len(start)]) == start:
+            inner = _prefix_words(words[skipped:]) if texts[skipped:] and texts[skipped][:1] != "-" else 0
+            return skipped + inner if inner else 0
+    if _INTERPRETERS.fullmatch(name):
+        return 3 if texts[1:2] == ["-m"] and len(texts) > 2 and not texts[2].startswith("-") else 0
+    plain = len(_leading(texts[1:]))
+    if name in _FAMILIES:
+        wanted = 2 if texts[1:2] and texts[1] in _DEEP else 1
+        return 1 + wanted if plain >= wanted else 0
+    return 1 if name in _FLAT else 1 + min(plain, 1)
+
+
+def _leading(texts: Sequence[str]) -> Sequence[str]:
+    """The words before the first that is an option or a path."""
+    ends = (at for at, text in enumerate(texts) if not _PLAIN.fullmatch(text))
+    return texts[: next(ends, len(texts))]
+
+
+def of_rule(rule: Rule) -> Choice:
+    """`same`, for a question that was asked before there were other choices."""
+    return Choice(SAME, "this and no other", (rule,), (SESSION, ALWAYS))
+
+
+def as_toml(choice: Choice) -> str:
+    """Its rules as they would be written into a configuration file."""
+    return "\n".join(map(permissions.toml, choice.rules))
