@@ -15,6 +15,7 @@ import pytest
 
 import zotd
 from tests.attacks.sequences import BLOB, RUN, SEQUENCES, WORDS, failures, is_steering, lying_daemon
+from tests.needs import needs
 from tests.zottui.desk import FakeDesk
 from tests.zottui.editor.keyboard import typing
 from zotd.sanitize import escaped, harmless, json_line
@@ -201,9 +202,7 @@ def test_json_that_is_shown_is_the_same_value():
 
 
 def test_the_page_shows_what_a_terminal_shows(tmp_path):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
+    needs("node")
     shutil.copytree(Path(ROOT, "zotd", "api", "page"), tmp_path, dirs_exist_ok=True)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     words = [*WORDS, BLOB, *BENIGN, "a\u200c", "\u200d", "x\ufe0f\ufe0fy", "tab\tand\r\nline", "\x1b[31mred\x1b[0m"]
@@ -212,7 +211,7 @@ def test_the_page_shows_what_a_terminal_shows(tmp_path):
         "console.log(JSON.stringify(JSON.parse(readFileSync(0)).map(harmless)));\n"
     )
     done = subprocess.run(
-        [node, "all.mjs"], cwd=tmp_path, input=json.dumps(words), capture_output=True, text=True, check=False
+        ["node", "all.mjs"], cwd=tmp_path, input=json.dumps(words), capture_output=True, text=True, check=False
     )
     assert json.loads(done.stdout) == [harmless(word) for word in words], done.stderr
 

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+from tests.needs import needs
 from zotd.testing.live_daemon import ROOT
 from zotd.testing.script import Call, calls, text
 
@@ -14,6 +15,10 @@ EXAMPLES = ROOT / "examples" / "extensions"
 
 WEATHER = calls(Call("weather", {"city": "Berlin"})), text("It is 16 °C and foggy.")
 """What a model says that wants to know the weather."""
+
+
+PROGRAMS = {"hello": ["jq"], "clock": ["node"]}
+"""What an example runs besides Python and a shell."""
 
 
 class Shop:
@@ -32,7 +37,8 @@ class Shop:
         return self.house.place.home / "extensions"
 
     def install(self, name):
-        """One of the examples."""
+        """One of the examples; skips the test where a program that it runs is missing."""
+        needs(*PROGRAMS.get(name, ()))
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(EXAMPLES / name, self.installed / name, ignore=ignored)
 

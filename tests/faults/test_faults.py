@@ -6,6 +6,7 @@ import pytest
 
 from tests.faults import kills, power
 from tests.faults.row import Options
+from tests.needs import ABSENT
 
 SHARE = 0.005
 """Every named point once."""
@@ -24,7 +25,7 @@ async def test_what_was_accepted_outlives_every_kill_and_what_is_dangerous_runs_
 LACKING = power.missing()
 
 
-@pytest.mark.skipif(LACKING is not None, reason=f"{LACKING} is missing")
+@pytest.mark.skipif(LACKING is not None, reason=f"{ABSENT}{LACKING}")
 @pytest.mark.timeout(240)  # 10 s on two cores that have nothing else to do
 async def test_after_a_power_failure_no_cursor_resumes_into_another_history():
     said: list[str] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from zotd.api.unix import RunningError, Socket, SocketError
 from zotd.client.blocking import connect
 from zotd.testing.live_daemon import STOP_S, place
@@ -77,6 +78,7 @@ def test_one_where_clients_do_not_look_is_refused(path, tmp_path):
 
 def test_the_first_client_starts_the_daemon_and_is_answered(tmp_path):
     """With systemd's own program: it listens, and becomes the daemon when somebody comes."""
+    needs("systemd-socket-activate")
     where = place(tmp_path)
     where.home.mkdir(0o700)
     Path(where.socket).parent.mkdir(0o700)

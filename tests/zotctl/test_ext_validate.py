@@ -10,6 +10,8 @@ from textwrap import dedent
 import pytest
 
 import zotd
+from tests.e2e.shop import PROGRAMS
+from tests.needs import needs
 from zotd.exthost.host import Limits
 from zotd.exthost.manifest import FILE
 from zotd.exthost.validation import RULES, Calling, Verdict, validate
@@ -87,6 +89,7 @@ def verdicts(report):
 
 @pytest.mark.parametrize("name", ["hello", "hello-py", "clock", "weather", "guard", "todo"])
 async def test_the_examples_keep_every_rule(tmp_path, name):
+    needs(*PROGRAMS.get(name, ()))
     directory = tmp_path / name
     shutil.copytree(EXAMPLES / name, directory, ignore=shutil.ignore_patterns("__pycache__"))
     before = sorted(path.name for path in directory.rglob("*"))
