@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -57,6 +58,12 @@ if behaviour == "early exit":
     sys.exit(7)
 if behaviour == "silent":
     time.sleep(600)
+if behaviour.startswith("once "):  # the first process ends in a call, the next one is silent
+    mark = pathlib.Path(behaviour.removeprefix("once "))
+    if mark.exists():
+        time.sleep(600)
+    mark.touch()
+    behaviour = "held pipe"
 if behaviour == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if behaviour == "slow":

@@ -9,6 +9,8 @@ import pytest
 
 from tests.bridges.conftest import program
 from tests.exthost.conftest import Heard, context, run
+from zotd.core import supervision
+from zotd.core.supervision import LATE
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.host import Host
 from zotd.exthost.mcp import servers
@@ -17,7 +19,7 @@ from zotd.exthost.surroundings import Surroundings
 
 @pytest.fixture
 def hosted(tmp_path):
-    """Starts a host with these servers, and waits until this tool is there."""
+    """Starts a host with these servers, and waits until this tool is there; None: does not wait."""
 
     @asynccontextmanager
     async def hosted(entries, tool, **withheld):
@@ -32,7 +34,8 @@ def hosted(tmp_path):
         )
         try:
             await host.start()
-            await heard.until(lambda: tool in names(host))
+            if tool is not None:
+                await heard.until(lambda: tool in names(host))
             yield host, heard
         finally:
             await host.stop()
@@ -53,6 +56,15 @@ async def test_a_server_that_crashes_in_a_call_fails_it_and_is_back_soon(hosted)
         await heard.until(lambda: names(host) == ["odd__hi"])
     reasons = [reason for _, state, reason in heard.states if state == "restarting"]
     assert reasons == ["exited with code 1: the MCP server odd has exited with code 5"]
+
+
+async def test_a_server_that_does_not_answer_initialize_is_not_listed_as_ready(hosted, monkeypatch):
+    monkeypatch.setattr(supervision, "READY_S", 1)
+    async with hosted({"odd": program("odd_server", "silent")}, None) as (host, heard):
+        await heard.until(lambda: [state for _, state, _ in heard.states][-1:] == ["ready"])
+        (status,) = host.status()
+        assert (status.state, status.reason) == ("starting", LATE)
+        assert ("mcp-odd", LATE) in host.doctor()
 
 
 async def test_progress_and_cancellation_reach_the_other_side(hosted):

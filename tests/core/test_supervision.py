@@ -51,39 +51,6 @@ def running(life):
 # --- start ----------------------------------------------------------------------------------------------------
 
 
-def test_what_registers_before_it_is_ready_serves_at_once(life):
-    life.dialogue(
-        (Start(), [Show(State.STARTING), Spawn(1)]),
-        (Start(), []),
-        (Greeted(1, "x"), [Greet(1), Serve(1)]),
-        (Heard(1, "register_tool"), []),
-        (Heard(1, "ready"), [Show(State.READY)]),
-        (Heard(1, "ready"), []),
-    )
-
-
-def test_a_quarter_of_a_second_of_silence_is_ready(life):
-    life.dialogue(
-        (Start(), [Show(State.STARTING), Spawn(1)]),
-        (Greeted(1, "x"), [Greet(1), Serve(1)]),
-        (0.2, []),
-        (Heard(1, "register_tool"), []),
-        (0.2, []),
-        (Greeted(1, "x"), []),  # said twice, it is a frame like another
-        (0.2, []),
-        (0.05, [Show(State.READY)]),
-    )
-
-
-def test_ten_seconds_of_chatter_are_ready(life):
-    life.tell(Start())
-    life.tell(Greeted(1, "x"))
-    for _ in range(49):
-        assert life.tick(0.2) == []
-        life.tell(Heard(1, "notify"))
-    assert life.tick(0.2) == [Show(State.READY)]
-
-
 def test_silence_instead_of_hello_ends_the_group_at_once(life):
     reason = "said no hello within 5 s"
     life.dialogue(

@@ -4,6 +4,8 @@ import json
 
 from tests.bridges.conftest import program
 from tests.e2e.shop import until_state
+from zotd.core import supervision
+from zotd.core.supervision import LATE
 from zotd.testing.script import Call, calls, text
 
 
@@ -54,3 +56,17 @@ async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look)
     file.write_text("{")
     reloaded = await talk.client.ask("ext.reload", session=talk.id)
     assert (reloaded["stopped"], len(reloaded["errors"])) == ([], 1)
+
+
+async def test_a_tool_of_a_server_that_is_started_again_is_not_called_unknown(shop, model, look, tmp_path, monkeypatch):
+    monkeypatch.setattr(supervision, "READY_S", 2)
+    configure(shop.house.place.home / "mcp.json", odd=program("odd_server", f"once {tmp_path / 'mark'}"))
+    server = await model(calls(Call("odd__hi")), text("lost"), calls(Call("odd__hi")), text("done"))
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-odd", "ready")
+    await talk.run()
+    await until_state(watcher, "mcp-odd", "ready")  # as far as it ever is
+    said = look.only(await talk.run(), "tool_result")[0]["content"][0]["text"]
+    assert said.startswith(f'the tool "odd__hi" is not there at the moment: mcp-odd {LATE}; it is started again'), said

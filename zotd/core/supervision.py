@@ -28,6 +28,9 @@ QUIET_S = 0.25
 READY_S = 10.0
 """From the spawn to ready, for one that never says it and never falls silent."""
 
+LATE = f"has not said that it is ready, {READY_S:g} s after its start"
+"""Why one that has promised to say so is not quite ready; goes on from the extension's name."""
+
 LEAVE_S = 2.0
 """From `shutdown` to SIGTERM."""
 
@@ -71,8 +74,8 @@ class _Process:
     """Why it was killed."""
     pipe: str = ""
     """Which one it closed."""
-    says_ready: bool = False
-    """Silence before that means that it is still at work."""
+    owes_ready: bool = False
+    """It has promised to say `ready` and has not: silence means that it is still at work."""
 
 
 class Supervision:
@@ -113,7 +116,8 @@ class Supervision:
 
     def awaits_ready(self, process: int) -> bool:
         """Whether frames of this process have to be told (`Heard`); after it is ready they change nothing."""
-        return process in self._processes and self._processes[process].phase in {Phase.GREETING, Phase.SETTLING}
+        found = self._processes.get(process)
+        return found is not None and (found.phase in {Phase.GREETING, Phase.SETTLING} or found.owes_ready)
 
     def receive(self, event: life.Input, *, now: float, random: float) -> list[life.Action]:
         """What follows from `event`, in order.
@@ -216,7 +220,7 @@ class Supervision:
         if not hello.name:
             self._break(key, process, "said hello without a name")
             return
-        process.says_ready, process.phase = hello.says_ready, Phase.SETTLING
+        process.owes_ready, process.phase = hello.says_ready, Phase.SETTLING
         process.deadline = self._settled_at(process)
         self._do(life.Greet(key))
         if key == self._current:
@@ -226,14 +230,18 @@ class Supervision:
         if process.phase is Phase.GREETING:
             self._break(key, process, f"began with `{kind}` instead of `hello`")
         elif process.phase is Phase.SETTLING and kind == "ready":
+            process.owes_ready = False
             self._ready(key, process)
+        elif process.phase is Phase.READY and process.owes_ready and kind == "ready":
+            process.owes_ready = False
+            self._show(State.READY)
         elif process.phase is Phase.SETTLING:
             process.deadline = self._settled_at(process)
 
     def _settled_at(self, process: _Process) -> float:
         """When it counts as ready, if it says nothing until then."""
         latest = process.started + READY_S
-        return latest if process.says_ready else min(self._now + QUIET_S, latest)
+        return latest if process.owes_ready else min(self._now + QUIET_S, latest)
 
     def _ready(self, key: int, process: _Process) -> None:
         process.phase, process.deadline = Phase.READY, None
@@ -243,7 +251,7 @@ class Supervision:
             self._serve(key)
             if old is not None:
                 self._drain(old)
-        self._show(State.READY)
+        self._show(State.READY, LATE if process.owes_ready else "")
         self._end_reload(None)
 
     def _break(self, key: int, process: _Process, reason: str) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from zotd.core import life
 from zotd.core.life import State
-from zotd.core.supervision import DRAIN_S, HELLO_S, LEAVE_S, TERM_S, Supervision
+from zotd.core.supervision import DRAIN_S, HELLO_S, LATE, LEAVE_S, TERM_S, Supervision
 from zotd.exthost import data
 from zotd.exthost.calls import CallError
 from zotd.exthost.contributions import Registration, Registrations
@@ -68,7 +68,7 @@ class Extension:
         self.offered: Registrations | None = None
         """What it contributes; None: nothing."""
         self.withdrawn: Registrations | None = None
-        """What it contributed before it crashed; None: it contributes, or has never done so."""
+        """What it contributed before it crashed; None: its next process is ready, or it has never contributed."""
         self.warning = ""
         self.was_tried = False
         """It has been ready, or has failed to be, since it was first started."""
@@ -233,14 +233,15 @@ class Extension:
                 self._spawn(number)
             case life.Serve(number):
                 self.serving, self.offered = self._peers[number], self._registrations[number]
-                self.withdrawn = None
                 self._changed()
             case life.Withdraw():
-                self.withdrawn = self.offered
+                self.withdrawn = self.withdrawn or self.offered  # a crash before `ready`: less is offered than before
                 self.serving = self.offered = None
                 self._changed()
             case life.Show(state, reason):
                 self.reason = reason
+                if state is State.READY and reason != LATE:
+                    self.withdrawn = None
                 self.was_tried |= state is not State.STARTING
                 log.info("extension %s is %s%s", self.name, state, f": it {reason}" if reason else "")
                 self._owner.state_changed(self)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from zotd.core.life import State
+from zotd.core.supervision import LATE
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Extension
 from zotd.exthost.guards import is_responding
@@ -28,7 +29,7 @@ def status(extension: Extension) -> Status:
     offered = extension.offered
     return Status(
         manifest=extension.manifest,
-        state=extension.state,
+        state=State.STARTING if extension.reason == LATE else extension.state,
         reason=extension.reason,
         pid=extension.serving.process.pid if extension.serving else None,
         tools=tuple(offered.tools) if offered else (),

@@ -68,7 +68,7 @@ class Lineup:
                 again = "a person can start it again with: zotctl ext reload " + one.name
                 if one.state is not State.PARKED:
                     again = "it is started again by itself, so wait a second and call the tool once more"
-                return f'the tool "{tool}" is not there at the moment: {one.name} {one.reason}; {again}'
+                return f'the tool "{tool}" is not there at the moment: {one.condition}; {again}'
         for layer in self.layers:
             if layer.trusting is not None and layer.trusting.question is not None:
                 return layer.trusting.absent(tool)
