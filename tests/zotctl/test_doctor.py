@@ -16,6 +16,7 @@ import pytest
 from zotctl.doctor import asked, examination
 from zotctl.doctor.table import STATES
 from zotd.client.blocking import connect
+from zotd.client.fields import children
 from zotd.testing.live_daemon import ROOT, DaemonProcess, place
 
 KEY = "sk-doctor-0123456789abcdef"
@@ -203,6 +204,21 @@ def extension_failing(patient):
     return "zotctl ext logs broken"
 
 
+def extension_doubtful(patient):
+    tools = patient.home / "extensions" / "tools"
+    tools.mkdir(parents=True)
+    (tools / "odd.py").write_text("def run(x: complex) -> str:\n    'Odd.'\n    return repr(x)\n")
+    daemon, cwd = patient.daemon(), str(patient.place.cwd)
+    with connect(daemon.place.socket) as connection:
+        connection.call("subscribe", topics=["extensions"])
+        connection.call("session.create", cwd=cwd, provider="openai", env={}, secrets={"api_key": KEY})
+        events = connection.events(20)
+        while not (findings := children(connection.call("ext.doctor", cwd=cwd), "findings")):
+            next(events)
+    assert [one["kind"] for one in findings] == ["doubtful"]
+    return f"zotctl ext reload {findings[0]['extension']}, when the type hint is mended"
+
+
 def code_untrusted(patient):
     tools = patient.place.cwd / ".zot" / "extensions" / "tools"
     tools.mkdir(parents=True)
@@ -232,7 +248,16 @@ MADE = {
     for made in (
         *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up),
         *(socket_directory, home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, no_key),
-        *(database_damaged, database_newer, linger_off, extension_failing, code_untrusted, port_taken, slow_check),
+        *(
+            database_damaged,
+            database_newer,
+            linger_off,
+            extension_failing,
+            extension_doubtful,
+            code_untrusted,
+            port_taken,
+            slow_check,
+        ),
     )
 }
 

@@ -115,6 +115,17 @@ async def test_a_fault_is_told_under_the_rule_that_it_breaks(extensions, id_):
     assert [rule for rule, told in CAUGHT[id_].items() if told not in found[rule]] == []
 
 
+async def test_a_type_hint_that_cannot_be_described_is_told_and_breaks_no_rule(tmp_path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "odd.py").write_text("def run(x: list[complex], y: int):\n    'Odd.'\n    return repr(x)\n")
+
+    report = await check(tmp_path)
+
+    told = "the tool odd, parameter x: the type hint complex cannot be described; the model may send anything"
+    assert [one.sentence for one in report.findings if one.verdict is Verdict.DOUBTFUL] == [told]
+    assert report.is_ok
+
+
 async def test_what_was_not_reached_is_not_checked(extensions):
     bad = next(bad for bad in MISBEHAVIOURS if bad.id == "exits")
     report = await check(extensions.install(bad.name, list(bad.argv)))

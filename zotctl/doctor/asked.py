@@ -68,6 +68,8 @@ def extensions(scene: Scene) -> Iterator[Finding]:
                 continue
             case "untrusted":
                 yield found("code-untrusted", words, cwd=shlex.quote(text(finding, "cwd") or cwd))
+            case "doubtful":
+                yield found("extension-doubtful", f"{name}: {words}", name=name)
             case _:
                 command = None if name else "zotctl ext doctor"
                 yield found("extension-failing", f"{name}: {words}" if name else words, command, name=name)

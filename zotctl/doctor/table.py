@@ -140,6 +140,12 @@ STATES = (
         "zotctl ext logs {name}",
     ),
     State(
+        "extension-doubtful",
+        "a tool takes what its function does not expect",
+        "`zotctl ext doctor` names a parameter whose type hint no model is told of",
+        "zotctl ext reload {name}, when the type hint is mended",
+    ),
+    State(
         "code-untrusted",
         "extensions of this directory wait for your trust",
         "`zotctl ext doctor` says that their code is new or has changed, and is not run",

@@ -17,7 +17,7 @@ from zotd.client.errors import ClientError
 from zotd.exthost.validation import RULES, Calling, Report, Verdict, validate
 from zotd.sanitize import harmless
 
-MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.UNCHECKED: "\N{EN DASH}"}
+MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.DOUBTFUL: "!", Verdict.UNCHECKED: "\N{EN DASH}"}
 
 
 def run(args: argparse.Namespace) -> int:

@@ -60,6 +60,15 @@ class Registrations:
             case ext.Subscribe():
                 return self._subscribe(frame)
 
+    def doubts(self) -> list[str]:
+        """A sentence for each parameter that its author has given a type which no model is told of."""
+        return [
+            f"the tool {name}, parameter {parameter[:100]}: the type hint {hint[:100]} cannot be described; "
+            "the model may send anything"
+            for name, tool in self.tools.items()
+            for parameter, hint in tool.undescribed.items()
+        ]
+
     def frames(self) -> list[Registration]:
         """What would register the same."""
         heard = ext.Subscribe(tuple(sorted(self.events)), tuple(sorted(self.intercepts)))

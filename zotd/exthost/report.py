@@ -1,5 +1,6 @@
 """What people are told about the extensions of a workspace: `ext list` and `ext doctor`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from zotd.core.life import State
@@ -8,6 +9,9 @@ from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import Extension
 from zotd.exthost.guards import is_responding
 from zotd.exthost.manifest import Manifest
+
+DOUBTS = 4
+"""Parameters without a description that are told; whoever mends these will come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,20 @@ def complaints(extension: Extension) -> list[str]:
     return found
 
 
+def doubts(extensions: Iterable[Extension]) -> list[tuple[str, str]]:
+    """What works, and not as its author may think: an extension's name and a sentence about it."""
+    return [(one.name, doubt) for one in extensions for doubt in _doubts(one)]
+
+
 def findings(discovered: Discovered) -> list[tuple[str, str]]:
     """What cannot be used: an extension's name (empty: unknown) and a sentence about it."""
     found = [("", error) for error in discovered.errors.values()]
     return found + [
         (one.manifest.name, f"{one.manifest.directory} is hidden by {one.by}") for one in discovered.shadowed
     ]
+
+
+def _doubts(extension: Extension) -> list[str]:
+    found = extension.offered.doubts() if extension.offered else []
+    more = [f"and {len(found) - DOUBTS} more such parameters"] if len(found) > DOUBTS else []
+    return found[:DOUBTS] + more

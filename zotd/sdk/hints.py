@@ -9,6 +9,7 @@ import functools
 import sys
 import types
 import typing
+from collections import abc
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Literal, Union
@@ -23,6 +24,7 @@ from .shapes import (
     Record,
     Shape,
     accepts_null,
+    again,
     array,
     choice,
     described,
@@ -30,7 +32,10 @@ from .shapes import (
     fixed_array,
     instance,
     table,
+    unknown,
+    whole_number_name,
 )
+from .written import written
 
 VARARGS, VARKEYWORDS, COROUTINE = 0x04, 0x08, 0x80
 """Bits of `co_flags`, documented with the module `inspect`."""
@@ -40,6 +45,33 @@ UNIONS = (Union, getattr(types, "UnionType", Union))
 REQUIRED = getattr(typing, "Required", None)
 NOT_REQUIRED = getattr(typing, "NotRequired", None)
 """Marks on the fields of a TypedDict, from Python 3.11."""
+
+FREE = (object, typing.Any)
+"""Hints with which an author says that anything will do."""
+
+ARRAYS: Mapping[object, Function] = {
+    list: list,
+    set: set,
+    frozenset: frozenset,
+    abc.Sequence: list,
+    abc.MutableSequence: list,
+    abc.Collection: list,
+    abc.Iterable: list,
+    abc.Set: frozenset,
+    abc.MutableSet: set,
+}
+"""What becomes of an array under each hint."""
+TABLES = (dict, abc.Mapping, abc.MutableMapping)
+
+NAME_CHARS = 80
+"""Of a hint that is not known, in what is said about it."""
+
+
+class _Unresolved:
+    """A hint that is text and names nothing that there is."""
+
+    def __init__(self, text: object) -> None:
+        self.text = str(text)
 
 
 def parameters(function: Function) -> Record:
@@ -90,7 +122,7 @@ def is_coroutine_function(function: Function) -> bool:
 
 
 def shape_of(hint: object) -> Shape:
-    """What JSON a hint accepts; anything for a hint that is not known."""
+    """What JSON a hint accepts; anything for a hint that is not known, which is then named in `undescribed`."""
     return _shape(hint, ())
 
 
@@ -120,7 +152,7 @@ def _parameter(name: str, hint: object, names: Mapping[str, object], defaults: M
 
 
 def _evaluate(hint: object, names: Mapping[str, object]) -> object:
-    """A hint with its forward references resolved; `object`, which accepts anything, where that fails.
+    """A hint with its forward references resolved; `_Unresolved`, which accepts anything, where that fails.
 
     One hint at a time, so that one that cannot be resolved (`X | None` as text on Python 3.9) spoils no other.
     """
@@ -128,13 +160,15 @@ def _evaluate(hint: object, names: Mapping[str, object]) -> object:
     try:
         return typing.get_type_hints(holder, dict(names), include_extras=True)["hint"]
     except Exception:  # noqa: BLE001  the text of a hint is foreign code and may raise anything
-        return object
+        return _Unresolved(hint)
 
 
 def _shape(hint: object, inside: tuple[object, ...]) -> Shape:
     """`inside` are the records that are being read, so that one that contains itself ends."""
     if hint is None:
         return NULL
+    if hint in FREE:
+        return ANYTHING
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         text = next((note for note in args[1:] if isinstance(note, str)), None)
@@ -143,40 +177,106 @@ def _shape(hint: object, inside: tuple[object, ...]) -> Shape:
     if origin in UNIONS:
         return either([_shape(arg, inside) for arg in args])
     if origin is Literal:
-        return choice([(arg, arg) for arg in args])
+        return choice([(arg.value if isinstance(arg, Enum) else arg, arg) for arg in args])
     if isinstance(hint, type) and origin is None:
         return _class_shape(hint, inside)
-    return _generic_shape(origin, args, inside)
+    # `NewType("Id", str)`, and `type Ids = list[int]` of Python 3.12
+    meant = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
+    return _generic_shape(hint, inside) if meant is None else _shape(meant, inside)
 
 
 def _class_shape(hint: type, inside: tuple[object, ...]) -> Shape:
-    if hint in SCALARS:
-        return SCALARS[hint]
-    if hint in {list, dict, tuple}:
-        return _generic_shape(hint, (), inside)
+    shape = SCALARS.get(hint) or written(hint)
+    if shape is not None:
+        return shape
+    if hint in ARRAYS or hint in TABLES or hint is tuple:
+        return _generic_shape(hint, inside)
     if issubclass(hint, Enum):
         plain = all(type(member.value) in JSON_SCALARS for member in hint)
         return choice([(member.value if plain else member.name, member) for member in hint])
     if hint in inside:
-        return ANYTHING
+        return again(lambda value, where: _shape(hint, ()).convert(value, where))
+    return _record_shape(hint, (*inside, hint))
+
+
+def _record_shape(hint: type, inside: tuple[object, ...]) -> Shape:
     if hasattr(hint, "__required_keys__"):
-        return instance(Record(_typed_dict_fields(hint, (*inside, hint))), make=dict)
+        return instance(Record(_typed_dict_fields(hint, inside)), make=dict)
     if hasattr(hint, "__dataclass_fields__"):
-        return instance(Record(_dataclass_fields(hint, (*inside, hint))), make=hint)
-    return ANYTHING
+        return instance(Record(_dataclass_fields(hint, inside)), make=hint)
+    if issubclass(hint, tuple) and hasattr(hint, "_field_defaults"):
+        return instance(Record(_named_tuple_fields(hint, inside)), make=hint)
+    if hasattr(hint, "__struct_encode_fields__"):
+        names = dict(zip(hint.__struct_encode_fields__, getattr(hint, "__struct_fields__")))  # noqa: B009  for mypy
+        make = functools.partial(_make_struct, hint, names)
+        return instance(Record(_struct_fields(hint, inside)), make)
+    return unknown(_name(hint))
 
 
-def _generic_shape(origin: object, args: tuple[object, ...], inside: tuple[object, ...]) -> Shape:
-    shapes = [_shape(arg, inside) for arg in args if arg is not Ellipsis]
-    if origin is list:
-        return array(shapes[0] if shapes else ANYTHING)
-    if origin is dict:
-        return table(shapes[1] if len(shapes) > 1 else ANYTHING)
+def _generic_shape(hint: object, inside: tuple[object, ...]) -> Shape:
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if isinstance(origin, abc.Hashable) and origin in ARRAYS:
+        return array(_shape(args[0], inside) if args else ANYTHING, make=ARRAYS[origin])
+    if origin in TABLES:
+        key, item = args or (str, object)
+        return table(_shape(item, inside), whole_number_name() if key is int else _key_shape(key, inside))
     if origin is tuple:
+        shapes = [_shape(arg, inside) for arg in args if arg is not Ellipsis]
         if not args or args[-1] is Ellipsis:
             return array(shapes[0] if shapes else ANYTHING, make=tuple)
         return fixed_array(shapes)
-    return ANYTHING
+    return unknown(_name(hint))
+
+
+def _key_shape(key: object, inside: tuple[object, ...]) -> Shape:
+    """The names of an object are text, so that only what text can stand for may be a key."""
+    shape = _shape(key, inside)
+    return shape if shape is ANYTHING or shape.schema.get("type") == "string" else unknown(_name(key))
+
+
+def _name(hint: object) -> str:
+    """A hint as its author wrote it, or nearly so."""
+    if isinstance(hint, _Unresolved):
+        name = hint.text
+    elif isinstance(hint, type) and typing.get_origin(hint) is None:
+        name = (
+            hint.__qualname__
+            if hint.__module__ in {"builtins", "__main__"}
+            else f"{hint.__module__}.{hint.__qualname__}"
+        )
+    else:
+        name = repr(hint).replace("typing.", "")
+    return name[:NAME_CHARS]
+
+
+def _named_tuple_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
+    hints, defaults = _class_hints(hint), getattr(hint, "_field_defaults")  # noqa: B009  for mypy
+    return [
+        Field(name, _shape(hints.get(name, object), inside), name not in defaults, defaults.get(name, ...))
+        for name in getattr(hint, "_fields")  # noqa: B009  for mypy
+    ]
+
+
+def _struct_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
+    """Of a `msgspec.Struct`, under the names that it has in JSON."""
+    missing = sys.modules["msgspec"].NODEFAULT  # loaded, for somebody made a Struct
+    hints, names = _class_hints(hint), list(getattr(hint, "__struct_fields__"))  # noqa: B009  for mypy
+    defaults = list(getattr(hint, "__struct_defaults__"))  # noqa: B009  for mypy
+    defaults = [missing] * (len(names) - len(defaults)) + defaults  # they are those of the last fields
+    return [
+        Field(
+            written_as,
+            _shape(hints.get(name, object), inside),
+            required=default is missing,
+            default=... if default is missing else default,
+        )
+        for written_as, name, default in zip(getattr(hint, "__struct_encode_fields__"), names, defaults)  # noqa: B009
+    ]
+
+
+def _make_struct(hint: Function, names: Mapping[str, str], /, **members: object) -> object:
+    """`names`: the names of its fields by those that they have in JSON."""
+    return hint(**{names[name]: value for name, value in members.items()})
 
 
 def _typed_dict_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:

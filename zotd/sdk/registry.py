@@ -11,7 +11,7 @@ from .calls import Call, CommandCall
 from .hints import description, parameter_names, parameters
 from .panel import Panel
 from .pipe import Frame
-from .shapes import ANYTHING, ArgumentError, Function, Record, Schema
+from .shapes import ArgumentError, Function, Record, Schema
 from .work import Job
 
 TOOL_OPTIONS = frozenset({"output_schema", "namespace", "exposure", "deferred", "interactive"})
@@ -100,7 +100,7 @@ def make_tool(
     if schema is None:
         arguments = parameters(function)
         # `call: str` is an argument like any other; `call` and `call: Call` are the call itself.
-        takes_call = offers_call and any(field.name == "call" and field.shape is ANYTHING for field in arguments.fields)
+        takes_call = offers_call and any(field.name == "call" and not field.shape.schema for field in arguments.fields)
         if takes_call:
             arguments = Record([field for field in arguments.fields if field.name != "call"])
         schema = arguments.schema()
@@ -109,6 +109,9 @@ def make_tool(
         is_argument = isinstance(properties, dict) and "call" in properties
         takes_call = "call" in parameter_names(function) and not is_argument
     frame: Frame = {"type": "register_tool", "name": name, "description": description(function), "schema": schema}
+    undescribed = arguments.undescribed() if arguments else {}
+    if undescribed:
+        frame["undescribed"] = undescribed
     frame.update(options)
     lane: deque[Job] | None = deque() if options.get("parallel") is False else None
     return Tool(function, frame, arguments, takes_call, lane)

@@ -32,10 +32,12 @@ class Shape(NamedTuple):
     """For error messages: "expected …"."""
     convert: Callable[[object, str], object]
     """The Python value for a JSON value. The text tells which argument it is; raises `ArgumentError`."""
+    undescribed: tuple[str, ...] = ()
+    """The hints in it of which nothing is known, so that the model may send anything there."""
 
 
 class Field(NamedTuple):
-    """One member of a record: a parameter, or a field of a TypedDict or dataclass."""
+    """One member of a record: a parameter, or a field of a class."""
 
     name: str
     shape: Shape
@@ -60,6 +62,10 @@ class Record:
         required = [field.name for field in self.fields if field.required]
         schema: Schema = {"type": "object", "properties": {field.name: field.schema() for field in self.fields}}
         return {**schema, "required": required} if required else schema
+
+    def undescribed(self) -> dict[str, str]:
+        """The members of which the schema says too little, each with the hints that are not known."""
+        return {field.name: ", ".join(field.shape.undescribed) for field in self.fields if field.shape.undescribed}
 
     def members(self, value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
         """The given members, converted.
@@ -126,15 +132,27 @@ SCALARS: Mapping[type, Shape] = {
 }
 
 
+def unknown(name: str) -> Shape:
+    """A hint of which nothing is known but its name: anything fits."""
+    return ANYTHING._replace(undescribed=(name,))
+
+
 def array(item: Shape, make: Callable[[list[object]], object] = list) -> Shape:
-    """`list[T]`; with `make`, `tuple[T, ...]`."""
+    """`list[T]`; with `make`, `tuple[T, ...]`, `set[T]` or `frozenset[T]`."""
 
     def convert(value: object, where: str) -> object:
         if not isinstance(value, list):
             raise misfit(where, "an array", value)
-        return make([item.convert(member, f"{where}[{index}]") for index, member in enumerate(value)])
+        members = [item.convert(member, f"{where}[{index}]") for index, member in enumerate(value)]
+        try:
+            return make(members)
+        except TypeError:  # an array or an object in a set
+            raise misfit(where, "an array of plain values", value) from None
 
-    return Shape({"type": "array", "items": item.schema}, "an array", convert)
+    schema: Schema = {"type": "array", "items": item.schema}
+    if make in {set, frozenset}:
+        schema["uniqueItems"] = True
+    return Shape(schema, "an array", convert, item.undescribed)
 
 
 def fixed_array(items: Sequence[Shape]) -> Shape:
@@ -150,18 +168,33 @@ def fixed_array(items: Sequence[Shape]) -> Shape:
     schemas = [item.schema for item in items]
     # `items` says nothing new beside `prefixItems`, but some model APIs refuse arrays without it.
     schema: Schema = {"type": "array", "prefixItems": schemas, "items": {}, "minItems": size, "maxItems": size}
-    return Shape(schema, expected, convert)
+    return Shape(schema, expected, convert, _undescribed(items))
 
 
-def table(item: Shape) -> Shape:
-    """`dict[str, T]`."""
+def table(item: Shape, key: Shape) -> Shape:
+    """`dict[K, T]`; the names of an object are text, which `key` converts."""
 
     def convert(value: object, where: str) -> object:
         if not isinstance(value, dict):
             raise misfit(where, "an object", value)
-        return {key: item.convert(member, f"{where}.{key}") for key, member in value.items()}
+        return {
+            key.convert(name, f"{where}.{name}"): item.convert(one, f"{where}.{name}") for name, one in value.items()
+        }
 
-    return Shape({"type": "object", "additionalProperties": item.schema}, "an object", convert)
+    schema: Schema = {"type": "object", "additionalProperties": item.schema}
+    return Shape(schema, "an object", convert, _undescribed([key, item]))
+
+
+def whole_number_name() -> Shape:
+    """The `int` of `dict[int, T]`: text, for the names of an object are."""
+
+    def convert(value: object, where: str) -> object:
+        try:
+            return int(str(value))
+        except ValueError:
+            raise misfit(where, "a whole number as its name", value) from None
+
+    return Shape({"type": "string"}, "a whole number as its name", convert)
 
 
 def choice(values: Sequence[tuple[object, object]]) -> Shape:
@@ -191,7 +224,7 @@ def either(members: Sequence[Shape]) -> Shape:
                 continue
         raise misfit(where, expected, value)
 
-    return Shape({"anyOf": [member.schema for member in members]}, expected, convert)
+    return Shape({"anyOf": [member.schema for member in members]}, expected, convert, _undescribed(members))
 
 
 def described(shape: Shape, text: str) -> Shape:
@@ -200,11 +233,20 @@ def described(shape: Shape, text: str) -> Shape:
 
 
 def instance(record: Record, make: Function) -> Shape:
-    """A TypedDict or a dataclass: `make` gets the members by name."""
+    """A class with fields: `make` gets the members by name."""
 
     def convert(value: object, where: str) -> object:
         if not isinstance(value, dict):
             raise misfit(where, "an object", value)
         return make(**record.members(value, where + "."))
 
-    return Shape(record.schema(), "an object", convert)
+    return Shape(record.schema(), "an object", convert, _undescribed([field.shape for field in record.fields]))
+
+
+def again(convert: Callable[[object, str], object]) -> Shape:
+    """A class inside itself: its schema would have no end, so that it only says that an object is expected."""
+    return Shape({"type": "object"}, "an object", convert)
+
+
+def _undescribed(members: Sequence[Shape]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for member in members for name in member.undescribed))

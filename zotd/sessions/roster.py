@@ -49,6 +49,7 @@ async def findings(hosting: Hosting, layers: Sequence[Layer], scope: Scope) -> l
         found += await asyncio.to_thread(_of_resting, hosting, scope.cwd)
     for layer in layers:
         found += [Finding(name, text, layer.cwd) for name, text in layer.host.doctor()]
+        found += [Finding(name, text, layer.cwd, "doubtful") for name, text in report.doubts(layer.host.extensions)]
         found += _disabled(layer.host.discovered, layer.cwd)
         found += [Finding("", f"{file}: {error}", layer.cwd) for file, error in layer.faults.items()]
         if layer.trusting is not None and layer.trusting.sentence:

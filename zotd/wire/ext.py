@@ -62,6 +62,8 @@ class RegisterTool(Inbound, tag="register_tool", frozen=True):
     interactive: bool = False
     replay: str = "never"
     parallel: bool = True
+    undescribed: dict[str, str] = {}  # noqa: RUF012  (msgspec copies an empty default)
+    """Type hints of which the schema says nothing, by parameter; for the author, not for the model."""
 
 
 class Subscribe(Inbound, tag="subscribe", frozen=True):

@@ -58,7 +58,7 @@ class Finding(Frozen, frozen=True):
     text: str
     cwd: str = ""
     kind: str = "failing"
-    """`failing`; `untrusted`: waits for `trust.grant`; `disabled`: a person has switched it off, nothing is wrong."""
+    """`failing`; `doubtful`: works, and not as its author may think; `untrusted`: waits for `trust.grant`; `disabled`: a person has switched it off, nothing is wrong."""
 
 
 class Findings(Frozen, frozen=True, omit_defaults=False):

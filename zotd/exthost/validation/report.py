@@ -15,6 +15,7 @@ RULES = {
     "ready": "it says `ready`, within 10 s",
     "stays": "it waits for frames then",
     "tools": "its tools can be offered to any model; each Python module is one",
+    "hints": "the type hints of its tools' parameters can be described to a model",
     "commands": "its commands can be typed",
     "subscriptions": "it subscribes to what there is",
     "guards": "it answers when it is asked about an event",
@@ -43,6 +44,8 @@ class Verdict(StrEnum):
 
     KEPT = "kept"
     BROKEN = "broken"
+    DOUBTFUL = "doubtful"
+    """It works, and not as its author may think."""
     UNCHECKED = "unchecked"
 
 
@@ -91,17 +94,18 @@ class Findings:
         """Note that a rule was broken."""
         self._note(Finding(rule, Verdict.BROKEN, sentence))
 
+    def doubtful(self, rule: str, faults: Sequence[str]) -> None:
+        """Note what its author should look at; no rule is broken by it."""
+        self._note(Finding(rule, Verdict.DOUBTFUL, _some(faults)))
+
     def unchecked(self, rule: str, sentence: str) -> None:
         """Note that a rule could not be checked, or does not apply."""
         self._note(Finding(rule, Verdict.UNCHECKED, sentence))
 
     def judge(self, rule: str, faults: Sequence[str], kept: str = "") -> None:
         """Note that a rule was broken in these ways, or kept."""
-        told = list(dict.fromkeys(faults))
-        if len(told) > TOLD:
-            told[TOLD:] = [f"and {len(told) - TOLD} more"]
-        if told:
-            self.broken(rule, "; ".join(told))
+        if faults:
+            self.broken(rule, _some(faults))
         else:
             self.kept(rule, kept)
 
@@ -131,3 +135,10 @@ class Findings:
         earlier = self._found.get(finding.rule)
         if earlier is None or earlier.verdict is not Verdict.BROKEN:
             self._found[finding.rule] = finding
+
+
+def _some(faults: Sequence[str]) -> str:
+    told = list(dict.fromkeys(faults))
+    if len(told) > TOLD:
+        told[TOLD:] = [f"and {len(told) - TOLD} more"]
+    return "; ".join(told)

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from zotd.core.supervision import LEAVE_S, QUIET_S, READY_S
 from zotd.exthost.calls import CallError
+from zotd.exthost.contributions import Registrations
 from zotd.exthost.host import Limits
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import Manifest, ManifestError
@@ -159,10 +160,20 @@ class _Validation:
     def _judge_registrations(self, talk: Conversation) -> None:
         registered, refused = talk.registrations, talk.refused
         self._judge_names("tools", tool_faults(registered, refused, talk.module_errors), registered.tools)
+        self._judge_hints(registered)
         commands = [f"/{name}" for name in registered.commands]
         self._judge_names("commands", command_faults(registered, refused), commands)
         events = sorted(registered.events | registered.intercepts)
         self._judge_names("subscriptions", subscription_faults(registered, refused), events)
+
+    def _judge_hints(self, registered: Registrations) -> None:
+        doubts = registered.doubts()
+        if doubts:
+            self._found.doubtful("hints", doubts)
+        elif registered.tools:
+            self._found.kept("hints")
+        else:
+            self._found.unchecked("hints", "it has no tools")
 
     def _judge_names(self, rule: str, faults: Iterable[str], names: Iterable[str]) -> None:
         told, listed = list(faults), ", ".join(names)
