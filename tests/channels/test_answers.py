@@ -1,4 +1,4 @@
-from zotd.channels.answers import ABORTED, COMPACTED, INTERRUPTED, WITHDRAWN, WORDLESS, Answer, Answers
+from zotd.channels.answers import ABORTED, COMPACTED, CUT_SHORT, INTERRUPTED, WITHDRAWN, WORDLESS, Answer, Answers
 from zotd.wire import events
 from zotd.wire.content import Text, ToolCall
 
@@ -31,17 +31,21 @@ def test_the_last_words_of_a_run_are_its_answer():
     assert fold([asked("a"), events.Done("r")]) == [("a", WORDLESS)]
 
 
-def test_what_went_wrong_is_the_answer_and_not_what_came_before():
+def test_what_went_wrong_stands_behind_what_was_written_before():
     assert fold([asked("a"), said("half"), events.Error("no key"), events.Done("r")]) == [
-        ("a", "That went wrong: no key")
+        ("a", "half\n\nThat went wrong: no key")
     ]
-    assert fold([asked("a"), said("half"), events.TurnEnd("aborted"), events.Done("r")]) == [("a", ABORTED)]
-    assert fold([asked("a"), said("half")], [events.Interrupted("run", "…"), events.Done("r")]) == [("a", INTERRUPTED)]
+    assert fold([asked("a"), events.Error("no key"), events.Done("r")]) == [("a", "That went wrong: no key")]
+    aborted = [events.TurnEnd("aborted"), events.Done("r")]
+    assert fold([asked("a"), said("half"), *aborted]) == [("a", f"half\n\n{CUT_SHORT}")]
+    assert fold([asked("a"), *aborted]) == [("a", ABORTED)]
+    interrupted = [events.Interrupted("run", "…"), events.Done("r")]
+    assert fold([asked("a"), said("half")], interrupted) == [("a", f"half\n\n{INTERRUPTED}")]
 
 
 def test_one_run_leaves_nothing_to_the_next():
     first = [asked("a"), said("one"), events.TurnEnd("aborted"), events.Done("r")]
-    assert fold(first, [asked("b"), events.Done("r")]) == [("a", ABORTED), ("b", WORDLESS)]
+    assert fold(first, [asked("b"), events.Done("r")]) == [("a", f"one\n\n{CUT_SHORT}"), ("b", WORDLESS)]
 
 
 def test_an_input_that_only_leaves_the_queue_was_withdrawn():

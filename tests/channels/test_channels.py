@@ -79,7 +79,7 @@ async def test_what_cannot_be_read_is_said(model, open_chat, telegram):
 
 async def test_commands_tell_stop_and_compact(model, open_chat, telegram):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["Once"]), Gate(gate)]), text("again"), text("It was about stories."))
+    server = await model(Reply([Gate(gate)]), text("again"), text("It was about stories."))
     chat = await open_chat(server)
     assert await chat.say("/info") == "There is no conversation yet."
     assert await chat.say("/stop") == "Nothing is running."

@@ -7,6 +7,8 @@ from zotd.wire import events
 from zotd.wire.content import Text
 
 ABORTED = "Stopped before there was an answer."
+CUT_SHORT = "Stopped here."
+"""Instead, behind what was written before."""
 INTERRUPTED = (
     "zot was restarted in the middle of this; what was under way may or may not have happened. Please ask again."
 )
@@ -60,7 +62,7 @@ class Answers:
             case events.CompactDone():
                 self._is_compacted = True
             case events.TurnEnd(stop="aborted"):
-                self._outcome = ABORTED
+                self._outcome = CUT_SHORT if self._text else ABORTED
             case events.Interrupted(what="run"):
                 self._outcome = INTERRUPTED
             case events.Error(message):
@@ -78,6 +80,8 @@ class Answers:
         said = self._text or WORDLESS
         if self._input is None:
             said = COMPACTED if self._is_compacted else ABORTED
-        answer = Answer(run, self._input, self._outcome or said)
+        if self._outcome:
+            said = f"{self._text}\n\n{self._outcome}" if self._text else self._outcome
+        answer = Answer(run, self._input, said)
         self._input, self._text, self._outcome, self._is_compacted = None, "", "", False
         return answer

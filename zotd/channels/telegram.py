@@ -10,24 +10,25 @@ A module file like those of users: what it keeps between its functions is global
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from zotd.channels.telegram_api import CALL_S, IMAGE_BYTES, Api, TelegramError, Update, User, Written
+from zotd.channels.telegram_text import Piece, pieces
 from zotd.sdk import Image, Message
 
 POLL_S = 50
 """How long Telegram keeps a request for messages open; proxies cut what is silent for a minute."""
 
-PIECE_UNITS = 4096
-"""Of one message, in UTF-16 code units."""
-
 MAX_UNFINISHED = 100
 """Long answers of which some pieces were sent and others refused."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+UNREADABLE = 400
+"""Error code of a request that Telegram does not understand, such as one with tags that it does not know."""
 
 FOREVER_BAD = range(400, 429)
 """Error codes of requests that will be refused again."""
@@ -112,12 +113,21 @@ class Bot:
             fields["reply_parameters"] = {"message_id": about.get("message_id"), "allow_sending_without_reply": True}
         for number, piece in enumerate(pieces(message.text)):
             if number >= self._sent.get(key, 0):
-                await self._api.call("sendMessage", {**fields, "text": piece})
+                await self._say(fields, piece)
                 self._sent[key] = number + 1
             fields.pop("reply_parameters", None)  # the first piece shows what is answered
         self._sent.pop(key, None)
         if len(self._sent) > MAX_UNFINISHED:
             del self._sent[next(iter(self._sent))]
+
+    async def _say(self, fields: Mapping[str, object], piece: Piece) -> None:
+        """Send one message, formatted if Telegram takes it so."""
+        try:
+            await self._api.call("sendMessage", {**fields, "text": piece.html, "parse_mode": "HTML"})
+        except TelegramError as error:
+            if error.code != UNREADABLE:
+                raise
+            await self._api.call("sendMessage", {**fields, "text": piece.text})
 
     def _pass(self, update_id: int) -> None:
         """Never see this update again."""
@@ -206,29 +216,6 @@ class Place:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._path)
-
-
-def pieces(text: str) -> Iterator[str]:
-    """A long text as messages: cut at line ends where possible, else between words, never inside a character."""
-    while text.strip():
-        end = _fitting(text)
-        if end < len(text):
-            half = end // 2
-            cuts = (text.rfind("\n", half, end), text.rfind(" ", half, end))
-            end = next((cut for cut in cuts if cut > 0), end)
-        if text[:end].strip():
-            yield text[:end].rstrip()
-        text = text[end:].lstrip("\n") if end < len(text) else ""
-
-
-def _fitting(text: str) -> int:
-    """How many characters fit into one message."""
-    units = 0
-    for position, character in enumerate(text):
-        units += 1 + (ord(character) > 0xFFFF)
-        if units > PIECE_UNITS:
-            return position
-    return len(text)
 
 
 _bot: Bot | None = None

@@ -12,6 +12,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from types import TracebackType
 from typing import Self, cast
 
@@ -23,6 +24,9 @@ TOKEN = "7000000:scripted-bot-token"  # noqa: S105  (of no bot)
 USER = 7
 """The person who writes."""
 BOT = Json(id=7000000, is_bot=True, first_name="Scripted", username="scripted_bot")
+
+TAGS = frozenset({"a", "b", "blockquote", "code", "del", "em", "i", "ins", "pre", "s", "strong", "u"})
+"""That `parse_mode` HTML takes, as far as the channel may use them."""
 
 WAIT_S = 30.0
 """How long a test waits for the bot."""
@@ -124,6 +128,8 @@ class TelegramServer:
             refusal = Refusal(method, 500, "Internal Server Error")
         elif refusal is not None:
             self.refusals.remove(refusal)
+        if refusal is None and fields.get("parse_mode") == "HTML" and not _is_html(str(fields["text"])):
+            refusal = Refusal(method, 400, "Bad Request: can't parse entities")
         if refusal is not None:
             await self._notify()
             return _refused(refusal)
@@ -162,6 +168,29 @@ class TelegramServer:
     async def _notify(self) -> None:
         async with self.changed:
             self.changed.notify_all()
+
+
+class _Tags(HTMLParser):
+    """What the real one says of a text: tags that it knows, each closed in its turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.around: list[str] = []
+        self.is_good = True
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.around.append(tag)
+        self.is_good &= tag in TAGS and (tag == "a") == any(name == "href" for name, _ in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.is_good &= bool(self.around) and self.around.pop() == tag
+
+
+def _is_html(text: str) -> bool:
+    tags = _Tags()
+    tags.feed(text)
+    tags.close()
+    return tags.is_good and not tags.around
 
 
 def _refused(refusal: Refusal) -> web.Response:
