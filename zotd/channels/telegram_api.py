@@ -22,6 +22,12 @@ FLOOD_TRIES = 5
 IMAGE_BYTES = 3_000_000
 """Largest image: as base64, with its message, it fits into a frame of 4 MiB. Telegram's own photos are far below."""
 
+ANSWER_BYTES = 8 * 1024 * 1024
+"""Of an answer; a hundred updates, the most that one holds, have at most some 50 KB each."""
+
+CHUNK_BYTES = 64 * 1024
+"""Read at once, also of a body that is compressed."""
+
 logging.getLogger("httpx").setLevel(logging.WARNING)  # at `info` it logs every URL
 
 
@@ -155,11 +161,14 @@ class Api:
     async def _ask(self, method: str, fields: Mapping[str, object], within_s: float) -> Answer:
         url = f"{self._base_url}/bot{self._token}/{method}"
         try:
-            response = await self._client.post(url, json=fields, timeout=within_s)
+            async with self._client.stream("POST", url, json=fields, timeout=within_s) as response:
+                body = await _read(response, ANSWER_BYTES)
         except httpx.HTTPError as error:
             raise self._unreachable(method, error) from None
+        if body is None:
+            raise TelegramError(f"Telegram answered {method} with more than {ANSWER_BYTES:,} bytes")
         try:
-            return msgspec.json.decode(response.content, type=Answer)
+            return msgspec.json.decode(body, type=Answer)
         except msgspec.MsgspecError:
             raise TelegramError(f"Telegram answered {method} with status {response.status_code} and no JSON") from None
 
@@ -174,12 +183,20 @@ class Api:
 async def _body(response: httpx.Response) -> bytes:
     if response.status_code != httpx.codes.OK:
         raise TelegramError(f"a file was answered with status {response.status_code}", response.status_code)
-    data = b""
-    async for chunk in response.aiter_bytes():
-        data += chunk
-        if len(data) > IMAGE_BYTES:
-            raise TelegramError("a file is longer than Telegram said", httpx.codes.REQUEST_ENTITY_TOO_LARGE)
+    data = await _read(response, IMAGE_BYTES)
+    if data is None:
+        raise TelegramError("a file is longer than Telegram said", httpx.codes.REQUEST_ENTITY_TOO_LARGE)
     return data
+
+
+async def _read(response: httpx.Response, limit: int) -> bytes | None:
+    """The body; None: it has more than `limit` bytes, and is not read further."""
+    data = bytearray()
+    async for chunk in response.aiter_bytes(CHUNK_BYTES):
+        data += chunk
+        if len(data) > limit:
+            return None
+    return bytes(data)
 
 
 def _explained(method: str, answer: Answer) -> str:

@@ -58,6 +58,10 @@ class TelegramServer:
         """By file id."""
         self.refusals: deque[Refusal] = deque()
         """What fails next, each once, when its method is called."""
+        self.pads = False
+        """True: an answer begins with blanks and has no end."""
+        self.is_left = asyncio.Event()
+        """A client has left in the middle of an answer without end."""
         self.takes_messages = True
         """False: every `sendMessage` fails with an internal error."""
         self.offset = 0
@@ -117,12 +121,14 @@ class TelegramServer:
 
     # --- serving --------------------------------------------------------------------------------------------------
 
-    async def _serve(self, request: web.Request) -> web.Response:
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         if request.match_info["token"] != TOKEN:
             return _refused(Refusal(method, 401, "Unauthorized"))
         fields = cast("Json", json.loads(await request.read()))
         self.requests.append((method, fields))
+        if self.pads:
+            return await self._pad(request)
         refusal = next((one for one in self.refusals if one.method == method), None)
         if refusal is None and method == "sendMessage" and not self.takes_messages:
             refusal = Refusal(method, 500, "Internal Server Error")
@@ -136,6 +142,15 @@ class TelegramServer:
         result = await self._result(method, fields)
         await self._notify()
         return web.json_response({"ok": True, "result": result})
+
+    async def _pad(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b" " * 65536)
+        finally:
+            self.is_left.set()
 
     async def _result(self, method: str, fields: Json) -> object:
         match method:
