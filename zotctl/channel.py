@@ -19,6 +19,9 @@ def add(commands: Commands) -> None:
     show.set_defaults(run=_list)
     pair = actions.add_parser("pair", help="let in the sender who was told this code")
     pair.add_argument("code", metavar="CODE")
+    pair.add_argument(
+        "--approve", action="store_true", help="ask this sender about calls that need an approval, and let it decide"
+    )
     pair.set_defaults(run=_pair)
     unpair = actions.add_parser("unpair", help="let a sender write no more; its session stays")
     unpair.add_argument("channel", metavar="CHANNEL")
@@ -37,7 +40,7 @@ def _list(args: argparse.Namespace) -> int:
     output.print_table(["CHANNEL", "STATE", "ABOUT"], [_channel(one) for one in children(found, "channels")])
     if senders := [_sender(one) for one in children(found, "paired")]:
         print()
-        output.print_table(["CHANNEL", "SENDER", "PAIRED", "OWED", "SESSION"], senders)
+        output.print_table(["CHANNEL", "SENDER", "PAIRED", "APPROVES", "OWED", "SESSION"], senders)
     for one in children(found, "waiting"):
         stranger = f"{text(one, 'sender')} on {text(one, 'channel')}"
         print(f"\n{one_line(stranger)} was told a code: zotctl channel pair CODE")
@@ -46,11 +49,12 @@ def _list(args: argparse.Namespace) -> int:
 
 def _pair(args: argparse.Namespace) -> int:
     with link.connect("zotctl", role="admin") as connection:
-        paired = connection.call("channel.pair", code=args.code)
+        paired = connection.call("channel.pair", code=args.code, may_approve=args.approve)
     if args.json:
         output.print_json({"v": 1, **paired})
     else:
-        print(one_line(f"{text(paired, 'sender')} on {text(paired, 'channel')} may write now"))
+        what = "may write and approve calls now" if args.approve else "may write now"
+        print(one_line(f"{text(paired, 'sender')} on {text(paired, 'channel')} {what}"))
     return 0
 
 
@@ -70,4 +74,6 @@ def _channel(one: Json) -> list[str]:
 
 def _sender(one: Json) -> list[str]:
     since = output.moment(text(one, "since"))
-    return [text(one, "channel"), text(one, "sender"), since, str(number(one, "undelivered")), text(one, "session")]
+    approves = "yes" if one.get("may_approve") else "no"
+    owed = str(number(one, "undelivered"))
+    return [text(one, "channel"), text(one, "sender"), since, approves, owed, text(one, "session")]

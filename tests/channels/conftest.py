@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.channels.house import serving
+from zotd.config import Approval
 from zotd.testing.model_server import ModelServer
 from zotd.testing.telegram_server import USER, TelegramServer
 
@@ -60,8 +61,9 @@ class Chat:
 def open_chat(stack, tmp_path, telegram):
     """`await open_chat(model)`: a house whose Telegram user 7 is paired."""
 
-    async def open_chat(model, *, paired=True):
-        house = await stack.enter_async_context(serving(tmp_path, model.openai_url, telegram.url))
+    async def open_chat(model, *, paired=True, mode="yolo"):
+        approval = Approval(mode=mode)
+        house = await stack.enter_async_context(serving(tmp_path, model.openai_url, telegram.url, approval=approval))
         chat = Chat(telegram, house)
         if paired:
             await chat.pair(user=USER)

@@ -12,8 +12,8 @@ class ChannelDesk(Protocol):
         """Who is connected, who may write, who waits."""
         ...
 
-    async def pair(self, code: str) -> PairedSender:
-        """Let in who was told this code; durable when it returns."""
+    async def pair(self, code: str, *, may_approve: bool = False) -> PairedSender:
+        """Let in who was told this code, and, if so, let it decide about calls; durable when it returns."""
         ...
 
     async def unpair(self, channel: str, sender: str) -> None:

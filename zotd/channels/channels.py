@@ -55,6 +55,7 @@ If it is yours, run this on its machine within {minutes:g} minutes, then write a
 zotctl channel pair {code}"""
 
 WELCOME = "You are paired. Write something, or /help."
+DECIDES = "You are asked here before the agent does what needs an approval."
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,8 @@ class Channels:
         ]
         return ChannelList(found, [self._paired(peer) for peer in self._store.peers.values()], waiting)
 
-    async def pair(self, code: str) -> PairedSender:
-        """Let in who was told this code."""
+    async def pair(self, code: str, *, may_approve: bool = False) -> PairedSender:
+        """Let in who was told this code; `may_approve`: it also decides about calls in its conversation."""
         try:
             offer = self._pairing.redeem(code, now=self._now())
         except TooManyGuessesError as error:
@@ -127,14 +128,14 @@ class Channels:
                 f"no sender was told this code in the last {LIFE_S / 60:g} minutes; write to the bot for a new one"
             )
             raise CommandError(Code.NOT_FOUND, sentence)
-        peer = Peer(offer.address.channel, offer.address.sender, since=rfc3339(self._now()))
+        peer = Peer(offer.address.channel, offer.address.sender, since=rfc3339(self._now()), may_approve=may_approve)
         self._store.peers[peer.address] = peer
         try:
             await self._store.save()
         except StorageError:
             self._store.peers.pop(peer.address, None)
             raise
-        self._outbox.tell(peer.address, WELCOME, offer.metadata)
+        self._outbox.tell(peer.address, f"{WELCOME} {DECIDES}" if may_approve else WELCOME, offer.metadata)
         return self._paired(peer)
 
     async def unpair(self, channel: str, sender: str) -> None:
@@ -211,7 +212,8 @@ class Channels:
             self._registered[frame.name] = Registered(extension, frame.description)
             if self._states.get(extension, (State.STARTING, ""))[0] is not State.READY:
                 self._outbox.lost(frame.name)  # what the process before this one was given; later ones are versions
-            self._outbox.up(frame.name, extension)
+            self._outbox.up(frame.name, extension, shows_busy=frame.shows_busy)
+            self._conversations.channel_up()
 
     def _owns(self, extension: str, channel: str) -> bool:
         one = self._registered.get(channel)
@@ -258,7 +260,7 @@ class Channels:
 
     def _paired(self, peer: Peer) -> PairedSender:
         undelivered = sum(one.address == peer.address for one in self._store.deliveries.values())
-        return PairedSender(peer.channel, peer.sender, peer.since, peer.session, undelivered)
+        return PairedSender(peer.channel, peer.sender, peer.since, peer.session, undelivered, peer.may_approve)
 
 
 def _key(address: Address, metadata: dict[str, object] | None) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from zotd.sessions.session import Session
 
-NAMES = ("new", "compact", "info", "stop", "help", "start")
+NAMES = ("new", "compact", "info", "stop", "allow", "deny", "help", "start")
 """`start` is what Telegram sends for people who open a conversation."""
 
 HELP = """\
@@ -12,7 +12,8 @@ Write something, and the agent answers.
 /new begins a new conversation
 /compact summarises this one, to make room
 /info says what it is and how it is doing
-/stop ends what the agent is doing"""
+/stop ends what the agent is doing
+/allow and /deny answer a question about a call"""
 
 NEW = "A new conversation begins with your next message."
 NOTHING_YET = "There is no conversation yet."

@@ -21,6 +21,7 @@ from zotd.channels.answers import Answer
 from zotd.channels.follower import Follower
 from zotd.channels.outbox import Outbox
 from zotd.channels.pairing import Address
+from zotd.channels.questions import Questions, sender_of
 from zotd.channels.state import Delivery, Peer, Store
 from zotd.core.ports import StorageError
 from zotd.paths import make_private_dir
@@ -68,6 +69,7 @@ class Conversations:
         self._outbox = outbox
         self._spawn = spawn
         self._cwd = cwd
+        self._questions = Questions(store, outbox)
         self._lanes: dict[Address, deque[Incoming]] = {}
         self._followers: dict[str, Follower] = {}
         """By session."""
@@ -100,6 +102,10 @@ class Conversations:
                     log.exception("the answers of %s cannot be looked up", session)
         finally:
             self._recovered.set()
+
+    def channel_up(self) -> None:
+        """A channel is there, perhaps again: ask its senders what waits for them."""
+        self._questions.channel_up()
 
     async def forget(self, address: Address) -> None:
         """Let a sender go, with what is owed to it; its session stays.
@@ -186,15 +192,16 @@ class Conversations:
 
         def accepted(started: Started) -> None:
             self._change(delivery.key, input=started.input)
+            self._outbox.busy(delivery.address, delivery.metadata, is_busy=True)
 
         try:
             await session.prompt(
                 message.text,
                 images,
-                sender=f"{message.address.sender} on {message.address.channel}",
+                sender=sender_of(message.address),
                 when_busy="queue",
                 accepted=accepted,
-                request=Request(delivery.key, delivery.key, "deny"),
+                request=Request(delivery.key, delivery.key, "park" if peer.may_approve else "deny"),
             )
         except Exception:
             self._take_back(delivery)
@@ -234,12 +241,15 @@ class Conversations:
                 return commands.info(session)
             case "stop":
                 return commands.stop(session)
+            case "allow" | "deny" if session is not None:
+                await session.load()
+                return await self._questions.decide(session, peer, command)
             case "compact" if session is not None:
                 self._see(peer.address, message.key)
                 await self._store.save()
                 self._spawn(f"compaction of {session.id}", self._compact(session, message, command.argument))
                 return None
-            case "compact":
+            case "compact" | "allow" | "deny":
                 return commands.NOTHING_YET
             case _:
                 return commands.HELP
@@ -292,11 +302,12 @@ class Conversations:
         """Deliver the answer. It is not saved first: after a crash it is found in the journal again."""
         changed = structs.replace(delivery, text=text)
         self._store.deliveries[delivery.key] = changed
+        self._outbox.busy(delivery.address, delivery.metadata, is_busy=False)
         self._outbox.put(changed)
 
     def _follow(self, session: Session) -> None:
         if session.id not in self._followers:
-            follower = self._followers[session.id] = Follower(session, self._told)
+            follower = self._followers[session.id] = Follower(session, self._told, self._questions.take)
             follower.start()
 
     def _settle(self, session: Session) -> None:
@@ -319,7 +330,7 @@ class Conversations:
             return
         for delivery in owed:
             self._identify(session, delivery)
-        follower = Follower(session, self._told)
+        follower = Follower(session, self._told, self._questions.take)
         await follower.catch_up(min(delivery.after for delivery in owed))
         self._followers[session.id] = follower  # now, so that no answer of the past ends it before it has begun
         self._settle(session)

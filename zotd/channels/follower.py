@@ -12,13 +12,26 @@ CHUNK_BYTES = 1024 * 1024
 """Of the journal's events, read at once: a run of a few hundred steps."""
 
 
+Question = events.ApprovalRequested | events.ApprovalResolved
+"""A question about a call, or its end."""
+
+
 class Follower:
     """A subscriber of a session's ledger (`sessions.ledger.Subscriber`)."""
 
-    def __init__(self, session: Session, told: Callable[[Session, Answer], None]) -> None:
-        """`told` is called with each answer, also to inputs of others; it returns at once and never raises."""
+    def __init__(
+        self,
+        session: Session,
+        told: Callable[[Session, Answer], None],
+        asked: Callable[[Session, Question], None] = lambda _session, _event: None,
+    ) -> None:
+        """`told` is called with each answer, also to inputs of others; `asked` with each question about a call.
+
+        Both return at once and never raise.
+        """
         self.session = session
         self._told = told
+        self._asked = asked
         self._answers = Answers()
 
     def start(self) -> None:
@@ -46,6 +59,9 @@ class Follower:
         """Events without `seq`, which answer nothing."""
 
     def _feed(self, shown: Sequence[events.Event]) -> None:
+        for event in shown:
+            if isinstance(event, Question):
+                self._asked(self.session, event)
         for answer in self._answers.feed(shown):
             self._told(self.session, answer)
 

@@ -46,6 +46,7 @@ class Line:
     """The way to one channel's process."""
 
     extension: str
+    shows_busy: bool = False
     is_up: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -71,10 +72,10 @@ class Outbox:
 
     # --- channels -------------------------------------------------------------------------------------------------
 
-    def up(self, channel: str, extension: str) -> None:
+    def up(self, channel: str, extension: str, *, shows_busy: bool = False) -> None:
         """The channel can be sent to through this extension."""
         line = self._line(channel)
-        line.extension = extension
+        line.extension, line.shows_busy = extension, shows_busy
         line.is_up.set()
 
     def down(self, channel: str) -> None:
@@ -104,12 +105,25 @@ class Outbox:
         self._lanes[delivery.address] = deque([delivery])
         self._spawn(f"answers to {delivery.sender} on {delivery.channel}", self._work(delivery.address))
 
-    def tell(self, address: Address, text: str, metadata: dict[str, object] | None) -> bool:
+    def tell(
+        self,
+        address: Address,
+        text: str,
+        metadata: dict[str, object] | None,
+        choices: tuple[ext.ChannelChoice, ...] = (),
+    ) -> bool:
         """Say something once, without knowing whether it arrives; False when the channel is not there to be told."""
         name, _, room = address.channel.partition("/")
         line = self._line(name)
-        frame = ext.ChannelSend(ids.new("d"), room or name, address.sender, text, metadata)
+        frame = ext.ChannelSend(ids.new("d"), room or name, address.sender, text, metadata, choices)
         return line.is_up.is_set() and self._send(line.extension, frame)
+
+    def busy(self, address: Address, metadata: dict[str, object] | None, *, is_busy: bool) -> None:
+        """Have the channel show that a message is worked on, or no more, if it is there and can."""
+        name, _, room = address.channel.partition("/")
+        line = self._line(name)
+        if line.is_up.is_set() and line.shows_busy:
+            self._send(line.extension, ext.ChannelBusy(room or name, address.sender, is_busy, metadata))
 
     async def _work(self, address: Address) -> None:
         lane = self._lanes[address]

@@ -27,6 +27,8 @@ class Peer(Frozen, frozen=True):
     """The conversation; None: the next message begins one."""
     seen: tuple[str, ...] = ()
     """Keys of the newest messages, to know one that comes again."""
+    may_approve: bool = False
+    """Decides about calls in its conversation that need an approval."""
 
     @property
     def address(self) -> Address:

@@ -11,11 +11,12 @@ import os
 import re
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from zotd.channels.telegram_api import CALL_S, IMAGE_BYTES, Api, TelegramError, Update, User, Written
+from zotd.channels.telegram_api import CALL_S, IMAGE_BYTES, Api, Chat, Pressed, TelegramError, Update, User, Written
 from zotd.channels.telegram_text import Piece, pieces
 from zotd.sdk import Image, Message
 
@@ -52,6 +53,12 @@ async def recv() -> Message:
     """The next message for the bot."""
     assert _bot is not None
     return await _bot.next()
+
+
+async def busy(message: Message) -> None:
+    """Show the sender that the agent is at work; Telegram shows it for 5 s, or until a message comes."""
+    assert _bot is not None
+    await _bot.type(message)
 
 
 async def send(message: Message) -> None:
@@ -106,12 +113,14 @@ class Bot:
         """Send every piece that was not sent before; a second try of the same answer goes on where the first ended."""
         about = dict(message.metadata or {})
         key = (about.get("chat_id"), about.get("message_id"), message.text)
-        fields: dict[str, object] = {"chat_id": about.get("chat_id") or message.sender}
-        if "thread_id" in about:
-            fields["message_thread_id"] = about["thread_id"]
+        fields = _place_of(message)
         if "group" in about:
             fields["reply_parameters"] = {"message_id": about.get("message_id"), "allow_sending_without_reply": True}
-        for number, piece in enumerate(pieces(message.text)):
+        cut = list(pieces(message.text))
+        for number, piece in enumerate(cut):
+            if message.choices and number == len(cut) - 1:
+                buttons = [{"text": label, "callback_data": data} for label, data in message.choices]
+                fields["reply_markup"] = {"inline_keyboard": [buttons]}
             if number >= self._sent.get(key, 0):
                 await self._say(fields, piece)
                 self._sent[key] = number + 1
@@ -119,6 +128,10 @@ class Bot:
         self._sent.pop(key, None)
         if len(self._sent) > MAX_UNFINISHED:
             del self._sent[next(iter(self._sent))]
+
+    async def type(self, message: Message) -> None:
+        """Show "typing…" where a message came from."""
+        await self._api.call("sendChatAction", {**_place_of(message), "action": "typing"})
 
     async def _say(self, fields: Mapping[str, object], piece: Piece) -> None:
         """Send one message, formatted if Telegram takes it so."""
@@ -138,7 +151,7 @@ class Bot:
 
     async def _poll(self) -> list[Update]:
         offset = self._place.read()
-        fields: dict[str, object] = {"timeout": POLL_S, "allowed_updates": ["message"]}
+        fields: dict[str, object] = {"timeout": POLL_S, "allowed_updates": ["message", "callback_query"]}
         if offset is not None:
             fields["offset"] = offset
         found = await self._api.call("getUpdates", fields, within_s=POLL_S + CALL_S)
@@ -146,6 +159,8 @@ class Bot:
 
     async def _read(self, update: Update) -> Message | None:
         """What somebody said to the bot; None: it is not meant for it."""
+        if update.callback_query:
+            return await self._pressed(update.callback_query)
         try:
             written = msgspec.json.decode(update.message, type=Written)
         except msgspec.MsgspecError:
@@ -162,9 +177,27 @@ class Bot:
             metadata["group"] = True
         if written.is_topic_message:
             metadata["thread_id"] = written.message_thread_id
-        # In a group everybody has a conversation of their own, and is paired there on their own.
-        sender = f"{written.chat.id}/{written.author.id}" if is_group else str(written.author.id)
+        sender = _sender(written.chat, written.author)
         return Message("\n".join([part for part in (text, *notes) if part]), sender, "telegram", metadata, images)
+
+    async def _pressed(self, query: msgspec.Raw) -> Message | None:
+        """A button as the message that it stands for; its question has no buttons any more."""
+        try:
+            pressed = msgspec.json.decode(query, type=Pressed)
+        except msgspec.MsgspecError:
+            return None  # of a newer API
+        question = pressed.message
+        if question is None or not pressed.data:
+            return None  # too old: Telegram does not say where it stands
+        with suppress(TelegramError):  # what was decided counts, also when its buttons stay
+            await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.id})
+            await self._api.call(
+                "editMessageReplyMarkup", {"chat_id": question.chat.id, "message_id": question.message_id}
+            )
+        metadata: dict[str, object] = {"chat_id": question.chat.id, "message_id": f"pressed {pressed.id}"}
+        if question.is_topic_message:
+            metadata["thread_id"] = question.message_thread_id
+        return Message(pressed.data, _sender(question.chat, pressed.author), "telegram", metadata)
 
     def _addressed(self, written: Written) -> str | None:
         """A group's message without the bot's name; None when it is not for the bot."""
@@ -193,6 +226,20 @@ class Bot:
             if isinstance(error, TelegramError) and error.code not in FOREVER_BAD:
                 raise  # tried again
             return [], ["(A picture was sent that could not be read.)"]
+
+
+def _place_of(message: Message) -> dict[str, object]:
+    """The fields that say where an answer to a message goes."""
+    about = dict(message.metadata or {})
+    place: dict[str, object] = {"chat_id": about.get("chat_id") or message.sender}
+    if "thread_id" in about:
+        place["message_thread_id"] = about["thread_id"]
+    return place
+
+
+def _sender(chat: Chat, author: User) -> str:
+    """In a group everybody has a conversation of their own, and is paired there on their own."""
+    return str(author.id) if chat.type == "private" else f"{chat.id}/{author.id}"
 
 
 class Place:

@@ -105,11 +105,21 @@ class Written(Struct, frozen=True):
     reply_to_message: Replied | None = None
 
 
+class Pressed(Struct, frozen=True):
+    """A `CallbackQuery`: somebody pressed a button of ours; `data` is what we gave the button."""
+
+    id: str
+    author: User = field(name="from")
+    data: str = ""
+    message: Written | None = None
+
+
 class Update(Struct, frozen=True):
     """An `Update`, as far as its number goes."""
 
     update_id: int
     message: msgspec.Raw = msgspec.Raw()
+    callback_query: msgspec.Raw = msgspec.Raw()
 
 
 class Api:

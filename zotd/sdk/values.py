@@ -157,3 +157,5 @@ class Message(NamedTuple):
     metadata: Mapping[str, object] | None = None
     """The channel's own: comes back with the answer, unchanged."""
     images: Sequence[Image] = ()
+    choices: Sequence[tuple[str, str]] = ()
+    """Of a question: what a button says, and what its sender writes by pressing it. The text says what to write, too."""

@@ -102,6 +102,21 @@ class TelegramServer:
         await self._notify()
         return self._numbers
 
+    async def press(self, label: str, sent: Json, *, user: int = USER) -> None:
+        """Somebody presses a button below a message of the bot, which is one of `sent`."""
+        markup = cast("dict[str, list[list[dict[str, str]]]]", sent["reply_markup"])
+        (data,) = [one["callback_data"] for row in markup["inline_keyboard"] for one in row if one["text"] == label]
+        self._numbers += 1
+        chat = Json(id=sent["chat_id"], type="private" if cast("int", sent["chat_id"]) > 0 else "supergroup")
+        query = {
+            "id": str(self._numbers),
+            "from": Json(id=user, is_bot=False, first_name="Ada"),
+            "message": {"message_id": self.sent.index(sent) + 1, "chat": chat, "from": BOT, "text": sent["text"]},
+            "data": data,
+        }
+        self._updates.append({"update_id": 1000 + self._numbers, "callback_query": query})
+        await self._notify()
+
     async def said(self, count: int) -> list[Json]:
         """Wait until the bot has sent so many messages; all of them."""
         await self._until(lambda: len(self.sent) >= count)
@@ -160,6 +175,8 @@ class TelegramServer:
                 return await self._poll(cast("int", fields.get("offset", 0)))
             case "getFile":
                 return {"file_id": fields["file_id"], "file_path": fields["file_id"]}
+            case "sendChatAction" | "answerCallbackQuery" | "editMessageReplyMarkup":
+                return True
             case "sendMessage":
                 self.sent.append(fields)
                 return {"message_id": len(self.sent), "chat": {"id": fields["chat_id"]}}

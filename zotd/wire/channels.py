@@ -26,6 +26,8 @@ class PairedSender(Frozen, frozen=True):
     """The conversation that messages go to; None: the next message begins one."""
     undelivered: int = 0
     """Messages whose answer has not reached the platform yet."""
+    may_approve: bool = False
+    """Is asked about calls that need an approval, and decides."""
 
 
 class WaitingSender(Frozen, frozen=True):
@@ -48,6 +50,8 @@ class ChannelPair(Frozen, frozen=True):
     """Let in who was told this code."""
 
     code: str
+    may_approve: bool = False
+    """The sender also decides about calls that need an approval in its conversation."""
     request_id: str | None = None
 
 

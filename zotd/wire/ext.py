@@ -210,6 +210,8 @@ class RegisterChannel(Inbound, tag="register_channel", frozen=True):
 
     name: str
     description: str = ""
+    shows_busy: bool = False
+    """It wants `channel_busy`."""
 
 
 class ChannelMessage(Inbound, tag="channel_message", frozen=True):
@@ -420,6 +422,13 @@ class PanelClosed(Outbound, tag="panel_close", frozen=True):
     cwd: str | None = None
 
 
+class ChannelChoice(Frozen, frozen=True):
+    """A button: what it says, and what the sender writes by pressing it."""
+
+    label: str
+    text: str
+
+
 class ChannelSend(Outbound, tag="channel_send", frozen=True):
     """A message for somebody on a channel."""
 
@@ -428,6 +437,18 @@ class ChannelSend(Outbound, tag="channel_send", frozen=True):
     sender: str
     text: str
     metadata: dict[str, object] | None = None
+    choices: tuple[ChannelChoice, ...] = ()
+    """Of a question; a platform without buttons leaves them out, for the text says what to write."""
+
+
+class ChannelBusy(Outbound, tag="channel_busy", frozen=True):
+    """The agent works on a message of this sender from now on, or (`busy` false) does not any more. May be lost."""
+
+    channel: str
+    sender: str
+    busy: bool
+    metadata: dict[str, object] | None = None
+    """Of the message."""
 
 
 class ChannelAccepted(Outbound, tag="channel_accepted", frozen=True):
@@ -452,6 +473,7 @@ ToExtension = (
     | PanelResize
     | PanelClosed
     | ChannelSend
+    | ChannelBusy
     | ChannelAccepted
     | Shutdown
 )

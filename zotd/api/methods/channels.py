@@ -19,7 +19,7 @@ async def listing(call: Call, params: api.Nothing) -> channels.ChannelList:
 
 async def pair(call: Call, params: channels.ChannelPair) -> channels.PairedSender:
     """Let in who was told a code."""
-    paired = await _desk(call).pair(params.code)
+    paired = await _desk(call).pair(params.code, may_approve=params.may_approve)
     sender = connection_of(call).sender
     log.info("connection %s paired the sender %s of the channel %s", sender, paired.sender, paired.channel)
     return paired

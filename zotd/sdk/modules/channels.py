@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from .receipts import Receipts
 from .reload import Reloader
 
 CONTRACT = ("connect", "recv", "send")
+BUSY = "busy"
+"""May be there as well: called every few seconds with a message that the agent works on."""
 
 
 class Channels:
@@ -29,13 +32,16 @@ class Channels:
         self._receipts = Receipts(peer)
         self._current: Conversation | None = None
         self._sending: deque[Job] = deque()
+        self._busy_with: dict[tuple[str, str], Callable[[], object]] = {}
+        """Channel and sender to what ends the sign that a message of theirs is worked on."""
         self._stop: Callable[[], object] = lambda: None
         peer.receivers["channel_send"] = self._send
+        peer.receivers["channel_busy"] = self._busy
 
     def load(self, path: Path) -> Conversation:
         """The channel that a file defines, not connected yet."""
         module = import_file(path)
-        functions = {name: vars(module)[name] for name in CONTRACT if callable(vars(module).get(name))}
+        functions = {name: vars(module)[name] for name in (*CONTRACT, BUSY) if callable(vars(module).get(name))}
         missing = [f"{name}()" for name in CONTRACT if name not in functions]
         if missing:
             raise ContractError(
@@ -46,17 +52,23 @@ class Channels:
 
     def adopt(self, name: str, module: Conversation) -> None:
         """Connect it; the earlier version, if there is one, stops receiving first."""
-        self._stop()
+        self._stop_all()
         self._current = module
-        self._peer.pipe.send({"type": "register_channel", "name": name, "description": module.description})
+        frame: Frame = {"type": "register_channel", "name": name, "description": module.description}
+        self._peer.pipe.send({**frame, "shows_busy": True} if module.shows_busy else frame)
         self._peer.workers.background(module.run(), self._started)
 
     def drop(self, name: str) -> None:
         """Stop receiving and take it back."""
-        self._stop()
+        self._stop_all()
         if self._current is not None:
             self._current = None
             self._peer.pipe.send({"type": "unregister", "kind": "channel", "name": name})
+
+    def _stop_all(self) -> None:
+        self._stop()
+        while self._busy_with:
+            self._busy_with.popitem()[1]()
 
     def _started(self, stop: Callable[[], object]) -> None:
         self._stop = stop
@@ -74,15 +86,57 @@ class Channels:
         if channel is None:
             settled(None, LookupError("the channel's file is gone or does not load"))
             return
-        metadata = frame.get("metadata")
-        message = Message(
-            text=str(frame.get("text", "")),
-            sender=str(frame.get("sender", "")),
-            channel=str(frame.get("channel", "")),
-            metadata=metadata if isinstance(metadata, dict) else None,
-        )
+        message = _message(frame)
         # One lane: answers arrive in the order in which they were given, also when one needs several tries.
         self._peer.workers.start(Job(lambda: channel.send(message), settled, lane=self._sending))
+
+    def _busy(self, frame: Frame) -> None:
+        channel, message = self._current, _message(frame)
+        key = message.channel, message.sender
+        self._busy_with.pop(key, lambda: None)()
+        if channel is None or not channel.shows_busy or not frame.get("busy"):
+            return
+        end = Ended()
+        self._busy_with[key] = end.end
+        self._peer.workers.background(channel.keep_busy(message), end.started)
+
+
+class Ended:
+    """Ends work that another thread may not have started yet."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stop: Callable[[], object] | None = None
+        self._is_over = False
+
+    def started(self, stop: Callable[[], object]) -> None:
+        """The work has begun; `stop` ends it."""
+        with self._lock:
+            self._stop = stop
+        if self._is_over:
+            stop()
+
+    def end(self) -> None:
+        """End it now, or as soon as it begins."""
+        with self._lock:
+            self._is_over, stop = True, self._stop
+        if stop is not None:
+            stop()
+
+
+def _message(frame: Frame) -> Message:
+    metadata, choices = frame.get("metadata"), frame.get("choices")
+    return Message(
+        text=str(frame.get("text", "")),
+        sender=str(frame.get("sender", "")),
+        channel=str(frame.get("channel", "")),
+        metadata=metadata if isinstance(metadata, dict) else None,
+        choices=[
+            (str(one.get("label", "")), str(one.get("text", "")))
+            for one in (choices if isinstance(choices, list) else [])
+            if isinstance(one, dict)
+        ],
+    )
 
 
 def serve_channel(peer: Peer, name: str, directories: Sequence[Path]) -> None:

@@ -21,6 +21,10 @@ from .files import ContractError
 from .receipts import Receipts
 
 FIRST_DELAY_S, MAX_DELAY_S = 1.0, 60.0
+BUSY_S = 4.0
+"""Between two calls of `busy`: platforms show such a sign for five seconds or longer."""
+BUSY_LIMIT_S = 6 * 3600
+"""After so long the word of the end was lost."""
 SEND_TRIES = 5
 """Of one message, over 1 + 2 + 4 + 8 s; then the host is told, which still has the message."""
 
@@ -31,8 +35,9 @@ class Conversation:
     def __init__(
         self, name: str, description: str, functions: Mapping[str, Function], *, pipe: HostPipe, receipts: Receipts
     ) -> None:
-        """`functions`: `connect`, `recv` and `send`."""
+        """`functions`: `connect`, `recv` and `send`, perhaps `busy`."""
         self.description = description
+        self.shows_busy = "busy" in functions
         self._name = name
         self._functions = functions
         self._pipe = pipe
@@ -61,6 +66,18 @@ class Conversation:
                 log_error(error)
             await asyncio.sleep(delay)
         await _call(self._functions["send"], message)
+
+    async def keep_busy(self, message: Message) -> None:
+        """Show that a message is worked on until cancelled, for `BUSY_LIMIT_S` at most; a failure ends it, too."""
+        assert self._connected is not None, "run() is started first"
+        try:
+            async with asyncio.timeout(BUSY_LIMIT_S):
+                await self._connected.wait()
+                while True:
+                    await _call(self._functions["busy"], message)
+                    await asyncio.sleep(BUSY_S)
+        except Exception as error:  # noqa: BLE001  the author's code
+            log_error(error)
 
     async def _receive(self) -> None:
         # recv() is called again only when the host has this message: a channel that keeps its place then loses none.

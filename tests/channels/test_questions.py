@@ -1,0 +1,110 @@
+"""Approvals on the phone: a paired sender is asked with buttons, and decides; the channel's real process and a real manager."""
+
+import asyncio
+
+import pytest
+
+from tests.channels.conftest import Chat
+from tests.channels.house import serving
+from zotd.channels.answers import INTERRUPTED
+from zotd.config import Approval
+from zotd.testing.script import Call, Gate, Reply, Text, calls, text
+from zotd.wire import api
+
+
+@pytest.fixture
+def asking(model, open_chat, telegram):
+    """`await asking(command)`: a paired sender whose agent wants to run a command, and the question; `may_approve`."""
+
+    async def asking(command, *answers, may_approve=True):
+        server = await model(calls(Call("bash", {"command": command})), *(answers or [text("done")]))
+        chat = await open_chat(server, paired=False, mode="ask")
+        told = await chat.say("let me in")
+        await chat.house.channels.pair(told.split()[-1], may_approve=may_approve)
+        await telegram.said(2)
+        await telegram.write("go")
+        return chat, server, (await telegram.said(3))[2]
+
+    return asking
+
+
+async def test_a_button_lets_a_call_run_and_the_answer_follows(asking, telegram, tmp_path):
+    _, _, question = await asking(f"touch {tmp_path}/mark")
+    assert "touch" in question["text"]
+    assert not (tmp_path / "mark").exists()
+    await telegram.press("Allow", question)
+    sent = (await telegram.said(5))[3:]
+    assert {one["text"] for one in sent} == {"Allowed.", "done"}
+    assert (tmp_path / "mark").exists()
+    assert [name for name, _ in telegram.requests if name in {"answerCallbackQuery", "editMessageReplyMarkup"}] == [
+        "answerCallbackQuery",
+        "editMessageReplyMarkup",
+    ]
+    await telegram.press("Deny", question)
+    assert (await telegram.said(6))[5]["text"] == "That question is over."
+
+
+async def test_a_word_denies_a_call_and_the_model_is_told(asking, tmp_path):
+    chat, server, _ = await asking(f"touch {tmp_path}/mark")
+    before = len(chat.telegram.sent)
+    await chat.telegram.write("/deny")
+    assert {one["text"] for one in (await chat.telegram.said(before + 2))[before:]} == {"Denied.", "done"}
+    assert not (tmp_path / "mark").exists()
+    assert "denied" in str(server.requests[1].messages)
+
+
+async def test_a_sender_who_may_not_decide_is_not_asked_and_the_call_is_denied(asking, tmp_path):
+    chat, server, answer = await asking(f"touch {tmp_path}/mark", may_approve=False)
+    assert (answer["text"], "reply_markup" in answer) == ("done", False)
+    assert not (tmp_path / "mark").exists()
+    assert "--approve" in await chat.say("/allow")
+    assert len(server.requests) == 2
+
+
+async def test_a_button_that_somebody_else_presses_decides_nothing(asking, telegram, tmp_path):
+    chat, _, question = await asking(f"touch {tmp_path}/mark")
+    await telegram.press("Allow", question, user=8)
+    await telegram.said(4)  # a stranger is told a code
+    assert "zotctl channel pair" in telegram.sent[3]["text"]
+    assert not (tmp_path / "mark").exists()
+    assert await chat.say("/deny") in {"Denied.", "done"}
+
+
+async def test_who_was_asked_is_told_that_another_client_has_decided(asking, telegram, tmp_path):
+    chat, _, _ = await asking(f"touch {tmp_path}/mark")
+    (session,) = chat.house.manager.loaded
+    (one,) = session.approvals.pending()
+    params = api.Approve(session=session.id, approval=one.approval, args_digest=one.args_digest, decision="allow")
+    await session.decide(params, "ann", accepted=lambda: None)
+    assert [one["text"] for one in (await telegram.said(5))[3:]] == ["Allowed by ann.", "done"]
+
+
+async def test_a_question_that_waits_over_a_restart_is_asked_again(model, telegram, tmp_path):
+    command = f"touch {tmp_path}/mark"
+    server = await model(calls(Call("bash", {"command": command})), text("done"))
+    ask = Approval(mode="ask")
+    async with serving(tmp_path, server.openai_url, telegram.url, approval=ask) as house:
+        told = await Chat(telegram, house).say("let me in")
+        await house.channels.pair(told.split()[-1], may_approve=True)
+        await telegram.said(2)
+        await telegram.write("go")
+        await telegram.said(3)
+    async with serving(tmp_path, server.openai_url, telegram.url, approval=ask):
+        question = (await telegram.said(4))[3]
+        await telegram.press("Allow", question)
+        assert {one["text"] for one in (await telegram.said(6))[4:]} == {"Allowed.", INTERRUPTED}
+        await server.received(2)  # the run has gone on
+    assert (tmp_path / "mark").exists()
+
+
+async def test_typing_is_shown_while_the_agent_works_and_not_afterwards(model, open_chat, telegram):
+    gate = asyncio.Event()
+    chat = await open_chat(await model(Reply([Gate(gate), Text(["done"])]), text("again")))
+    await telegram.write("go")
+    await telegram.asked("sendChatAction", 2)
+    assert {fields["chat_id"] for name, fields in telegram.requests if name == "sendChatAction"} == {7}
+    gate.set()
+    await telegram._until(lambda: telegram.sent[-1]["text"] == "done")
+    shown = sum(name == "sendChatAction" for name, _ in telegram.requests)
+    await chat.say("/info")
+    assert sum(name == "sendChatAction" for name, _ in telegram.requests) <= shown + 1

@@ -1,0 +1,113 @@
+"""Questions about calls, put to senders who may decide, and their decisions.
+
+asked -> /allow or /deny of the sender -> decided
+      -> decided elsewhere, or cancelled -> the sender is told
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from zotd.channels import commands
+from zotd.channels.follower import Question
+from zotd.channels.outbox import Outbox
+from zotd.channels.pairing import Address
+from zotd.channels.state import Delivery, Peer, Store
+from zotd.core.approvals import ALLOW, DENY
+from zotd.sessions.session import Session
+from zotd.wire import api, events
+from zotd.wire.ext import ChannelChoice
+
+PREVIEW_CHARS = 3_000
+"""Of what a call would do; with the words around it, it fits into one message of every platform."""
+
+NOT_ALLOWED = (
+    "You may not decide about calls. On the agent's machine, `zotctl approvals` shows what waits, and "
+    "`zotctl channel unpair` and `zotctl channel pair CODE --approve` let you decide here."
+)
+NOTHING_WAITS = "Nothing waits for a decision."
+OVER = "That question is over."
+DONE = {ALLOW: "Allowed.", DENY: "Denied."}
+ENDED = {ALLOW: "Allowed", DENY: "Denied"}
+
+
+def sender_of(address: Address) -> str:
+    """How a sender is named in a session."""
+    return f"{address.sender} on {address.channel}"
+
+
+class Questions:
+    """What was asked, and of whom; in memory: after a restart, what still waits is asked again."""
+
+    def __init__(self, store: Store, outbox: Outbox) -> None:
+        self._store = store
+        self._outbox = outbox
+        self._asked: dict[str, dict[Address, Delivery]] = {}
+        """Approval to who was asked, with the message that the call belongs to."""
+        self._untold: dict[tuple[Address, str], Callable[[], bool]] = {}
+        """Sender and approval to what asks, where the channel was not there."""
+
+    def take(self, session: Session, event: Question) -> None:
+        """Ask the senders whose messages wait for this session, or tell those who were asked that it is over."""
+        if isinstance(event, events.ApprovalRequested):
+            if any(one.approval == event.approval for one in session.approvals.pending()):
+                self._ask(session, event)
+            return
+        for address, delivery in self._asked.pop(event.approval, {}).items():
+            if event.by != sender_of(address):
+                who = f" by {event.by}" if event.by else ""
+                said = f"{ENDED.get(event.decision, 'Over')}{who}." if event.decision in ENDED else OVER
+                self._outbox.tell(address, said, delivery.metadata)
+
+    def channel_up(self) -> None:
+        """A channel is there: ask what could not be asked before."""
+        for key, ask in list(self._untold.items()):
+            if key[1] not in self._asked or ask():
+                del self._untold[key]
+
+    async def decide(self, session: Session, peer: Peer, command: commands.Command) -> str:
+        """Carry out `/allow` or `/deny`, of the question that is named or the only one; what to reply.
+
+        Raises:
+            CommandError: the question was decided meanwhile, or cannot be.
+        """
+        if not peer.may_approve:
+            return NOT_ALLOWED
+        waiting = session.approvals.pending()
+        found = [one for one in waiting if one.approval == command.argument] if command.argument else waiting
+        if not found:
+            return OVER if command.argument else NOTHING_WAITS
+        if len(found) > 1:
+            lines = [f"/{command.name} {one.approval} ({one.tool})" for one in found]
+            return "\n".join(["Several calls wait. Name one:", *lines])
+        decision = ALLOW if command.name == "allow" else DENY
+        params = api.Approve(
+            session=session.id, approval=found[0].approval, args_digest=found[0].args_digest, decision=decision
+        )
+        await session.decide(params, sender_of(peer.address), accepted=lambda: None)
+        return DONE[decision]
+
+    def _ask(self, session: Session, event: events.ApprovalRequested) -> None:
+        choices = tuple(ChannelChoice(name.capitalize(), f"/{name} {event.approval}") for name in ("allow", "deny"))
+        asked = self._asked.setdefault(event.approval, {})
+        for delivery in list(self._store.deliveries.values()):
+            peer = self._store.peers.get(delivery.address)
+            if delivery.session != session.id or delivery.text is not None or peer is None or not peer.may_approve:
+                continue
+            if peer.address not in asked:
+                asked[peer.address] = delivery
+                ask = partial(self._outbox.tell, peer.address, _words(event), delivery.metadata, choices)
+                if not ask():
+                    self._untold[peer.address, event.approval] = ask
+        if not asked:
+            del self._asked[event.approval]
+
+
+def _words(event: events.ApprovalRequested) -> str:
+    preview = event.preview or ""
+    shown = preview if len(preview) <= PREVIEW_CHARS else f"{preview[:PREVIEW_CHARS]}\n… (cut)"
+    fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
+    return f"May this call of **{event.tool}** run? Reply /allow or /deny.\n\n{fence}\n{shown}\n{fence}"
+
+
+def _backticks(text: str) -> list[str]:
+    return [run for run in "".join(c if c == "`" else " " for c in text).split(" ") if run]
