@@ -8,7 +8,7 @@ from getpass import getpass
 from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client.blocking import Connection, Json
-from zotd.client.errors import ClientError
+from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import children, strings, text
 from zotd.sanitize import one_line
 
@@ -17,7 +17,8 @@ examples:
   zotctl login anthropic              asks for the key, and does not show it
   pass show anthropic | zotctl login anthropic
 
-The key goes into auth.json in $ZOT_HOME, which only you can read. A key in the environment of zot goes before it.
+The vendor is asked for its list of models first, which costs nothing: a key that it refuses is not stored, one that
+cannot be checked is. The key goes into auth.json in $ZOT_HOME, which only you can read. A key in the environment of zot goes before it.
 """
 
 MAX_PIPED = 64 * 1024
@@ -38,6 +39,7 @@ def add(commands: Commands) -> None:
     login = commands.add_parser("login", help="store the key of a model vendor", epilog=EPILOG)
     login.formatter_class = argparse.RawDescriptionHelpFormatter
     login.set_defaults(run=_login)
+    login.add_argument("--no-check", action="store_true", help="do not ask the vendor about the key first")
     logout = commands.add_parser("logout", help="forget it", epilog="example: zotctl logout anthropic")
     logout.set_defaults(run=_logout)
     for parser in (login, logout):
@@ -53,8 +55,25 @@ def add(commands: Commands) -> None:
 def _login(args: argparse.Namespace) -> int:
     with link.connect("zotctl", role="admin") as connection:
         key = _asked(_vendor(connection, args.provider))
+        if not args.no_check:
+            _check(connection, args.provider, key)
         found = connection.call("auth.login", provider=args.provider, api_key=key)
     return _tell(args, found, f"the key for {text(found, 'title')} is in auth.json")
+
+
+def _check(connection: Connection, provider: str, key: str) -> None:
+    """Have the vendor asked; raises `ClientError` for a key that it refuses. One that cannot be reached is no reason."""
+    try:
+        found = connection.call("auth.check", provider=provider, api_key=key)
+    except CallError as error:
+        if error.code != "bad_request":  # storing it says the same, or this daemon is of an earlier version
+            raise
+        return
+    outcome, sentence = text(found, "outcome"), text(found, "sentence")
+    if outcome == "refused":
+        raise ClientError(f"{sentence}; nothing is stored: copy it again, or use --no-check")
+    if outcome == "unreachable":
+        sys.stderr.write(one_line(f"the key is not checked: {sentence}") + "\n")
 
 
 def _logout(args: argparse.Namespace) -> int:

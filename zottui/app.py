@@ -38,6 +38,7 @@ from zottui.editor.placeholders import Draft, Submission
 from zottui.effects import Alert, Effect, Insert, Print
 from zottui.figures import Figures
 from zottui.following import Following
+from zottui.lines import in_terminal
 from zottui.link import Link
 from zottui.opening import Opened
 from zottui.outgoing import Outgoing
@@ -94,7 +95,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._questions = Questions(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
-        self._outgoing = Outgoing(self, self._is_own, lambda draft: self.editor.put_back(draft))  # noqa: PLW0108  (it comes below)
+        self._outgoing = Outgoing(self, self._is_own, lambda: self.editor)  # which comes below
         self._attention = Attention(self)
         self.editor = Editor(
             self,
@@ -300,7 +301,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def say(self, words: str, level: str = "info") -> None:
         """As `Desk` says."""
-        self.print(Note(words, level))
+        self.print(Note(in_terminal(words), level))
 
     def print(self, *blocks: Block) -> None:
         """As `Desk` says."""

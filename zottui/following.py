@@ -105,6 +105,8 @@ class Following:
         except ClientError as error:
             self._place.fail(error)
             return
+        if found.greeting:
+            self._place.say(found.greeting)
         if found.skew:
             self._place.say(found.skew)
         if found.others:

@@ -1,8 +1,17 @@
 """Events that are a line in the scrollback, and change nothing else."""
 
+import re
+
 from zotd.wire import events
 from zotd.wire.events import AnyEvent
 from zottui.blocks import Block, Note, Rule
+
+_LOGIN = re.compile(r"run:? zotctl login\b")
+
+
+def in_terminal(words: str) -> str:
+    """A sentence of the daemon, which tells programs how to log in, as it is for somebody who sits at this terminal."""
+    return _LOGIN.sub("type /login", words)
 
 
 def line_of(event: AnyEvent) -> Block | None:  # noqa: PLR0911  (a case per event)
@@ -15,7 +24,7 @@ def line_of(event: AnyEvent) -> Block | None:  # noqa: PLR0911  (a case per even
         case events.Forked(origin=origin, file=file):
             return Rule(f"forked from {file or origin}")
         case events.Error(message=words) | events.Blocked(message=words):
-            return Note(words, "error")
+            return Note(in_terminal(words), "error")
         case events.Interrupted(partial=None, text=words):
             return Note(f"interrupted: {words}", "warn")
         case events.GuardNote(extension=source, text=words):

@@ -4,14 +4,21 @@ It blocks, and it imports next to nothing: the first paint counts milliseconds.
 """
 
 import argparse
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 
+from zotd import paths, private_file
 from zotd.client import choosing, place
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import text
 from zotd.client.options import hello, open_session
 from zotd.client.skew import advice
+from zotd.wire.version import VERSION
+
+HINTS = "/ lists commands, esc interrupts, F2 shows all sessions"
 
 NAMED = 2
 """How many other sessions of the directory are named; more would wrap."""
@@ -20,8 +27,12 @@ NAMED = 2
 class Opened:
     """A session, and the connection that keeps it: an ephemeral one ends with its last client."""
 
-    def __init__(self, session: Json, others: list[str], connection: Connection, skew: str | None) -> None:
+    def __init__(
+        self, session: Json, others: list[str], connection: Connection, *, skew: str | None, greeting: str
+    ) -> None:
         """`connection` is the caller's to close, as soon as another follows the session."""
+        self.greeting = greeting
+        """The first line; empty: somebody comes back, who needs none."""
         self.session = text(session, "id")
         self.is_held = session.get("state") == "held"
         """It stopped in the middle."""
@@ -44,10 +55,23 @@ def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Opened:
         found = text(session, "id")
         stored = choosing.stored(connection, text(session, "cwd"))
         others = (text(one, "name") or text(one, "id") for one in stored if text(one, "id") != found)
-        return Opened(session, list(islice(others, NAMED)), connection, advice(said))
+        greeting = "" if session.get("message_count") else greeted(env)
+        return Opened(session, list(islice(others, NAMED)), connection, skew=advice(said), greeting=greeting)
     except BaseException:
         connection.close()
         raise
+
+
+def greeted(env: Mapping[str, str]) -> str:
+    """What a new session begins with: the version, and for whoever has never seen it what to press."""
+    words = f"zot {VERSION}"
+    mark = os.path.join(paths.zot_home(env), "seen", "hints")
+    if os.path.exists(mark):
+        return words
+    with suppress(OSError, paths.UnsafePathError):  # then they are seen again
+        paths.check_private_dir(os.path.dirname(mark))
+        private_file.write(Path(mark), b"")
+    return f"{words} · {HINTS}"
 
 
 def revive(env: Mapping[str, str]) -> None:

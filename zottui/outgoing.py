@@ -13,6 +13,7 @@ from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, of
 from zottui.desk import Desk
+from zottui.editor.editor import Editor
 from zottui.editor.images import ImageError
 from zottui.editor.mentions import with_mentioned_images
 from zottui.editor.placeholders import Draft, Submission
@@ -26,6 +27,10 @@ BUILT_IN = tuple(
 OURS = "built in"
 """The source of a command that is neither an extension's nor a skill; it is not named, as those of this client are not."""
 
+NOT_SENT = "not sent: it is in the editor again; enter sends it, typing replaces it, and up brings it back"
+
+NOT_SENT_BEFORE = "not sent: it is in the editor again, before what you have typed"
+
 SENT_S = 2.0
 """How long leaving waits for what was sent last; the daemon accepts in milliseconds."""
 
@@ -33,11 +38,11 @@ SENT_S = 2.0
 class Outgoing:
     """Takes what was typed: a prompt, a slash command, `!command`."""
 
-    def __init__(self, desk: Desk, own: Callable[[str], None], put_back: Callable[[Draft], None]) -> None:
-        """`own` is told the id of each input that the daemon has accepted from here; `put_back` gets what it has not."""
+    def __init__(self, desk: Desk, own: Callable[[str], None], editor: Callable[[], Editor]) -> None:
+        """`own` is told the id of each input that the daemon has accepted from here; `editor` gets what it has not."""
         self._desk = desk
         self._own = own
-        self._put_back = put_back
+        self._editor = editor
         self._live = asyncio.Event()
         self._unsent: list[Submission] = []
         """Prompts that were not accepted yet."""
@@ -100,7 +105,7 @@ class Outgoing:
         except ClientError:
             self._drafts[key] = draft
             raise
-        self._put_back(draft)
+        self._editor().put_back(draft)
 
     async def leaving(self) -> list[Draft]:
         """Wait for what was just sent, as long as that can be accepted; what was not, for whoever comes back."""
@@ -117,10 +122,11 @@ class Outgoing:
         try:
             await self._send(await self._with_images(submission), when_busy)
             self._unsent.remove(submission)
-        except (CallError, UsageError):
+        except (CallError, UsageError) as error:
             self._unsent.remove(submission)
-            self._put_back(submission.draft)
-            raise
+            self._desk.say(str(error), "error")
+            self._desk.say(NOT_SENT if not self._desk.text else NOT_SENT_BEFORE)
+            self._editor().give_back(submission.draft)
         finally:
             if not self._unsent:
                 self._all_sent.set()

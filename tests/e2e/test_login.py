@@ -68,6 +68,28 @@ async def test_a_key_is_stored_for_its_user_only_and_what_else_is_there_stays(ho
     assert await admin.refused("auth.logout", provider="openai") == "not_found"
 
 
+async def test_a_key_is_tried_with_its_vendor_and_nothing_is_stored_by_that(house_with, model):
+    server = await model()
+    house = await house_with(server)
+    admin = await house.connect(role="admin")
+
+    async def outcome(key, provider="openai"):
+        return (await admin.ask("auth.check", provider=provider, api_key=key))["outcome"]
+
+    assert await outcome(KEY) == "unknown"  # a server without a list of models
+    server.key = KEY
+    assert await outcome(f" {KEY}\n") == "accepted"
+    assert await outcome("sk-wrong") == "refused"
+    await server.__aexit__(None, None, None)
+    assert await outcome(KEY) == "unreachable"
+    assert server.tried == [KEY, KEY, "sk-wrong"]
+    assert server.requests == []
+    assert not auth_file(house).exists()
+    person = await house.connect()
+    assert await person.refused("auth.check", provider="openai", api_key=KEY) == "forbidden"
+    assert await admin.refused("auth.check", provider="ollama", api_key=KEY) == "bad_request"
+
+
 async def test_who_can_log_in_gets_a_session_before_there_is_a_key(house):
     admin = await house.connect(role="admin")
     talk = await house.create("openai", None, secrets=None, model="gpt-4o", keyless=True)

@@ -3,6 +3,8 @@
 import json
 import os
 import pty
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -19,7 +21,7 @@ def stored(live):
 
 
 def test_a_key_from_a_pipe_is_stored_and_shown_nowhere(live):
-    code, out, err = live.zotctl("login", "openai", piped=f"{KEY}\n")
+    code, out, err = live.zotctl("login", "openai", "--no-check", piped=f"{KEY}\n")
     assert (code, out, err) == (0, "the key for OpenAI is in auth.json\n", "")
     assert stored(live) == {"openai": {"api_key": KEY}}
     assert (listed(live)["source"], listed(live)["stored"]) == ("auth.json", True)
@@ -28,10 +30,46 @@ def test_a_key_from_a_pipe_is_stored_and_shown_nowhere(live):
     assert KEY not in out + live.daemon.log
 
 
+class Vendor(BaseHTTPRequestHandler):
+    """Has a list of models for whoever has the right key."""
+
+    def do_GET(self):
+        self.send_response(200 if self.headers["authorization"] == "Bearer sk-right" else 401)
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Nothing."""
+
+
+@pytest.fixture
+def vendor():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Vendor) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_key_that_its_vendor_refuses_is_not_stored_and_one_that_cannot_be_checked_is(live, vendor):
+    url = f"http://127.0.0.1:{vendor.server_port}/v1"
+    (live.home / "config.toml").write_text(f'[providers.openai]\nbase_url = "{url}"\n')
+    live.zotctl("reload")
+    code, out, err = live.zotctl("login", "openai", piped="sk-wrong")
+    assert (code, out) == (1, "")
+    assert "OpenAI refuses this key (status 401); nothing is stored" in err
+    assert live.zotctl("login", "openai", piped="sk-right")[:2] == (0, "the key for OpenAI is in auth.json\n")
+    vendor.shutdown()
+    vendor.server_close()
+    code, out, err = live.zotctl("login", "openai", piped="sk-other")
+    assert (code, "the key is not checked: OpenAI cannot be reached" in err) == (0, True)
+    assert stored(live) == {"openai": {"api_key": "sk-other"}}
+
+
 def test_a_key_that_is_typed_is_not_echoed(live):
     terminal, other_side = pty.openpty()
     with live.shell.start(
-        "zotctl", "login", "openai", stdin=other_side, stderr=other_side, start_new_session=True
+        "zotctl", "login", "openai", "--no-check", stdin=other_side, stderr=other_side, start_new_session=True
     ) as one:
         os.close(other_side)
         said = ""
@@ -48,7 +86,7 @@ def test_a_key_that_is_typed_is_not_echoed(live):
 
 
 def test_logout_forgets_it_and_says_when_there_is_none(live):
-    live.zotctl("login", "openai", piped=KEY)
+    live.zotctl("login", "openai", "--no-check", piped=KEY)
     assert live.zotctl("logout", "openai")[:2] == (0, "auth.json has no key for OpenAI any more\n")
     code, _, err = live.zotctl("logout", "openai")
     assert (code, err) == (1, "zotctl: auth.json has no key for OpenAI; auth.list says what has\n")
@@ -57,10 +95,10 @@ def test_logout_forgets_it_and_says_when_there_is_none(live):
 
 def test_a_key_in_the_environment_goes_before_the_stored_one(live):
     live.shell.env["OPENAI_API_KEY"] = "sk-in-the-environment"
-    code, out, _ = live.zotctl("login", "openai", "--json", piped=KEY)
+    code, out, _ = live.zotctl("login", "openai", "--no-check", "--json", piped=KEY)
     said = json.loads(out)
     assert (code, said["source"], said["stored"]) == (0, "environment", True)
-    _, out, _ = live.zotctl("login", "openai", piped=KEY)
+    _, out, _ = live.zotctl("login", "openai", "--no-check", piped=KEY)
     assert out.splitlines()[1] == "the one that zot uses comes from the environment, which goes before it"
 
 

@@ -27,6 +27,9 @@ APIS: Mapping[str, str] = {"anthropic": "zotd.providers.anthropic", "openai": "z
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that no proxy can reach for us, whatever the environment says."""
 
+CHECK_S = 8.0
+"""How long a vendor may take to answer about a key: somebody waits at a terminal."""
+
 NO_KEY = "none"
 """Sent where no key is needed: the SDKs insist on one."""
 
@@ -66,6 +69,26 @@ class Providers:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
         checked = replace(choice, provider=vendor.name, base_url=_url(vendor, choice), api_key=_key(vendor, choice))
         return Connection(self, self._catalog, vendor, checked)
+
+    async def key_status(self, choice: Choice) -> int:
+        """The HTTP status with which the vendor answers a request with that key; the list of models costs nothing.
+
+        Raises:
+            ModelError: there is no such provider, the URL is none, or nobody answers within `CHECK_S`.
+        """
+        vendor = self._catalog.vendor(choice.provider)
+        if vendor is None or vendor.api not in APIS:
+            raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} that could be asked")
+        url, key = _url(vendor, choice) or "", _key(vendor, choice)
+        # Not one of the shared: a key that was refused is not kept.
+        client = await asyncio.to_thread(_make_client, vendor.api, url, key)
+        try:
+            async with asyncio.timeout(CHECK_S):
+                return await client.status()
+        except TimeoutError as error:
+            raise ModelError(Failure.UNREACHABLE, f"no answer within {CHECK_S:g} s") from error
+        finally:
+            await client.close()
 
     async def warm(self, provider: str) -> None:
         """Load what the provider's first request will need, in a thread: up to 2 s, worth having before the prompt."""

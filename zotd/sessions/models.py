@@ -7,6 +7,7 @@ URL from the configuration: a URL that came with a request could be anybody's.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from zotd.core.budget import FREE, Rates
 from zotd.core.ports import Model, ModelRequest, StorageError
@@ -18,7 +19,7 @@ from zotd.providers.connect import Choice, Providers
 from zotd.providers.shared.vendors import Vendor
 from zotd.sessions.environment import Environment
 from zotd.wire.api import ModelInfo
-from zotd.wire.auth import KeyInfo
+from zotd.wire.auth import KeyCheck, KeyInfo
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 
@@ -127,12 +128,29 @@ class Models:
         stored = bool(self._stored().get(vendor.name))
         return KeyInfo(vendor.name, vendor.title, list(vendor.key_env), source, stored)
 
+    async def check_key(self, provider: str, key: str) -> KeyCheck:
+        """Ask the vendor about a key; a CommandError comes out when it is none, or no such vendor wants one."""
+        vendor, key = self._typed(provider, key)
+        try:
+            url = self._configured_url(provider)
+            status = await self._providers.key_status(Choice(vendor.name, "", key, url))
+        except ModelError as error:
+            return KeyCheck(vendor.title, "unreachable", f"{vendor.title} cannot be reached: {error}")
+        if status == HTTPStatus.UNAUTHORIZED:  # not 403: a key may be for prompts only
+            return KeyCheck(vendor.title, "refused", f"{vendor.title} refuses this key (status {status})")
+        if status == HTTPStatus.OK:
+            return KeyCheck(vendor.title, "accepted", f"{vendor.title} accepts this key")
+        return KeyCheck(vendor.title, "unknown", f"{vendor.title} does not say whether this key is right ({status})")
+
     def log_in(self, provider: str, key: str) -> None:
         """Store a key. Blocks; a CommandError comes out when it is none, or no such vendor wants one."""
+        self._change(*self._typed(provider, key))
+
+    def _typed(self, provider: str, key: str) -> tuple[Vendor, str]:
         vendor, key = self._keyed(provider), key.strip()
         if not 0 < len(key) <= KEY_CHARS or not (key.isascii() and key.isprintable()) or " " in key:
             raise CommandError(Code.BAD_REQUEST, f"that is no key for {vendor.title}: a key is one word; copy it again")
-        self._change(vendor, key)
+        return vendor, key
 
     def log_out(self, provider: str) -> None:
         """Forget a stored key. Blocks; a CommandError comes out when none is stored."""

@@ -62,6 +62,10 @@ class ModelServer:
         self._closing = asyncio.Event()
         self.requests: list[Received] = []
         """What came in, refused requests included."""
+        self.key: str | None = None
+        """The only one with which the list of models is shown; None: there is no list."""
+        self.tried: list[str] = []
+        """The keys with which somebody asked for it."""
         self.arrived = asyncio.Condition()
         """Notified at each request."""
         self.url = ""
@@ -75,6 +79,7 @@ class ModelServer:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_post("/{path:.*}", self._serve)
+        app.router.add_get("/{path:.*}/models", self._models)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -94,6 +99,14 @@ class ModelServer:
         """Wait until `count` requests have come in."""
         async with self.arrived:
             await self.arrived.wait_for(lambda: len(self.requests) >= count)
+
+    async def _models(self, request: web.Request) -> web.StreamResponse:
+        """The list of models, for whoever has the right key."""
+        given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+        self.tried.append(given)
+        if self.key is None:
+            return web.json_response({"error": {"message": "there is no list of models"}}, status=404)
+        return web.json_response({"data": []}, status=200 if given == self.key else 401)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         dialect = next((one for end, one in DIALECTS.items() if request.path.endswith(end)), None)

@@ -900,6 +900,7 @@ COMMANDS: tuple[Command, ...] = (
         ("ext.disable", extensions.Name, None, "disables an extension"),
         ("channel.pair", ChannelPair, PairedSender, "lets in the sender who was told a code"),
         ("channel.unpair", ChannelUnpair, None, "lets a sender write no more"),
+        ("auth.check", auth.CheckKey, auth.KeyCheck, "asks a vendor whether a key is right"),
         ("auth.login", auth.Login, auth.KeyInfo, "stores a vendor's key"),
         ("auth.logout", auth.Logout, auth.KeyInfo, "forgets a vendor's stored key"),
         ("trust.list", extensions.TrustScope, extensions.TrustList, "trusted workspaces, or one and what it has"),

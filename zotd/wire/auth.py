@@ -1,4 +1,4 @@
-"""Commands about the vendors' keys: giving one, taking it back, and where each comes from. No answer holds a key."""
+"""Commands about the vendors' keys: trying one, giving one, taking it back, and where each comes from. No answer holds a key."""
 
 from zotd.wire.base import Frozen
 
@@ -14,6 +14,24 @@ class Login(Frozen, frozen=True):
 
     provider: str
     api_key: str
+
+
+class CheckKey(Frozen, frozen=True):
+    """A key that somebody has typed, before it is stored: its vendor is asked for the list of models."""
+
+    provider: str
+    api_key: str
+
+
+class KeyCheck(Frozen, frozen=True):
+    """What the vendor says of it."""
+
+    title: str
+    """The vendor's name for people."""
+    outcome: str
+    """`accepted`; `refused` (status 401); `unreachable`; `unknown`: another answer, of which nothing follows."""
+    sentence: str
+    """The same for people."""
 
 
 class Logout(Frozen, frozen=True):

@@ -1,9 +1,10 @@
 """Commands about the vendors' keys."""
 
+from zotd.client.errors import CallError
 from zotd.wire import api, auth
-from zottui.commands.command import Command
+from zottui.commands.command import Command, UsageError
 from zottui.desk import Desk
-from zottui.dialogs import choose
+from zottui.dialogs import choose, confirm
 from zottui.dialogs import input as line
 from zottui.dialogs.listing import Entry
 
@@ -14,8 +15,11 @@ async def login(desk: Desk, provider: str) -> None:
     provider = provider or await _one_of(desk, "whose key", [each for each in known if each.variables]) or ""
     if not provider:
         return
+    names = [each.provider for each in known if each.variables]
+    if provider not in names:
+        raise UsageError(f"there is no vendor {provider} that takes a key; there are {', '.join(names)}")
     key = await line.ask(desk, f"the key for {provider}", is_secret=True)
-    if key is None:
+    if key is None or not await _is_to_be_kept(desk, provider, key):
         return
     kept = await desk.administer(auth.Login(provider, key), auth.KeyInfo)
     desk.say(f"the key for {kept.title} is kept in auth.json", "success")
@@ -25,6 +29,24 @@ async def login(desk: Desk, provider: str) -> None:
         params = api.SessionConfigure(session=session.id, provider=kept.provider)
         configured = await desk.ask(params, api.SessionInfo)
         desk.say(f"the model is {configured.model}; /model switches it")
+
+
+async def _is_to_be_kept(desk: Desk, provider: str, key: str) -> bool:
+    """Ask the vendor about the key; whether to keep it. One who works offline is asked."""
+    try:
+        found = await desk.administer(auth.CheckKey(provider, key), auth.KeyCheck)
+    except CallError as error:
+        if error.code != "bad_request":  # storing it says the same, or this daemon is of an earlier version
+            raise
+        return True
+    match found.outcome:
+        case "refused":
+            desk.say(f"{found.sentence}; it is not kept: copy it again, and /login {provider}", "error")
+            return False
+        case "unreachable":
+            return await confirm.ask(desk, f"{found.sentence}\nkeep the key unchecked?")
+        case _:
+            return True
 
 
 async def logout(desk: Desk, provider: str) -> None:

@@ -32,6 +32,8 @@ class PromptBuffer(Buffer):
         self._seen = ""
         self._at = 0
         self._is_edit = True
+        self._given_back: tuple[str, int] | None = None
+        """Text and cursor as long as nothing was done with what was given back."""
         self.on_text_changed += self._keep_whole
         self.on_cursor_position_changed += self._keep_outside
 
@@ -39,6 +41,24 @@ class PromptBuffer(Buffer):
         """Hold `text` instead, with the cursor there, or at its end; undo brings back what was there."""
         self.save_to_undo_stack()
         self._correct(text, len(text) if cursor is None else cursor)
+
+    def give_back(self, text: str) -> None:
+        """Hold `text`, which the next character that is typed replaces, as if it were selected; any other key keeps it."""
+        self.replace(text)
+        self._given_back = (self.text, self.cursor_position)
+
+    def insert_text(
+        self,
+        data: str,
+        overwrite: bool = False,
+        move_cursor: bool = True,
+        fire_event: bool = True,
+    ) -> None:
+        """Insert at the cursor, as prompt_toolkit does."""
+        if data != "\n" and self._given_back == (self.text, self.cursor_position):
+            self.replace("")
+        self._given_back = None
+        super().insert_text(data, overwrite, move_cursor, fire_event)
 
     def undo(self) -> None:
         """The text as it was before the last change."""
@@ -77,6 +97,7 @@ class PromptBuffer(Buffer):
             self.document = Document(text, cursor)
 
     def _keep_outside(self, _: Buffer) -> None:
+        self._given_back = None
         spans = [*self._placeholders.spans(self.text), *_grapheme_around(self.text, self.cursor_position)]
         self._at, came_from = outside(self.cursor_position, self._at, spans), self._at
         if self._at != self.cursor_position:

@@ -161,9 +161,16 @@ class Editor:
         self.buffer.on_text_changed.fire()  # a reset is silent
 
     def put_back(self, draft: Draft) -> None:
-        """Put what was sent in vain, or was a draft before, in front of what is here now."""
+        """Put what was taken back, or was a draft before, in front of what is here now."""
         words = self._placeholders.adopted(draft)
         self.buffer.replace(f"{words}\n{self.text}" if self.text else words)
+
+    def give_back(self, draft: Draft) -> None:
+        """The same for what was sent in vain; if nothing else is here, what is typed next replaces it."""
+        if self.text:
+            self.put_back(draft)
+        else:
+            self.buffer.give_back(self._placeholders.adopted(draft))
 
     # --- sessions --------------------------------------------------------------------------------------------------
 
@@ -195,6 +202,7 @@ class Editor:
         self._is_restoring = False
         if draft is not None:
             self.put_back(draft)
+            self._desk.say("what was not sent before is in the editor again; ctrl+c empties it")
         self._text_changed(self.buffer)
         self._desk.redraw()
 

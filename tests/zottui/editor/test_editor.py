@@ -249,6 +249,26 @@ async def test_what_was_sent_in_vain_stands_before_what_is_written_now():
         assert t.editor.submitted().text == f"{LONG}\nnext"
 
 
+async def test_what_was_sent_in_vain_is_replaced_by_typing_and_kept_by_any_other_key():
+    async with typing() as t:
+        await t.type("in vain\r")
+        draft = t.sent[0][0].draft
+        t.editor.give_back(draft)
+        assert t.text == "in vain"
+        await t.type("/help")
+        assert t.text == "/help"
+        await t.type("\x1f" * 5)
+        assert t.text == "in vain"
+        t.editor.text = ""
+        t.editor.give_back(draft)
+        await t.type("\x01so ")
+        assert t.text == "so in vain"
+        t.editor.text = ""
+        t.editor.give_back(draft)
+        await t.type("\r")
+        assert t.texts == ["in vain", "in vain"]
+
+
 async def test_every_key_has_words_for_a_list():
     async with typing():
         assert [key.label for key in KEYS][:2] == ["enter", "alt+enter, ctrl+j"]

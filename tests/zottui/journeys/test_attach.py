@@ -48,7 +48,7 @@ def runs(world):
 
 def leave_long_ago(world):
     """Make it an hour ago that the last terminal was closed."""
-    (path,) = (world.home / "seen").iterdir()
+    (path,) = (world.home / "seen").glob("*.json")
     seen = json.loads(path.read_text())
     path.write_text(json.dumps(seen | {"time": time.time() - 3600}))
 
@@ -330,8 +330,8 @@ def test_a_daemon_that_is_killed_in_mid_reply_leaves_the_reply_once(world):
     zot.wait("^paused  /continue goes on$")
     zot.wait("this run was cut off")  # missed events come behind the snapshot
     shown = [line for line in zot.history().split("\n") if line.strip()]
-    assert shown[:5] == ["❯ go", "one", "some bold words", "• first", "• fin"]
-    assert shown[5].startswith("· warning: interrupted: this run was cut off")
+    assert shown[1:6] == ["❯ go", "one", "some bold words", "• first", "• fin"]
+    assert shown[6].startswith("· warning: interrupted: this run was cut off")
     assert zot.history().count("warning") == 1
     zot.wait(PROMPT)
     ask(zot, "/continue")

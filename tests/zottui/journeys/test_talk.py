@@ -1,6 +1,7 @@
 """Journeys of beginning, and of reading what the model says."""
 
 import re
+import socket
 import subprocess
 
 import pytest
@@ -44,6 +45,16 @@ def test_in_an_empty_home_there_is_a_prompt_below_what_the_shell_had_shown(world
     shell.wait(PROMPT)
     shell.wait(r"^openai/scripted · ~/work · main$")
     assert re.search(r"^the shell said this$", shell.history(), re.MULTILINE)
+
+
+@journey(1)
+def test_a_new_session_names_the_version_and_the_first_one_what_to_press(world):
+    zot = world.zot()
+    zot.wait("^· zot [0-9.]+ · / lists commands, esc interrupts, F2 shows all sessions$")
+    zot.wait(PROMPT)
+    again = world.zot("-n")
+    again.wait("^· zot [0-9.]+$")
+    assert "lists commands" not in again.history()
 
 
 @journey(1)
@@ -96,9 +107,61 @@ def test_without_a_key_one_line_says_how_to_get_one_and_a_prompt_is_not_lost(wor
     zot.wait(PROMPT)
     assert len(re.findall("no key", zot.history())) == 1
     say(zot, "are you there?")
-    zot.wait("error: no key for Anthropic")
+    zot.wait("error: no key for Anthropic: .* type /login anthropic$")
+    zot.wait("^· not sent: it is in the editor again")
     zot.wait(r"^❯ are you there\?$")
+    zot.type("/login nobody")
+    zot.wait(r"^❯ /login nobody$")
+    zot.key("Enter")
+    zot.wait("there is no vendor nobody")
+    zot.key("Up", "Up")
+    zot.wait(r"^❯ are you there\?$")
+    zot.type(" really")
+    zot.wait(r"^❯ are you there\? really$")
     assert world.model.requests == []
+
+
+@journey(2)
+def test_a_key_is_tried_before_it_is_kept(world):
+    world.model.server.key = "sk-right"
+    zot = world.zot(OPENAI_API_KEY="")
+    zot.wait("no key for Anthropic")
+    say(zot, "/login openai")
+    zot.wait("^the key for openai$")
+    say(zot, "sk-wrong")
+    zot.wait("error: OpenAI refuses this key .*it is not kept")
+    assert not (world.home / "auth.json").exists()
+    say(zot, "/login openai")
+    zot.wait("^the key for openai$")
+    say(zot, "sk-right")
+    zot.wait("the key for OpenAI is kept")
+    assert world.model.server.tried == ["sk-wrong", "sk-right"]
+    assert world.model.requests == []
+
+
+@journey(2)
+def test_a_key_of_a_vendor_that_cannot_be_reached_is_kept_if_that_is_wanted(world):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        world.configure(**{"providers.groq": {"base_url": nobody}})
+        world.run("zotctl", "reload")
+        zot = world.zot()
+        zot.wait(PROMPT)
+        say(zot, "/login groq")
+        zot.wait("^the key for groq$")
+        say(zot, "sk-unchecked")
+        zot.wait("Groq cannot be reached")
+        zot.wait("keep the key unchecked")
+        zot.key("n")
+        zot.wait(PROMPT)
+        assert not (world.home / "auth.json").exists()
+        say(zot, "/login groq")
+        zot.wait("^the key for groq$")
+        say(zot, "sk-unchecked")
+        zot.wait("keep the key unchecked")
+        zot.key("y")
+        zot.wait("the key for Groq is kept")
 
 
 @journey(2)

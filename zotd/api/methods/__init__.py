@@ -96,6 +96,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "presence.update": presence.update,
         "usage.report": usage.report,
         "auth.list": credentials.listing,
+        "auth.check": credentials.check,
         "auth.login": credentials.login,
         "auth.logout": credentials.logout,
     },

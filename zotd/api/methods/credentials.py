@@ -15,6 +15,11 @@ async def listing(call: Call, params: auth.AuthScope) -> auth.KeyList:
     return auth.KeyList([models.key_info(vendor.name, environment) for vendor in models.catalog.vendors()])
 
 
+async def check(call: Call, params: auth.CheckKey) -> auth.KeyCheck:
+    """Whether a vendor takes a key; nothing is stored."""
+    return await call.manager.models.check_key(params.provider, params.api_key)
+
+
 async def login(call: Call, params: auth.Login) -> auth.KeyInfo:
     """Store a key; sessions that had none use it with their next prompt."""
     await asyncio.to_thread(call.manager.models.log_in, params.provider, params.api_key)

@@ -47,6 +47,17 @@ class Client:
         """A conversation for one run."""
         return Conversation(self._sdk, target)
 
+    async def status(self) -> int:
+        """As `shared.Client` says."""
+        try:
+            # A redirect would carry the key to another host.
+            answer = await self._sdk.get("/models", cast_to=httpx2.Response, options={"follow_redirects": False})
+        except openai.APIStatusError as error:
+            return error.status_code
+        except openai.OpenAIError as error:
+            raise ModelError(Failure.UNREACHABLE, str(error.__cause__ or error)) from error
+        return answer.status_code
+
     async def close(self) -> None:
         """Close its connections."""
         await self._sdk.close()

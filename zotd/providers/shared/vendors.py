@@ -98,6 +98,10 @@ class Client(Protocol):
         """A conversation for one run."""
         ...
 
+    async def status(self) -> int:
+        """The HTTP status of a request that costs nothing: the list of models. Raises ModelError: no answer."""
+        ...
+
     async def close(self) -> None:
         """Close its connections; conversations that still stream fail."""
         ...
