@@ -15,6 +15,7 @@ from zotd import config, heap, logs, paths
 from zotd.api.unix import RunningError, SocketError
 from zotd.app import Daemon, DescendantError, Setup, prepare
 from zotd.core.ports import StorageError
+from zotd.process import descriptors
 from zotd.process.supervisor import VARIABLES
 from zotd.sanitize import harmless
 from zotd.store.home import HeldError
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon until it is stopped; the result is the exit code."""
     options = _parser().parse_args(argv)
     heap.keep_whole()
+    descriptors.raise_limit()
     faulthandler.enable()  # a watchdog ends a loop that stands still with SIGABRT: then stderr says where it stood
     try:
         setup = prepare(dict(os.environ), autostarted=options.autostarted, flags={"log_level": options.log_level})

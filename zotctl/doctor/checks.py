@@ -64,7 +64,10 @@ def home(scene: Scene) -> Iterator[Finding]:
     except OSError as error:
         full = error.errno in FULL
         text = f"nothing can be written into {place}: {error.strerror}"
-        yield found("disk-full" if full else "home-not-writable", text, home=place)
+        if full and os.statvfs(place).f_favail == 0:
+            yield found("disk-full", f"{text} (no inode is left)", f"df -i {place}")
+        else:
+            yield found("disk-full" if full else "home-not-writable", text, home=place)
         return
     free = os.statvfs(place)
     if free.f_bavail * free.f_frsize < LEAST_FREE_BYTES:

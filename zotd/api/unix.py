@@ -6,6 +6,7 @@ the mode was seen wider in 11 of 3,000 starts). Peers of another uid are dropped
 """
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
@@ -24,7 +25,7 @@ from zotd.api.descendants import ROLE, Descendant
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
 from zotd.api.house import MAX_CONNECTIONS, House
-from zotd.process import fdstore
+from zotd.process import descriptors, fdstore
 from zotd.process.descent import Descent, descent
 from zotd.wire.api import Role
 
@@ -130,7 +131,14 @@ class Socket:
         name.unlink(missing_ok=True)  # of a daemon with this pid that was killed before the rename; we hold the lock
         mask = os.umask(0o177)
         try:
-            listener.bind(str(name))
+            try:
+                listener.bind(str(name))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                # No inode is left: the socket of the daemon before this one has one, and nobody listens there.
+                self._path.unlink(missing_ok=True)
+                listener.bind(str(name))
         except OSError as error:
             listener.close()
             raise SocketError(f"cannot bind {name}: {error.strerror or error}") from error
@@ -257,6 +265,10 @@ class Server:
             return None
         if self._house.connections >= MAX_CONNECTIONS and not self._make_room():
             log.warning("refused a connection from pid %s: there are %s already", pid, MAX_CONNECTIONS)
+            transport.abort()
+            return None
+        if descriptors.is_short(transport.get_extra_info("socket").fileno()) and not self._make_room():
+            log.warning("refused a connection from pid %s: too few descriptors are left (ulimit -n)", pid)
             transport.abort()
             return None
         try:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from zotd.process import descent
+from zotd.process import descent, descriptors
 from zotd.process.exit import watch_exit
 from zotd.process.ledger import Entry, Ledger
 from zotd.process.output import Output
@@ -169,5 +169,6 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int,
         raise
     finally:
         os.close(writable)
+    descriptors.give_back(process.pid)
     process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Child` waits for
     return process.pid, readable

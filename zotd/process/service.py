@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from zotd.process import descriptors
 from zotd.process.bequest import Survivor
 from zotd.process.descent import marked
 from zotd.process.exit import AdoptedWatch, ExitWatch, watch_exit
@@ -198,5 +199,6 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> tuple[int, 
     finally:
         for fd in theirs:
             os.close(fd)
+    descriptors.give_back(process.pid)
     process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Service` waits for
     return process.pid, (ours[0], ours[1], ours[2])
