@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zotd.core.permissions import Action, Policy, Question, Rule, judge, rule_for
@@ -223,6 +223,9 @@ AROUND = st.recursive(
 
 
 @given(AROUND)
+@example("! { { rm x; }; }")
+@example("! {\n{ { rm x; }; }; }")
+@example("! { ! { { rm x; }; }; }")
 def test_no_compound_hides_a_denied_command(command):
     assert ruled(command, deny("rm *")) in {"deny", "ask"}
     if parsed(command).is_understood:

@@ -197,8 +197,9 @@ class _Finder:
 
     def _inside(self, name: str, args: Sequence[Word], depth: int) -> None:
         """Commands that this one runs."""
-        if name in RESERVED:
-            self._command(args, depth)
+        opening, *rest = name.split() or [name]
+        if opening in RESERVED:  # the parser may take several for one name: `{ {` in `! { { rm x; }; }`
+            self._command([*map(Word, rest), *args], depth)
         elif name in WRAPPERS:
             self._wrapped(WRAPPERS[name], args, depth)
         elif name in SHELLS:
