@@ -12,6 +12,7 @@ from zotd.api.websocket.throttle import BURST, MAX_SOURCES, PAUSE_S, Throttle, s
 from zotd.config import Websocket
 from zotd.testing.live_daemon import serving
 from zotd.testing.wire_client import WireClient
+from zotd.wire.version import VERSION
 
 GATE = Gate.of(
     Websocket(listen="127.0.0.1:8765", hosts=("Zot.Example", "box:9"), origins=("https://ui.example",)), 8765
@@ -109,7 +110,7 @@ async def test_a_request_by_another_name_gets_nothing_whatever_it_asks_for(door,
         code, headers, body = await (await door.visitor()).request(path, host=host)
         assert code in {400, 403}, (path, host)
         assert token not in body
-        assert "0.1.0" not in body + str(headers)
+        assert VERSION not in body + str(headers)
         assert "aiohttp" not in body + str(headers)
 
 

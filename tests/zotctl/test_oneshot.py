@@ -9,6 +9,7 @@ import pytest
 
 from zotd.testing import fake_sessions
 from zotd.wire import events
+from zotd.wire.version import VERSION
 
 
 def sent(daemon, command):
@@ -182,7 +183,7 @@ def test_models_are_listed(shell, daemon):
 
 def test_help_and_version_need_no_daemon(shell):
     assert shell.zot("--help")[1].startswith("usage: zot")
-    assert shell.zot("-v")[:2] == (0, "zot 0.1.0\n")
+    assert shell.zot("-v")[:2] == (0, f"zot {VERSION}\n")
 
 
 def test_a_start_that_fails_says_why(shell):

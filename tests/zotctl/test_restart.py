@@ -9,6 +9,7 @@ import pytest
 
 from zotd.client.blocking import connect
 from zotd.client.fields import number
+from zotd.wire.version import VERSION
 
 SYSTEMCTL = f"""#!{sys.executable}
 import os, subprocess, sys
@@ -63,7 +64,7 @@ def test_without_a_service_the_daemon_of_this_installation_is_started(live, shel
     assert status(shell)["pid"] == said["pid"]
     assert shell.zotctl("stop")[0] == 0
     code, out, _ = shell.zotctl("restart")  # where none runs
-    assert (code, out) == (0, f"zotd 0.1.0 is running, pid {status(shell)['pid']}\n")
+    assert (code, out) == (0, f"zotd {VERSION} is running, pid {status(shell)['pid']}\n")
     assert shell.zotctl("stop")[0] == 0
 
 

@@ -6,8 +6,9 @@ PROTOCOL = 1
 OLDEST = 1
 """The oldest protocol that this version still speaks."""
 
-VERSION = "0.1.0"
-"""Version of the program; `pyproject.toml` reads it from here."""
+VERSION = "0.2.0"
+"""Version of the program; `pyproject.toml` reads it from here. The middle number rises with every change of the database's
+schema or of the protocol, so that "start that version or a newer one" names one that can (`tests/test_packaging.py`)."""
 
 Range = tuple[int, int]
 """The oldest and the newest protocol that a program speaks."""

@@ -4,6 +4,7 @@ import sys
 
 from tests.zottui.plain.terminal import chat
 from zotd.testing.live_daemon import DaemonProcess
+from zotd.wire.version import VERSION
 
 
 def test_a_restart_is_survived_and_the_talk_goes_on(live):
@@ -23,4 +24,4 @@ def test_a_daemon_of_another_version_is_one_line_at_the_beginning(tmp_path):
         flags = ("--new", "--provider", "ollama", "--model", "m", "--base-url", "http://127.0.0.1:9")
         with chat(daemon.place.cwd, *flags, env={**daemon.place.env, "TERM": "xterm"}) as screen:
             shown = screen.until("> ")
-    assert shown.count("zot: zotd 0.0.9 runs, this is 0.1.0: zotctl restart --when-idle\n") == 1
+    assert shown.count(f"zot: zotd 0.0.9 runs, this is {VERSION}: zotctl restart --when-idle\n") == 1

@@ -1,0 +1,105 @@
+"""What is built and given away: the archives hold what they should, and say who, what and which version."""
+
+import email.parser
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.metadata import Metadata
+from packaging.version import Version
+
+from zotd.store.schema import MIGRATIONS
+from zotd.wire.version import PROTOCOL, VERSION
+
+ROOT = Path(__file__).parent.parent
+
+MADE_BY = {
+    "0.1.0": (1, 5),
+    "0.2.0": (1, 6),
+}
+"""Each version with its protocol and the newest schema that it wrote. A line is never changed once its version was given
+to anybody: a new schema or protocol raises the version, and gets a line."""
+
+BUILD = "import sys; from hatchling.build import {0} as build; print(build(sys.argv[1]))"
+
+PRIVATE = re.compile(
+    r"(?i)\b(?:localhost|127\.0\.0\.1|[\w.-]+\.(?:local|internal|lan|corp|example))\b|/(?:home|work|tmp|root)/"
+)
+"""What leads nowhere for anybody else."""
+
+LIMIT_BYTES = 10 * 1024 * 1024
+"""Of an archive; each has about 1 MiB, the sources some more for their pictures."""
+
+
+def test_a_version_names_one_schema_and_one_protocol():
+    assert MADE_BY.get(VERSION) == (PROTOCOL, len(MIGRATIONS)), (
+        "the schema or the protocol has changed: raise VERSION in zotd/wire/version.py, and add a line for it here"
+    )
+
+
+def test_a_later_version_has_no_earlier_schema():
+    versions = sorted(MADE_BY, key=Version)
+    assert versions == list(MADE_BY)
+    assert versions[-1] == VERSION
+    made = list(MADE_BY.values())
+    assert made == sorted(made)
+    assert len({version.rpartition(".")[0] for version in versions}) == len(set(made)), "the middle number rises"
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """The wheel and the archive of the sources."""
+    folder = tmp_path_factory.mktemp("dist")
+    for build in ("build_wheel", "build_sdist"):
+        subprocess.run([sys.executable, "-c", BUILD.format(build), str(folder)], cwd=ROOT, check=True)
+    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def told(archives):
+    """The metadata of the wheel."""
+    with zipfile.ZipFile(archives[0]) as wheel:
+        (name,) = [one for one in wheel.namelist() if one.endswith(".dist-info/METADATA")]
+        return wheel.read(name).decode()
+
+
+def test_the_metadata_are_valid_and_say_who_and_what(told):
+    metadata = Metadata.from_email(told.encode(), validate=True)
+    assert (metadata.name, str(metadata.version)) == ("zotd", VERSION)
+    assert (metadata.author, metadata.license_expression) == ("The zotd authors", "MIT")
+    assert metadata.keywords
+    assert any(one.startswith("Programming Language :: Python :: 3.11") for one in metadata.classifiers or [])
+    assert metadata.provides_extra == ["local"]
+    assert any("xllamacpp" in str(one) and "local" in str(one.marker) for one in metadata.requires_dist or [])
+
+
+def test_the_page_of_an_index_has_no_link_that_leads_nowhere(told):
+    page = str(email.parser.Parser().parsestr(told).get_payload())
+    assert page.startswith("# zot\n")
+    links = re.findall(r"\]\(([^)\s]+)", page)
+    assert [one for one in links if not one.startswith("https://")] == []
+    assert PRIVATE.findall(told) == []
+
+
+def test_the_wheel_holds_the_three_packages_and_nothing_else(archives):
+    with zipfile.ZipFile(archives[0]) as wheel:
+        names = wheel.namelist()
+    assert {name.partition("/")[0] for name in names} == {"zotd", "zotctl", "zottui", f"zotd-{VERSION}.dist-info"}
+    assert [name for name in names if name.endswith((".pyc", ".db", ".log"))] == []
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "zotd" / "api" / "page").glob("*.js")} <= set(names)
+
+
+def test_the_sources_can_be_built_again_and_hold_the_documents(archives):
+    with tarfile.open(archives[1]) as sources:
+        names = {name.partition("/")[2] for name in sources.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs/package.md", "docs/security.md"} <= names
+    assert [name for name in names if name.startswith((".venv", ".git/")) or "__pycache__" in name] == []
+
+
+def test_an_archive_has_a_modest_size(archives):
+    assert [path.name for path in archives if path.stat().st_size > LIMIT_BYTES] == []
