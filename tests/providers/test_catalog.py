@@ -10,7 +10,7 @@ from genai_prices import Usage
 from genai_prices.data_snapshot import get_snapshot
 
 from zotd.core.budget import FREE, Rates
-from zotd.providers.catalog import Catalog, prices
+from zotd.providers.catalog import Catalog, Overlay, newest_first, prices
 from zotd.providers.connect import APIS
 from zotd.wire.content import Tokens
 
@@ -171,3 +171,30 @@ def test_nothing_heavy_is_loaded_before_it_is_needed():
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
     assert not loaded.split()
+
+
+def test_models_are_listed_with_the_default_and_the_newest_first():
+    catalog = Catalog(Overlay())
+    for vendor in ("anthropic", "openai"):
+        names = [model.id for model in catalog.models(vendor)]
+        assert names[0] == catalog.default_model(vendor)
+    names = [
+        "claude-2",
+        "claude-3-5-haiku",
+        "gpt-oss-120b",
+        "claude-opus-5",
+        "claude-fable-5-2",
+        "gpt-4o-2024-08-06",
+        "o3",
+    ]
+    assert sorted(names, key=newest_first) == [
+        *(
+            "claude-fable-5-2",
+            "claude-opus-5",
+            "gpt-4o-2024-08-06",
+            "claude-3-5-haiku",
+            "o3",
+            "claude-2",
+            "gpt-oss-120b",
+        ),
+    ]

@@ -213,8 +213,7 @@ def open_session(
     if found is None:
         if cwd is None:
             raise ClientError(f"a new session on {where.name} needs a directory of that machine: --cwd /path")
-        if args.no_session:
-            wanted["ephemeral"] = True
+        wanted["ephemeral" if args.no_session else "discard_unused"] = True
         if keyless:
             wanted["keyless"] = True
         created = connection.call("session.create", wanted, cwd=cwd, env=variables)

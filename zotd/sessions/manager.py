@@ -90,6 +90,8 @@ class Manager:
         """Calls that extensions have made."""
         hosting.call_tool = self.nested.begin
         self._unloads: dict[str, asyncio.TimerHandle] = {}
+        self._discarding: set[str] = set()
+        """Sessions that go when nobody has used them."""
         self._listeners: dict[Callable[[events.Event], None], None] = {}
 
     @property
@@ -178,6 +180,8 @@ class Manager:
         except BaseException:
             self._forget(session)
             raise
+        if params.discard_unused:
+            self._discarding.add(session.id)
         self._watch(session)
         self.hosting.join(session)
         self._tell(_added(session))
@@ -208,7 +212,7 @@ class Manager:
             self._forget(session)
             self._tell(_removed(session))
         else:
-            delay_s = max(self.terms.unload_s, MIN_STAY_S)
+            delay_s = MIN_STAY_S if self._is_unused(session) else max(self.terms.unload_s, MIN_STAY_S)
             self._unloads[session.id] = asyncio.get_running_loop().call_later(LINGER_S, self._rest, session, delay_s)
 
     async def close(self, session: Session) -> None:
@@ -294,14 +298,23 @@ class Manager:
         self._unloads[session.id] = later
 
     def _unload(self, session: Session) -> None:
-        if not self._is_needed(session):
+        if self._is_needed(session):
+            return
+        if self._is_unused(session):
+            self._spawn(f"the end of {session.id}, which nobody has used", self.delete(session))
+        else:
             self._forget(session)
+
+    def _is_unused(self, session: Session) -> bool:
+        row = session.ledger.row
+        return session.id in self._discarding and not row.messages and not row.name
 
     def _forget(self, session: Session) -> None:
         self.hosting.leave(session)
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()  # it holds the session, for half an hour
+        self._discarding.discard(session.id)
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
         session.ledger.is_let_go = True

@@ -294,6 +294,9 @@ class SessionCreate(Frozen, frozen=True, kw_only=True):
     keyless: bool = False
     """Also when there is no key for the vendor yet, and when there is none for any: then the session has the first
     vendor of the catalog. Its prompts are refused until there is a key."""
+    discard_unused: bool = False
+    """Delete it a minute after its last client has left, when nothing was ever said in it and it has no name. Holds as
+    long as the daemon runs."""
     env: dict[str, str] | None = None
     secrets: Secrets | None = None
     request_id: str | None = None

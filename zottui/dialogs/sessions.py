@@ -33,7 +33,7 @@ STATES = {
 
 async def created(desk: Desk, name: str | None = None) -> str:
     """The id of a new session of the desk's directory, with its environment. Raises `ClientError`."""
-    params = api.SessionCreate(cwd=desk.cwd, name=name, env=place.of(desk.env).variables)
+    params = api.SessionCreate(cwd=desk.cwd, name=name, env=place.of(desk.env).variables, discard_unused=True)
     return (await desk.ask(params, api.Created)).session.id
 
 

@@ -196,7 +196,8 @@ class Chat:
 
     def new(self, _: str) -> None:
         """Go on in a new session of the same directory."""
-        created = self._connection.call("session.create", cwd=text(self._session, "cwd"), env=self._env)
+        cwd = text(self._session, "cwd")
+        created = self._connection.call("session.create", cwd=cwd, env=self._env, discard_unused=True)
         self._session = child(created, "session")
         after = {"epoch": created.get("epoch"), "seq": created.get("seq")}
         self._connection.call("attach", session=self._id, after=after)

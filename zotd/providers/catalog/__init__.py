@@ -13,6 +13,7 @@ Prices are USD for a million tokens. What a model's row leaves out comes from th
 
 import logging
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -40,6 +41,17 @@ SAMPLE_TOKENS = 10_000
 """How many tokens are priced to find a rate; beyond 200,000 in one request some vendors have another one."""
 
 log = logging.getLogger(__name__)
+
+
+NEVER_BEFORE = 1_000
+"""Larger numbers in a model's name are dates or sizes."""
+
+
+def newest_first(id_: str) -> tuple[list[int], str]:
+    """A key that puts names with higher version numbers first: `gpt-5.6`, `gpt-5`, `gpt-4o`; price lists have no dates."""
+    numbers = [int(found) for found in re.findall(r"(?<![0-9a-z])[a-z]?([0-9]+)(?![0-9bkm])", id_.rpartition("/")[2])]
+    version = [number for number in numbers if number < NEVER_BEFORE][:2]
+    return [-number for number in version] + [0] * (2 - len(version)), id_
 
 
 class Prices(Frozen, frozen=True):
@@ -117,7 +129,7 @@ class Catalog:
         return self._local_model if vendor.name == LOCAL else vendor.default_model
 
     def models(self, provider: str) -> list[ModelInfo]:
-        """The vendor's models that are known to chat, sorted by id; none for an unknown vendor.
+        """The vendor's models that are known to chat: its default, then the newest by their numbers; none for an unknown one.
 
         Others may exist: vendors add models faster than price lists do, and a local server has its own.
         """
@@ -128,7 +140,9 @@ class Catalog:
         known |= dict.fromkeys((id_ for name, id_ in self._rows if name == vendor.name), 0)
         if vendor.name == LOCAL:
             known |= {SMOL: LOCAL_CONTEXT, self._local_model: LOCAL_CONTEXT}
-        return [self._info(vendor, id_, window) for id_, window in sorted(known.items())]
+        first = self.default_model(vendor.name)
+        ids = sorted(known, key=lambda id_: (id_ != first, newest_first(id_)))
+        return [self._info(vendor, id_, known[id_]) for id_ in ids]
 
     def find(self, provider: str, model: str) -> ModelInfo | None:
         """The model, also under a dated or otherwise longer id; None when nobody knows it.
