@@ -196,11 +196,10 @@ class Chat:
 
     def new(self, _: str) -> None:
         """Go on in a new session of the same directory."""
-        cwd = text(self._session, "cwd")
-        created = self._connection.call("session.create", cwd=cwd, env=self._env, discard_unused=True)
+        options = {"cwd": text(self._session, "cwd"), "discard_unused": True}
+        created = self._connection.call("session.create", options, env=self._env)
         self._session = child(created, "session")
-        after = {"epoch": created.get("epoch"), "seq": created.get("seq")}
-        self._connection.call("attach", session=self._id, after=after)
+        self._connection.call("attach", session=self._id, after={name: created.get(name) for name in ("epoch", "seq")})
         self._segments = Segments()
         self._introduce()
 
