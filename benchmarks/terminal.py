@@ -21,6 +21,9 @@ WAIT_S = 30.0
 READ_BYTES = 4096
 """What the kernel gives at once."""
 
+THIN_BYTES = 64
+"""The same of a thin line."""
+
 SEARCHED_BYTES = 4 * READ_BYTES
 """Of what was drawn, in which words are looked for: they came with the last read, and colours between them."""
 
@@ -40,7 +43,9 @@ ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\
 class Terminal:
     """One program with the terminal as its input, output and complaints; it is the leader of its session."""
 
-    def __init__(self, *command: str, env: Mapping[str, str]) -> None:
+    def __init__(self, *command: str, env: Mapping[str, str], bytes_s: int | None = None) -> None:
+        """`bytes_s`: it reads no faster, as behind a thin line."""
+        self._bytes_s = bytes_s
         self.started = time.perf_counter()
         """By the clock of `wait`."""
         self._fd, slave = pty.openpty()
@@ -52,6 +57,8 @@ class Terminal:
         os.close(slave)
         self.process = psutil.Process(self._pid)
         self._drawn = bytearray()
+        self._cut = b""
+        """The end of what was read last, in which a question may begin."""
 
     def close(self) -> None:
         """End the program with SIGTERM, and read what it still writes."""
@@ -104,11 +111,14 @@ class Terminal:
         if left <= 0 or not select.select([self._fd], [], [], left)[0]:
             return False
         try:
-            read = os.read(self._fd, READ_BYTES)
+            read = os.read(self._fd, READ_BYTES if self._bytes_s is None else THIN_BYTES)
         except OSError:  # EIO: nobody has the other end open
             return False
+        if self._bytes_s is not None:
+            time.sleep(len(read) / self._bytes_s)
+        asked, self._cut = self._cut + read, read[-3:]
         for question, answer in ANSWERS.items():
-            if question in read:
+            if question in asked and question not in self._cut:
                 os.write(self._fd, answer)
         self._drawn += read
         return bool(read)

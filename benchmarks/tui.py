@@ -23,6 +23,15 @@ RATE = 300
 TYPING = f"text/{RATE}/9000/prose"
 """Longer than it takes to type the keys."""
 
+SPEAKING_RATE = 60
+SPEAKING = f"text/{SPEAKING_RATE}/9000/prose"
+"""As fast as a model writes."""
+
+THIN_BYTES_S = 4_000
+THIN_LEAD_S = 5.0
+"""So long it writes before somebody types."""
+THIN_TARGET_MS = 500
+
 FENCE_LINES = 400
 DELTAS_A_LINE = 8
 FENCE = f"text/{RATE}/{FENCE_LINES * DELTAS_A_LINE}/fence"
@@ -64,7 +73,7 @@ PromptSession("> ").prompt()
 async def measure() -> list[Row]:
     """All rows."""
     rows: list[Row] = []
-    for part in (_keys, _paint, _burst, _fence):
+    for part in (_keys, _thin, _paint, _burst, _fence):
         async with (
             rig.world() as world
         ):  # for each its own: typing blocks, and the daemon cuts clients that do not read
@@ -132,6 +141,29 @@ def _latency(name: str, seconds: float, bare: float, *, note: str) -> Row:
 
 
 # --- the first paint ----------------------------------------------------------------------------------------------
+
+
+async def _thin(world: World) -> list[Row]:
+    """Keys behind a line of 4 KB/s while the model writes."""
+    async with _shown(world, SPEAKING, bytes_s=THIN_BYTES_S) as terminal:
+        terminal.look(2 * SETTLE_S)
+        terminal.type("go\r")
+        terminal.wait(FIRST.strip())
+        terminal.look(THIN_LEAD_S)
+        taken: list[float] = []
+        for letters in (string.ascii_lowercase, string.ascii_uppercase):
+            terminal.type(letters[: NEEDLE_CHARS - 1])
+            for index in range(NEEDLE_CHARS, len(letters) // 2 + 1):
+                terminal.look(random.uniform(0.2, 0.6))  # noqa: S311  (no secret)
+                start = terminal.type(letters[index - 1])
+                taken.append(terminal.wait(letters[index - NEEDLE_CHARS : index]) - start)
+        start = terminal.type("\x1b")  # interrupts
+        esc_ms = (terminal.wait("interrupted") - start) * 1000
+        terminal.look(SETTLE_S)
+    name = f"key to screen, {SPEAKING_RATE} deltas/s behind a line of {THIN_BYTES_S / 1000:g} KB/s"
+    note = f"the slowest of {len(taken)}: {max(taken) * 1000:.0f} ms; esc: {esc_ms:.0f} ms"
+    half = rig.median(taken) * 1000
+    return [Row(f"{name}: half of them", half, "ms", None, "", f"<= {THIN_TARGET_MS} ms", half <= THIN_TARGET_MS, note)]
 
 
 async def _paint(world: World) -> list[Row]:
@@ -243,15 +275,15 @@ async def _stored(messages: int) -> AsyncIterator[Terminal]:
 
 
 @asynccontextmanager
-async def _shown(world: World, plan: str) -> AsyncIterator[Terminal]:
+async def _shown(world: World, plan: str, *, bytes_s: int | None = None) -> AsyncIterator[Terminal]:
     """`zot` on a session whose model follows `plan`."""
     session = await world.session("anthropic", plan, stored=True)
     async with AsyncExitStack() as stack:
-        yield stack.enter_context(closing(_zot(world.place, session.id)))
+        yield stack.enter_context(closing(_zot(world.place, session.id, bytes_s)))
 
 
-def _zot(where: Place, session: str) -> Terminal:
-    terminal = Terminal(*_command("--session", session), env=where.env)
+def _zot(where: Place, session: str, bytes_s: int | None = None) -> Terminal:
+    terminal = Terminal(*_command("--session", session), env=where.env, bytes_s=bytes_s)
     terminal.wait(PROMPT)
     terminal.look(SETTLE_S)
     return terminal

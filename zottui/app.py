@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from prompt_toolkit.styles import DynamicStyle, Style
@@ -42,14 +42,16 @@ from zottui.lines import in_terminal
 from zottui.link import Link
 from zottui.opening import Opened
 from zottui.outgoing import Outgoing
+from zottui.pacing import Pace
 from zottui.pressing import Pressing
 from zottui.printer import Inline
 from zottui.reduce import reduce
 from zottui.screen import Parts, Room, Screen
 from zottui.scrollback import Scrollback
+from zottui.setup import Setup
 from zottui.state import State
 from zottui.terminal.device import Terminal
-from zottui.terminal.environment import reflows
+from zottui.terminal.environment import reflows, understands_osc
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.theme import Role, Theme
 from zottui.widgets.cells import cut, piece
@@ -61,19 +63,6 @@ T = TypeVar("T", bound=Frozen)
 
 TURN_S = 0.125
 """How often the spinner turns and times count up while something runs; else nothing is drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What the client begins with."""
-
-    theme: Theme
-    cwd: str
-    """Until there is a session, which has its own."""
-    env: Mapping[str, str]
-    typed: bytes = b""
-    """What was typed before the keyboard was ours."""
-    is_vi: bool = False
 
 
 class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialogs may do)
@@ -117,13 +106,14 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             )
         )
         self._pressing = Pressing(self)
-        keyboard = Keyboard(sys.stdin, on_focus=self._focused, typed=setup.typed)
+        keyboard = Keyboard(sys.stdin, on_focus=self._focused, on_answer=self._caught_up, typed=setup.typed)
         self._application: Inline[None] = Inline(
             self._screen.layout,
             style=DynamicStyle(lambda: self._style),
             key_bindings=self._pressing.bindings,
             input=keyboard,
             reflows=reflows(setup.env),
+            pace=(pace := Pace(asks=understands_osc(setup.env), expect=setup.expect)),
         )
         self._pressing.dialogs.watch(self._application.key_processor)
         self.editor.buffer.on_text_changed += lambda buffer: self._attention.typing(bool(buffer.text))
@@ -132,7 +122,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         if self.editor.cursor is not None:
             self._application.cursor = self.editor.cursor
         self._application.before_render += lambda _: self._screen.prepare()
-        self._terminal = Terminal(self._application.output, setup.env)
+        self._terminal = Terminal(self._application.output, setup.env, pace.settled)
         self._scrollback = Scrollback(self._application.print_above)
 
     # --- from beginning to end ----------------------------------------------------------------------------------------
@@ -380,6 +370,9 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._attention.focused(is_focused)
         if is_focused:
             self._change(replace(self.state, calls_you=False))
+
+    def _caught_up(self) -> None:
+        self._application.caught_up()
 
     def _is_own(self, key: str) -> None:
         self._change(replace(self.state, own=self.state.own | {key}))

@@ -74,7 +74,8 @@ def _discard_output() -> None:
 
 async def _shown(args: Namespace, question: Question, opening: "Future[Opened]") -> str:
     """What is said in the end."""
-    from zottui.app import App, Setup  # noqa: PLC0415  (imported while the thread looks for the daemon)
+    from zottui.app import App  # noqa: PLC0415  (imported while the thread looks for the daemon)
+    from zottui.setup import Setup  # noqa: PLC0415
     from zottui.terminal.device import leaving_on_signals  # noqa: PLC0415
     from zottui.theme import choose  # noqa: PLC0415
 
@@ -88,6 +89,7 @@ async def _shown(args: Namespace, question: Question, opening: "Future[Opened]")
             env=os.environ,
             typed=answer.typed,
             is_vi=preferences.editing_mode == "vi",
+            expect=question.expect,
         )
     )
     gc.freeze()  # what is there now stays: no key waits while it is looked through

@@ -8,7 +8,6 @@ ours here; layout, keys and editing are prompt_toolkit's. This is the only modul
 
 import asyncio
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from prompt_toolkit.application import Application
@@ -21,6 +20,9 @@ from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 from prompt_toolkit.output import Output
 from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import Attrs, BaseStyle
+
+from zottui.pacing import Pace
+from zottui.painted import EMPTY, Row
 
 Result = TypeVar("Result")
 
@@ -44,34 +46,14 @@ screen into the scrollback when the row is the topmost; from the second column o
 RESET = "\x1b[m"
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row as it was painted."""
-
-    runs: tuple[tuple[str, str], ...]
-    """(style, text) pieces, from the left."""
-    widths: bytes
-    """The columns of each character, without blanks at the end: what the terminal counts when it wraps the row again."""
-
-    def fold(self, columns: int) -> tuple[int, list[int]]:
-        """In a terminal of that width: how many rows it takes, and the row (from 0) of each of its columns."""
-        row, x, rows = 0, 0, []
-        for width in self.widths:
-            if x + width > columns:
-                row, x = row + 1, 0
-            x += width
-            rows += [row] * width
-        return row + 1, rows
-
-
-_EMPTY = _Row((), b"")
-
-
 class _Area(Renderer):
     """Paints rows below the scrollback; it knows which they are, so that it can take all of them away again."""
 
-    def __init__(self, style: BaseStyle, output: Output, *, reflows: bool) -> None:
+    def __init__(self, style: BaseStyle, output: Output, *, reflows: bool, pace: Pace) -> None:
         self._reflows = reflows
+        self._pace = pace
+        self.is_for_key = False
+        """The next frame shows what was typed, and while the terminal is behind nothing that can wait."""
         self._finished: list[str] = []
         self._is_stale = False
         self._attrs: dict[str, Attrs] = {}
@@ -80,14 +62,19 @@ class _Area(Renderer):
 
     def reset(self, _scroll: bool = False, leave_alternate_screen: bool = True) -> None:
         super().reset(_scroll, leave_alternate_screen)
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
 
     def request_absolute_cursor_position(self) -> None:
         """Nothing: the area is where the cursor is, as high as its rows. No answer to wait for, none that comes late."""
 
     def add(self, text: str) -> None:
         """Print these lines above with the next frame."""
-        self._finished.append(text)
+        self._finished += text.split("\n")
+
+    @property
+    def has_more(self) -> bool:
+        """Lines wait that were not in the last frame."""
+        return bool(self._finished)
 
     def repaint(self) -> None:
         """Paint all rows with the next frame, also those that have not changed."""
@@ -114,17 +101,18 @@ class _Area(Renderer):
         rows = [self._row(screen, y, size.columns) for y in range(screen.height)]
         cursor = screen.get_cursor_position(layout.current_window)
         shape = app.cursor.get_cursor_shape(app)
-        is_whole = bool(self._finished) or self._is_stale or self._last_size != size
+        holds = self.is_for_key and self._pace.is_behind and not is_done
+        is_whole = (self.has_more and not holds) or self._is_stale or self._last_size != size
         if is_whole or rows != self._rows or cursor != self._cursor_pos or shape != self._last_cursor_shape or is_done:
             self._begin()
             if is_whole:
                 self._clear()
-                self._print_finished()
+                self._print_finished(0 if holds else None if is_done else self._pace.portion)
             self._paint(rows, app)
             self._move(Point(0, len(rows)) if is_done else cursor)
             if shape != self._last_cursor_shape:
                 self.output.set_cursor_shape(shape)
-            self._end(shows_cursor=screen.show_cursor)
+            self._end(shows_cursor=screen.show_cursor, asks=not (is_done or self.is_for_key))
         self._last_screen, self._last_size, self._last_cursor_shape = screen, size, shape
         layout.visible_windows = screen.visible_windows
         if is_done:
@@ -170,7 +158,7 @@ class _Area(Renderer):
         look = self._look(cell.style)
         return bool(look.bgcolor or look.underline or look.strike or look.reverse)
 
-    def _row(self, screen: Screen, y: int, columns: int) -> _Row:
+    def _row(self, screen: Screen, y: int, columns: int) -> Row:
         cells, escapes = screen.data_buffer[y], screen.zero_width_escapes[y]
         end = min(columns, 1 + max((x for x, cell in cells.items() if self._is_seen(cell)), default=-1))
         runs: list[tuple[str, str]] = []
@@ -188,7 +176,7 @@ class _Area(Renderer):
             x += width
         if text:
             runs.append((style, text))
-        return _Row(tuple(runs), bytes(widths)) if runs else _EMPTY
+        return Row(tuple(runs), bytes(widths)) if runs else EMPTY
 
     def _begin(self) -> None:
         self.output.write_raw(BEGIN_UPDATE)
@@ -200,10 +188,10 @@ class _Area(Renderer):
             self.output.reset_cursor_key_mode()
             self._cursor_key_mode_reset = True
 
-    def _end(self, *, shows_cursor: bool) -> None:
+    def _end(self, *, shows_cursor: bool, asks: bool) -> None:
         if shows_cursor:
             self.output.show_cursor()
-        self.output.write_raw(END_UPDATE)
+        self.output.write_raw(END_UPDATE + (self._pace.question() if asks else ""))
         self.output.flush()
 
     def _clear(self) -> None:
@@ -229,17 +217,25 @@ class _Area(Renderer):
         height, rows = self._rows[y].fold(columns)
         return above + (rows[x] if x < len(rows) else height - 1)
 
-    def _print_finished(self) -> None:
-        """Lines as they are: the terminal wraps the long ones itself, and knows that they are one when they are copied."""
-        for line in "\n".join(self._finished).split("\n") if self._finished else ():
-            self.output.write_raw(f"{line}{RESET}\r\n" if "\x1b" in line else f"{line}\r\n")
-        self._finished = []
+    def _print_finished(self, room: int | None = None) -> None:
+        """Lines as they are: the terminal wraps the long ones itself, and knows that they are one when they are copied.
 
-    def _paint(self, rows: list[_Row], app: Application[object]) -> None:
+        `room`: characters after which the rest waits; None: there is room for all.
+        """
+        printed = 0
+        for line in self._finished:
+            if room is not None and room <= 0:
+                break
+            self.output.write_raw(f"{line}{RESET}\r\n" if "\x1b" in line else f"{line}\r\n")
+            printed += 1
+            room = None if room is None else room - len(line)
+        del self._finished[:printed]
+
+    def _paint(self, rows: list[Row], app: Application[object]) -> None:
         """Make the rows of the area these, writing those that differ."""
         self.output.disable_autowrap()
         for y in range(max(len(rows), len(self._rows))):
-            row = rows[y] if y < len(rows) else _EMPTY
+            row = rows[y] if y < len(rows) else EMPTY
             if y < len(self._rows) and row == self._rows[y]:
                 continue
             # The whole row: a terminal wraps again what was ever written to a row since it was erased, and a character
@@ -281,8 +277,11 @@ class Inline(Application[Result], Generic[Result]):
         input: Input | None = None,  # noqa: A002  (the name that it has in prompt_toolkit)
         output: Output | None = None,
         reflows: bool = True,
+        pace: Pace | None = None,
     ) -> None:
         """`reflows`: the terminal wraps its rows again when it becomes narrower (`zottui.terminal.environment.reflows`).
+
+        `pace`: how far the terminal is behind; whoever reads its answers calls `caught_up`.
 
         What else an `Application` has (`editing_mode`, `cursor`, `clipboard`, `ttimeoutlen`) is set as an attribute.
         """
@@ -296,7 +295,8 @@ class Inline(Application[Result], Generic[Result]):
             input=input,
             output=output,
         )
-        self._area = _Area(self._merged_style, self.output, reflows=reflows)
+        self._pace = pace or Pace()
+        self._area = _Area(self._merged_style, self.output, reflows=reflows, pace=self._pace)
         self.renderer = self._area
         self._settling: asyncio.TimerHandle | None = None
         self._frame: asyncio.Handle | None = None
@@ -308,17 +308,34 @@ class Inline(Application[Result], Generic[Result]):
     def invalidate(self) -> None:
         """Draw the next frame when its time has come; in the thread of the event loop."""
         if self._frame is None and self.is_running and self.loop is not None:
-            self._frame = self.loop.call_at(max(self.loop.time(), self._drawn_at + FRAME_S), self._draw)
+            due = max(self.loop.time(), self._drawn_at + FRAME_S, self._pace.held_until)
+            self._frame = self.loop.call_at(due, self._draw)
+
+    def caught_up(self) -> None:
+        """The terminal has answered, so it has drawn what was written: a frame that waited for that is drawn."""
+        self._pace.answered()
+        if self._frame is not None:
+            self._drop_frame()
+            self.invalidate()
 
     def _draw_soon(self) -> None:
         """Draw it when all keys that were read have been handled."""
         if self.is_running and self.loop is not None:
             self._drop_frame()
-            self._frame = self.loop.call_soon(self._draw)
+            self._frame = self.loop.call_soon(self._draw_for_key)
 
     def _draw(self) -> None:
         self._frame = None
         self._redraw()
+        if self._area.has_more:
+            self.invalidate()
+
+    def _draw_for_key(self) -> None:
+        self._area.is_for_key = True
+        try:
+            self._draw()
+        finally:
+            self._area.is_for_key = False
 
     def _drop_frame(self) -> None:
         if self._frame:

@@ -60,6 +60,10 @@ class Question:
         is_dark = None if colour is None else _is_dark(*colour.groups())
         return Answer(is_dark, DEVICE.sub(b"", COLOUR.sub(b"", read)))
 
+    def expect(self, is_due: bool) -> None:
+        """Somebody else has asked the second question, or has got its answer."""
+        self._asked_at = time.monotonic() if is_due else None
+
     def drain(self) -> None:
         """At the end, if that comes within `LATE_S`: wait for the answer when it has not come, and throw it away."""
         if self._asked_at is not None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import termios
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from prompt_toolkit.application import in_terminal
@@ -31,8 +31,14 @@ class Terminal:
     A terminal that would show such sequences as text is asked for nothing.
     """
 
-    def __init__(self, output: Output, env: Mapping[str, str]) -> None:
-        """`output`: the application's, which nothing is waiting in between two frames."""
+    def __init__(
+        self, output: Output, env: Mapping[str, str], settled: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`output`: the application's, which nothing is waiting in between two frames.
+
+        `settled` is waited for before another program gets the terminal.
+        """
+        self._settled = settled
         self.has_focus: bool | None = None
         """None while the terminal has not said; set it from what `Keyboard` tells."""
         self.is_lent = False
@@ -83,6 +89,8 @@ class Terminal:
     @asynccontextmanager
     async def lent(self) -> AsyncGenerator[None, None]:
         """`restored`, and the application taken away, for another program; afterwards it is drawn again below."""
+        if self._settled is not None:
+            await self._settled()
         async with in_terminal():
             self.is_lent = True
             try:

@@ -47,9 +47,10 @@ _BEGUN = re.compile(
 class Reports:
     """Takes answers and reports of the terminal out of what is typed, however it is cut into pieces."""
 
-    def __init__(self, on_focus: Callable[[bool], None]) -> None:
-        """`on_focus` is told whether the terminal has the focus, each time it says so."""
+    def __init__(self, on_focus: Callable[[bool], None], on_answer: Callable[[], None] = lambda: None) -> None:
+        """`on_focus` is told whether the terminal has the focus, each time it says so; `on_answer`, that it says what it is."""
         self._on_focus = on_focus
+        self._on_answer = on_answer
         self._held = ""
 
     def feed(self, text: str) -> str:
@@ -68,6 +69,8 @@ class Reports:
         said = report.group()
         if said in {FOCUS_IN, FOCUS_OUT}:
             self._on_focus(said == FOCUS_IN)
+        elif said.startswith("\x1b[?") and said.endswith("c"):
+            self._on_answer()
         return ALT_ENTER if said in SHIFT_ENTER else ""  # an answer that nobody waits for any more
 
 
@@ -116,10 +119,17 @@ class Keyboard(Vt100Input):
     work everywhere.
     """
 
-    def __init__(self, stdin: TextIO, *, on_focus: Callable[[bool], None], typed: bytes = b"") -> None:
-        """`typed`: what somebody else has read from it already, as `Answer.typed`; the application gets it first."""
+    def __init__(
+        self,
+        stdin: TextIO,
+        *,
+        on_focus: Callable[[bool], None],
+        on_answer: Callable[[], None] = lambda: None,
+        typed: bytes = b"",
+    ) -> None:
+        """`on_focus`, `on_answer`: as `Reports` has them. `typed`: what somebody else has read from it already, as `Answer.typed`; the application gets it first."""
         super().__init__(stdin)
-        self._reports = Reports(on_focus)
+        self._reports = Reports(on_focus, on_answer)
         self.stdin_reader = _Reader(stdin.fileno(), self._reports)
         keys: list[KeyPress] = []
         self.vt100_parser.feed_key_callback, then = keys.append, self.vt100_parser.feed_key_callback
