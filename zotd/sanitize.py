@@ -5,6 +5,7 @@ r"""The one table of characters from outside that may not reach a terminal as th
     blanked       a short text for a title or a notification: a space instead of each run
     escaped       a line of a log: `\x1b`, `\u202e`
     json_line     JSON, which stays the same value: `\u001b`
+    coloured      pieces of a line for people with the looks (SGR) that a program has given them
 
 Models, tools, extensions, repositories and other people write such text. Whatever prints it calls one of these; a test
 looks for prints that do not. `zotd/api/page/hidden.js` is generated from this table (`scripts/reference.py`).
@@ -13,6 +14,7 @@ Regular expressions only, because clients import this before their first byte of
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 RANGES = (
@@ -131,6 +133,62 @@ def visible(line: str) -> list[str]:
         for found in _hidden().finditer(line):
             shown[found.start() : found.end()] = map(_shown, found[0])
     return shown
+
+
+Looks = Mapping[str, str]
+"""How text looks: for each of its looks (a colour, `bold`, …) the parameters of the SGR sequence that sets it."""
+
+PLAIN: Looks = {}
+
+_ON = {"1": "bold", "2": "dim", "3": "italic", "4": "underline", "7": "reverse", "9": "strike"}
+"""Looks that are kept. Not blinking, and not 8, which hides."""
+
+_OFF = {"22": ("bold", "dim"), "23": ("italic",), "24": ("underline",), "27": ("reverse",), "29": ("strike",)}
+_GROUND = {"39": "text", "49": "ground"}
+_DEEP = {"38": "text", "48": "ground"}
+_MAX_DEEP = {"5": 1, "2": 3}
+"""Numbers behind `38;5` (a colour of 256) and `38;2` (red, green, blue)."""
+
+
+def coloured(line: str, looks: Looks = PLAIN) -> tuple[list[tuple[str, str]], Looks]:
+    """(parameters of SGR, text) pieces, whose texts are together what `harmless` gives; and how the next line begins.
+
+    `looks`: how this line begins. Parameters are digits and semicolons; empty: nothing was said about that text.
+    """
+    # Like `harmless`, all that is hidden is looked for in the text without its colours.
+    shown, at, pieces = visible(SGR.sub("", line)), 0, []
+    taken = 0
+    for found in SGR.finditer(line):
+        end = at + found.start() - taken
+        pieces.append((";".join(looks.values()), "".join(shown[at:end])))
+        looks, at, taken = _after(looks, found[0][2:-1]), end, found.end()
+    pieces.append((";".join(looks.values()), "".join(shown[at:])))
+    return [piece for piece in pieces if piece[1]], looks
+
+
+def _after(looks: Looks, parameters: str) -> Looks:
+    """The looks when such a sequence has been written."""
+    now = dict(looks)
+    codes = iter(re.split("[;:]", parameters))
+    for code in codes:
+        if code.strip("0") == "":
+            now.clear()
+        elif code in _ON:
+            now[_ON[code]] = code
+        elif code in _DEEP:
+            depth = next(codes, "")
+            numbers = [number for number, _ in zip(codes, range(_MAX_DEEP.get(depth, 0)), strict=False)]
+            if numbers and all(number.isdecimal() and int(number) < 256 for number in numbers):
+                now[_DEEP[code]] = ";".join([code, depth, *numbers])
+        elif code in _GROUND:
+            now.pop(_GROUND[code], None)
+        elif re.fullmatch("[39][0-7]", code):
+            now["text"] = code
+        elif re.fullmatch("4[0-7]|10[0-7]", code):
+            now["ground"] = code
+        for name in _OFF.get(code, ()):
+            now.pop(name, None)
+    return now
 
 
 def _visible(found: re.Match[str]) -> str:

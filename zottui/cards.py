@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
+from zotd.sanitize import PLAIN, coloured
 from zottui.amounts import counted, took
 from zottui.blocks import ToolRan
 from zottui.calls import subject
 from zottui.columns import clipped, width_of
 from zottui.diffs import ADDED, Change, between, count, diff_lines, focused, unified
-from zottui.harmless import harmless
+from zottui.harmless import TAB_COLUMNS, harmless
 from zottui.theme import Role, Theme
 
 BODY_LINES = 8
@@ -181,8 +182,28 @@ def _body(card: Card, width: int, theme: Theme) -> list[str]:
 
 
 def _painted(lines: Sequence[str], role: Role, width: int, theme: Theme) -> list[str]:
+    """With the colours that a program has given them, where the theme has any."""
     # Far more than fits is cut before it is looked at: a line may be the whole result.
-    return [theme.paint(role, clipped(harmless(line[: width * 8]), width)) for line in lines]
+    cut = [line[: width * 8] for line in lines]
+    if theme.is_plain or not any("\x1b" in line for line in cut):
+        return [theme.paint(role, clipped(harmless(line), width)) for line in cut]
+    painted, looks = [], PLAIN
+    for line in cut:
+        pieces, looks = coloured(line.expandtabs(TAB_COLUMNS), looks)
+        painted.append(_coloured(pieces, role, width, theme))
+    return painted
+
+
+def _coloured(pieces: Sequence[tuple[str, str]], role: Role, width: int, theme: Theme) -> str:
+    """As much of the pieces as fits; text without a colour of its own has that of the role."""
+    painted, room = "", width
+    for looks, text in pieces:
+        shown = clipped(text, room)
+        painted += f"\x1b[{looks}m{shown}\x1b[m" if looks else theme.paint(role, shown)
+        room -= width_of(shown)
+        if shown != text or room <= 0:
+            break
+    return painted
 
 
 def _more(left_out: int, theme: Theme) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -12,13 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import zotd
 from tests.attacks.sequences import BLOB, RUN, SEQUENCES, WORDS, failures, is_steering, lying_daemon
 from tests.needs import needs
 from tests.zottui.desk import FakeDesk
 from tests.zottui.editor.keyboard import typing
-from zotd.sanitize import escaped, harmless, json_line
+from zotd.sanitize import coloured, escaped, harmless, json_line
 from zotd.wire.events import ApprovalRequested
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.dialogs.approval import Approval
@@ -214,6 +217,24 @@ def test_the_page_shows_what_a_terminal_shows(tmp_path):
         ["node", "all.mjs"], cwd=tmp_path, input=json.dumps(words), capture_output=True, text=True, check=False
     )
     assert json.loads(done.stdout) == [harmless(word) for word in words], done.stderr
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["\x1b[31m", "\x1b[1;8;5m", "\x1b[38;5;999m", "\x1b[38;2;1m", "\x1b[4:3m", "\x1b[m", "\x1b[99m", "\u200d", "a"]
+    )
+    | st.text(st.characters(exclude_characters="\n\t"), max_size=5)
+).map("".join)
+
+
+@given(LINES)
+def test_a_coloured_line_is_the_harmless_one_with_nothing_but_colours_between(line):
+    pieces, looks = coloured(line)
+    assert "".join(text for _, text in pieces) == harmless(line)
+    again, _ = coloured("x", looks)
+    for parameters, _ in [*pieces, *again]:
+        assert re.fullmatch(r"(\d{1,3}(;\d{1,3})*)?", parameters)
+        assert not {"5", "6", "8"} & set(re.sub("[34]8;(5;[0-9]+|2;[0-9]+;[0-9]+;[0-9]+)", "", parameters).split(";"))
 
 
 BENIGN = [

@@ -115,6 +115,36 @@ def test_a_command_that_fails_says_how(world):
 # --- 19 ----------------------------------------------------------------------------------------------------------
 
 
+COLOURED = r"printf '\033[31mred\033[0m plain \033]0;evil\007\033[1;32mgreen\nalso\033[m\n'"
+
+
+@journey(18)
+def test_what_a_command_prints_keeps_its_colours_and_nothing_else(world):
+    world.model.says([Call("bash", {"command": COLOURED})], "all done")
+    zot = world.zot()
+    ask(zot)
+    zot.wait("^all done$")
+    shown = next(
+        line
+        for line in zot.screen(colours=True).split("\n")
+        if "red" in line and "plain" in line and "printf" not in line
+    )
+    assert re.search(r"\x1b\[31mred\x1b\[", shown)
+    assert re.search(r"\x1b\[(0;)?1m[^a-z]*32m(\x1b\[49m)?green", shown)
+    assert "^[]0;evil^G" in re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert "evil" not in zot.ask("#{pane_title}")
+
+
+@journey(18)
+def test_without_colours_what_a_command_prints_has_none(world):
+    world.model.says([Call("bash", {"command": COLOURED})], "all done")
+    zot = world.zot(NO_COLOR="1")
+    ask(zot)
+    zot.wait("^zot: all done$")
+    assert "red plain ^[]0;evil^Ggreen" in zot.screen()
+    assert "\x1b[31m" not in zot.screen(colours=True)
+
+
 @journey(19)
 def test_an_edit_is_shown_as_a_diff_before_it_is_made(world, source):
     world.model.says([EDIT], "all done")
