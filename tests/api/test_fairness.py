@@ -56,6 +56,28 @@ async def test_a_reader_that_asks_for_much_at_once_leaves_the_others_their_turn(
     assert max(map(len, gaps)) <= BETWEEN, gaps
 
 
+async def test_many_readers_from_other_machines_leave_the_others_their_turn_as_one_does(door):
+    person = door.admin
+    session = await large(person, door.place)
+    token = await door.token("readers", "read")
+    readers = [await door.member(token) for _ in range(20)]
+    order: list[str] = []
+
+    async def read_all(reader):
+        for _ in range(10):
+            await reader.ask("get_messages", session=session, full=True)
+            order.append("greedy")
+
+    async with asyncio.TaskGroup() as tasks:
+        for reader in readers:
+            tasks.create_task(read_all(reader), name="a greedy one")
+        for _ in range(20):
+            await person.ask("ping")
+            order.append("person")
+    gaps = "".join("p" if who == "person" else "g" for who in order).strip("g").split("p")
+    assert max(map(len, gaps)) <= BETWEEN, gaps
+
+
 async def test_a_reload_of_everything_is_remembered_and_forgotten_like_any_request(connect, caplog):
     client = await connect(role="submit")
     first = await client.answer("ext.reload", request_id="r")

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from weakref import WeakSet
 
 from zotd import ids
@@ -68,6 +69,8 @@ class Connection:
         self.ceiling = ceiling
         self.heavy: asyncio.Lock | None = asyncio.Lock()
         """See `zotd.api.dispatch.Door`."""
+        self.shared: AbstractAsyncContextManager[object] = house.remote_heavy if is_remote else nullcontext()
+        """As `heavy`."""
         self.is_remote = is_remote
         self.role = min(ceiling, Role.APPROVE)
         self.can_decide = False

@@ -8,6 +8,7 @@ and its connection lives.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from zotd.api.confinement import Confinement
@@ -60,6 +61,11 @@ class Door(Protocol):
     @property
     def heavy(self) -> asyncio.Lock | None:
         """Held by the one of `HEAVY` that is under way; None: they need not wait, there is one client only."""
+        ...
+
+    @property
+    def shared(self) -> AbstractAsyncContextManager[object]:
+        """Held besides `heavy`; one lock for all connections from other machines, so that many cost what one does."""
         ...
 
     @property
@@ -182,7 +188,7 @@ class Dispatcher:
         if call.name not in HEAVY or call.door.heavy is None:
             await self._carry_out(call, params, handler)
             return
-        async with call.door.heavy:
+        async with call.door.heavy, call.door.shared:
             # Let the others begin to wait: without that each would find the lock free, all in one turn of the loop.
             await asyncio.sleep(0)
             await self._carry_out(call, params, handler)

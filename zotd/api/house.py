@@ -72,6 +72,8 @@ class House:
     """The URL of the WebSocket door; None: it is closed."""
     channels: ChannelDesk | None = None
     """Messaging channels; None: this daemon has none."""
+    remote_heavy: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one command of `dispatch.HEAVY` that is under way for clients of other machines."""
     spending: Spending = field(default_factory=Spending)
     heritage: Heritage | None = None
     """Knows what earlier daemons of this home have started; None: nothing does."""

@@ -8,6 +8,7 @@ import asyncio
 import hmac
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from zotd.api.dispatch import Dispatcher, failure
 from zotd.api.outbox import Outbox
@@ -30,6 +31,7 @@ class _Answer:
     role = ceiling = Role.SUBMIT
     confinement = None
     heavy = None
+    shared: AbstractAsyncContextManager[object] = nullcontext()
     sender = "stdio"
 
     def __init__(self, door: "StdioDoor") -> None:
@@ -52,6 +54,7 @@ class StdioDoor:
     role = ceiling = Role.SUBMIT
     confinement = None
     heavy = None
+    shared: AbstractAsyncContextManager[object] = nullcontext()
     sender = "stdio"
 
     def __init__(
