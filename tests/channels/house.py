@@ -20,6 +20,7 @@ from zotd.exthost.host import Host
 from zotd.store.journal import Journal
 from zotd.tasks import contained
 from zotd.testing.telegram_server import TOKEN
+from zotd.wire import ext
 
 ENV = {
     "PATH": os.environ["PATH"],
@@ -38,6 +39,22 @@ class House:
         self.host = host
         self.channels = channels
         self.journal = journal
+        self._doing: list[str] = []
+        self._does = asyncio.Event()
+
+    def send(self, name, frame):
+        """As the host does, remembering what channels are told of runs."""
+        if isinstance(frame, ext.ChannelBusy):
+            self._doing.append(frame.text)
+            self._does.set()
+        return self.host.send(name, frame)
+
+    async def does(self, words):
+        """Wait until a channel was told that a run does this."""
+        async with asyncio.timeout(20):
+            while words not in self._doing:
+                self._does.clear()
+                await self._does.wait()
 
     async def inputs(self):
         """The texts of all prompts that were ever accepted."""
@@ -73,15 +90,16 @@ async def serving(folder, model_url, telegram_url=None, **settings):
             channels = Channels(
                 store=Store(home / "channels.json"),
                 manager=parts.manager,
-                send=lambda name, frame: host.send(name, frame),  # noqa: PLW0108  (the host comes later)
+                send=lambda name, frame: house.send(name, frame),  # noqa: PLW0108  (the host comes later)
                 spawn=spawn,
                 cwd=home / "channels",
             )
             host = Host(discover=programs.discover, surroundings=programs.surroundings(ENV), listener=channels)
+            house = House(home, parts.manager, host, channels, journal)
             try:
                 await channels.recover()
                 await host.start()
-                yield House(home, parts.manager, host, channels, journal)
+                yield house
             finally:
                 await parts.manager.stop()
                 await host.stop()

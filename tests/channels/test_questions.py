@@ -7,6 +7,7 @@ import pytest
 from tests.channels.conftest import Chat
 from tests.channels.house import serving
 from zotd.channels.answers import INTERRUPTED
+from zotd.channels.questions import PREVIEW_CHARS
 from zotd.config import Approval
 from zotd.testing.script import Call, Gate, Reply, Text, calls, text
 from zotd.wire import api
@@ -77,6 +78,16 @@ async def test_who_was_asked_is_told_that_another_client_has_decided(asking, tel
     params = api.Approve(session=session.id, approval=one.approval, args_digest=one.args_digest, decision="allow")
     await session.decide(params, "ann", accepted=lambda: None)
     assert [one["text"] for one in (await telegram.said(5))[3:]] == ["Allowed by ann.", "done"]
+
+
+async def test_a_call_that_is_too_long_to_be_shown_cannot_be_allowed(asking, telegram, tmp_path):
+    chat, _, question = await asking(f"touch {tmp_path}/mark; true {'x' * PREVIEW_CHARS}")
+    assert "zotctl approvals" in question["text"]
+    assert [one["text"] for one in question["reply_markup"]["inline_keyboard"][0]] == ["Deny"]
+    assert "too long to be shown" in await chat.say("/allow")
+    await telegram.press("Deny", question)
+    assert {one["text"] for one in (await telegram.said(6))[4:]} == {"Denied.", "done"}
+    assert not (tmp_path / "mark").exists()
 
 
 async def test_a_question_that_waits_over_a_restart_is_asked_again(model, telegram, tmp_path):

@@ -305,9 +305,14 @@ class Conversations:
         self._outbox.busy(delivery.address, delivery.metadata, is_busy=False)
         self._outbox.put(changed)
 
+    def _does(self, session: Session, key: str, text: str) -> None:
+        for delivery in self._store.deliveries.values():
+            if delivery.session == session.id and delivery.input == key and delivery.text is None:
+                self._outbox.busy(delivery.address, delivery.metadata, is_busy=True, text=text)
+
     def _follow(self, session: Session) -> None:
         if session.id not in self._followers:
-            follower = self._followers[session.id] = Follower(session, self._told, self._questions.take)
+            follower = self._followers[session.id] = Follower(session, self._told, self._questions.take, self._does)
             follower.start()
 
     def _settle(self, session: Session) -> None:
@@ -330,7 +335,7 @@ class Conversations:
             return
         for delivery in owed:
             self._identify(session, delivery)
-        follower = Follower(session, self._told, self._questions.take)
+        follower = Follower(session, self._told, self._questions.take, self._does)
         await follower.catch_up(min(delivery.after for delivery in owed))
         self._followers[session.id] = follower  # now, so that no answer of the past ends it before it has begun
         self._settle(session)

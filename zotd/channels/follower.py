@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from zotd.channels.answers import Answer, Answers
+from zotd.channels.doings import Doings
 from zotd.sessions.session import Session
 from zotd.wire import events
 
@@ -24,11 +25,14 @@ class Follower:
         session: Session,
         told: Callable[[Session, Answer], None],
         asked: Callable[[Session, Question], None] = lambda _session, _event: None,
+        does: Callable[[Session, str, str], None] = lambda _session, _input, _text: None,
     ) -> None:
         """`told` is called with each answer, also to inputs of others; `asked` with each question about a call.
 
-        Both return at once and never raise.
+        `does` gets an input, and what its run does now. All return at once and never raise.
         """
+        self._does = does
+        self._doings = Doings()
         self.session = session
         self._told = told
         self._asked = asked
@@ -53,10 +57,20 @@ class Follower:
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
         """Events with `seq`."""
         del data, last_seq
+        self._follow(shown)
         self._feed(shown)
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Events without `seq`, which answer nothing."""
+        del data
+        self._follow(shown)
+
+    def _follow(self, shown: Sequence[events.Event]) -> None:
+        """What happens now; what happened before it was followed is not shown."""
+        for event in shown:
+            text = self._doings.take(event)
+            if text is not None and self._doings.input is not None:
+                self._does(self.session, self._doings.input, text)
 
     def _feed(self, shown: Sequence[events.Event]) -> None:
         for event in shown:

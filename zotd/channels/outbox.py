@@ -118,12 +118,12 @@ class Outbox:
         frame = ext.ChannelSend(ids.new("d"), room or name, address.sender, text, metadata, choices)
         return line.is_up.is_set() and self._send(line.extension, frame)
 
-    def busy(self, address: Address, metadata: dict[str, object] | None, *, is_busy: bool) -> None:
-        """Have the channel show that a message is worked on, or no more, if it is there and can."""
+    def busy(self, address: Address, metadata: dict[str, object] | None, *, is_busy: bool, text: str = "") -> None:
+        """Have the channel show that a message is worked on, and how, or no more, if it is there and can."""
         name, _, room = address.channel.partition("/")
         line = self._line(name)
         if line.is_up.is_set() and line.shows_busy:
-            self._send(line.extension, ext.ChannelBusy(room or name, address.sender, is_busy, metadata))
+            self._send(line.extension, ext.ChannelBusy(room or name, address.sender, is_busy, metadata, text))
 
     async def _work(self, address: Address) -> None:
         lane = self._lanes[address]

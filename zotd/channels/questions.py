@@ -25,6 +25,7 @@ NOT_ALLOWED = (
     "`zotctl channel unpair` and `zotctl channel pair CODE --approve` let you decide here."
 )
 NOTHING_WAITS = "Nothing waits for a decision."
+TOO_LONG = "It is too long to be shown, so it can be allowed on the agent's machine only: zotctl approvals."
 OVER = "That question is over."
 DONE = {ALLOW: "Allowed.", DENY: "Denied."}
 ENDED = {ALLOW: "Allowed", DENY: "Denied"}
@@ -79,6 +80,8 @@ class Questions:
         if len(found) > 1:
             lines = [f"/{command.name} {one.approval} ({one.tool})" for one in found]
             return "\n".join(["Several calls wait. Name one:", *lines])
+        if command.name == "allow" and _is_cut(found[0]):
+            return TOO_LONG
         decision = ALLOW if command.name == "allow" else DENY
         params = api.Approve(
             session=session.id, approval=found[0].approval, args_digest=found[0].args_digest, decision=decision
@@ -87,7 +90,8 @@ class Questions:
         return DONE[decision]
 
     def _ask(self, session: Session, event: events.ApprovalRequested) -> None:
-        choices = tuple(ChannelChoice(name.capitalize(), f"/{name} {event.approval}") for name in ("allow", "deny"))
+        names = ("deny",) if _is_cut(event) else ("allow", "deny")
+        choices = tuple(ChannelChoice(name.capitalize(), f"/{name} {event.approval}") for name in names)
         asked = self._asked.setdefault(event.approval, {})
         for delivery in list(self._store.deliveries.values()):
             peer = self._store.peers.get(delivery.address)
@@ -104,9 +108,15 @@ class Questions:
 
 def _words(event: events.ApprovalRequested) -> str:
     preview = event.preview or ""
-    shown = preview if len(preview) <= PREVIEW_CHARS else f"{preview[:PREVIEW_CHARS]}\n… (cut)"
+    shown = f"{preview[:PREVIEW_CHARS]}\n… (cut)" if _is_cut(event) else preview
     fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
-    return f"May this call of **{event.tool}** run? Reply /allow or /deny.\n\n{fence}\n{shown}\n{fence}"
+    how = f"{TOO_LONG} /deny denies it here." if _is_cut(event) else "Reply /allow or /deny."
+    return f"May this call of **{event.tool}** run? {how}\n\n{fence}\n{shown}\n{fence}"
+
+
+def _is_cut(event: events.ApprovalRequested) -> bool:
+    """It cannot be shown whole; nobody allows what they have not seen."""
+    return len(event.preview or "") > PREVIEW_CHARS
 
 
 def _backticks(text: str) -> list[str]:

@@ -9,14 +9,16 @@ A module file like those of users: what it keeps between its functions is global
 
 import os
 import re
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from zotd.channels.telegram_api import CALL_S, IMAGE_BYTES, Api, Chat, Pressed, TelegramError, Update, User, Written
+from zotd.channels.telegram_progress import Progress
 from zotd.channels.telegram_text import Piece, pieces
 from zotd.sdk import Image, Message
 
@@ -70,8 +72,9 @@ async def send(message: Message) -> None:
 class Bot:
     """One bot."""
 
-    def __init__(self, api: "Api", me: User) -> None:
+    def __init__(self, api: "Api", me: User, now: Callable[[], float]) -> None:
         """Use `Bot.open`."""
+        self._progress = Progress(api, now)
         self._api = api
         self._me = me
         self._place = Place(Path(f"offset-{me.id}"))
@@ -82,11 +85,11 @@ class Bot:
         """How many pieces of an answer have arrived, while others have not."""
 
     @classmethod
-    async def open(cls, token: str, base_url: str) -> "Bot":
-        """A bot whose token Telegram knows."""
+    async def open(cls, token: str, base_url: str, now: Callable[[], float] = time.monotonic) -> "Bot":
+        """A bot whose token Telegram knows; `now`: seconds, for what may not come too often."""
         api = Api(token, base_url)
         try:
-            return cls(api, msgspec.json.decode(await api.call("getMe"), type=User))
+            return cls(api, msgspec.json.decode(await api.call("getMe"), type=User), now)
         except BaseException:
             await api.close()
             raise
@@ -128,10 +131,13 @@ class Bot:
         self._sent.pop(key, None)
         if len(self._sent) > MAX_UNFINISHED:
             del self._sent[next(iter(self._sent))]
+        if not message.choices:
+            with suppress(TelegramError):  # the answer is there; a sign that stays is no reason to send it again
+                await self._progress.end(_key_of(message))
 
     async def type(self, message: Message) -> None:
-        """Show "typing…" where a message came from."""
-        await self._api.call("sendChatAction", {**_place_of(message), "action": "typing"})
+        """Show "typing…" where a message came from, and after a while what the agent does."""
+        await self._progress.show(_key_of(message), _place_of(message), message.text)
 
     async def _say(self, fields: Mapping[str, object], piece: Piece) -> None:
         """Send one message, formatted if Telegram takes it so."""
@@ -226,6 +232,12 @@ class Bot:
             if isinstance(error, TelegramError) and error.code not in FOREVER_BAD:
                 raise  # tried again
             return [], ["(A picture was sent that could not be read.)"]
+
+
+def _key_of(message: Message) -> tuple[object, object]:
+    """The chat of a message, and its number."""
+    about = dict(message.metadata or {})
+    return about.get("chat_id") or message.sender, about.get("message_id")
 
 
 def _place_of(message: Message) -> dict[str, object]:

@@ -135,9 +135,16 @@ class Api:
         await self._client.aclose()
 
     async def call(
-        self, method: str, fields: Mapping[str, object] | None = None, *, within_s: float = CALL_S
+        self,
+        method: str,
+        fields: Mapping[str, object] | None = None,
+        *,
+        within_s: float = CALL_S,
+        is_patient: bool = True,
     ) -> msgspec.Raw:
         """The `result` of a method, as JSON. Waits as long as Telegram says when it was called too often.
+
+        `is_patient`: False for what is not worth that.
 
         Raises:
             TelegramError: it was refused, or Telegram cannot be reached.
@@ -147,7 +154,7 @@ class Api:
             if answer.ok:
                 return answer.result
             wait_s = answer.parameters.retry_after
-            if wait_s is None or wait_s > MAX_FLOOD_S:
+            if wait_s is None or wait_s > MAX_FLOOD_S or not is_patient:
                 break
             await asyncio.sleep(wait_s)
         else:

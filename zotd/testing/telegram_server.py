@@ -175,6 +175,8 @@ class TelegramServer:
                 return await self._poll(cast("int", fields.get("offset", 0)))
             case "getFile":
                 return {"file_id": fields["file_id"], "file_path": fields["file_id"]}
+            case "editMessageText" | "deleteMessage":
+                return True
             case "sendChatAction" | "answerCallbackQuery" | "editMessageReplyMarkup":
                 return True
             case "sendMessage":

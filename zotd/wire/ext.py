@@ -442,13 +442,17 @@ class ChannelSend(Outbound, tag="channel_send", frozen=True):
 
 
 class ChannelBusy(Outbound, tag="channel_busy", frozen=True):
-    """The agent works on a message of this sender from now on, or (`busy` false) does not any more. May be lost."""
+    """The agent works on a message of this sender from now on, or (`busy` false) does not any more. May be lost.
+
+    Comes again when it does something else, with `text`: the step, the tool.
+    """
 
     channel: str
     sender: str
     busy: bool
     metadata: dict[str, object] | None = None
     """Of the message."""
+    text: str = ""
 
 
 class ChannelAccepted(Outbound, tag="channel_accepted", frozen=True):

@@ -32,8 +32,8 @@ class Channels:
         self._receipts = Receipts(peer)
         self._current: Conversation | None = None
         self._sending: deque[Job] = deque()
-        self._busy_with: dict[tuple[str, str], Callable[[], object]] = {}
-        """Channel and sender to what ends the sign that a message of theirs is worked on."""
+        self._busy_with: dict[tuple[str, str], Busy] = {}
+        """By channel and sender: the sign that a message of theirs is worked on."""
         self._stop: Callable[[], object] = lambda: None
         peer.receivers["channel_send"] = self._send
         peer.receivers["channel_busy"] = self._busy
@@ -68,7 +68,7 @@ class Channels:
     def _stop_all(self) -> None:
         self._stop()
         while self._busy_with:
-            self._busy_with.popitem()[1]()
+            self._busy_with.popitem()[1].end()
 
     def _started(self, stop: Callable[[], object]) -> None:
         self._stop = stop
@@ -93,18 +93,24 @@ class Channels:
     def _busy(self, frame: Frame) -> None:
         channel, message = self._current, _message(frame)
         key = message.channel, message.sender
-        self._busy_with.pop(key, lambda: None)()
+        earlier = self._busy_with.get(key)
+        if earlier is not None and frame.get("busy") and earlier.message.metadata == message.metadata:
+            earlier.message = message  # it does something else, which the next call shows
+            return
+        if earlier is not None:
+            del self._busy_with[key]
+            earlier.end()
         if channel is None or not channel.shows_busy or not frame.get("busy"):
             return
-        end = Ended()
-        self._busy_with[key] = end.end
-        self._peer.workers.background(channel.keep_busy(message), end.started)
+        sign = self._busy_with[key] = Busy(message)
+        self._peer.workers.background(channel.keep_busy(lambda: sign.message), sign.started)
 
 
-class Ended:
-    """Ends work that another thread may not have started yet."""
+class Busy:
+    """A message that is worked on, and the end of that, which another thread may not have begun to show yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, message: Message) -> None:
+        self.message = message
         self._lock = threading.Lock()
         self._stop: Callable[[], object] | None = None
         self._is_over = False

@@ -67,14 +67,14 @@ class Conversation:
             await asyncio.sleep(delay)
         await _call(self._functions["send"], message)
 
-    async def keep_busy(self, message: Message) -> None:
+    async def keep_busy(self, message: Callable[[], Message]) -> None:
         """Show that a message is worked on until cancelled, for `BUSY_LIMIT_S` at most; a failure ends it, too."""
         assert self._connected is not None, "run() is started first"
         try:
             async with asyncio.timeout(BUSY_LIMIT_S):
                 await self._connected.wait()
                 while True:
-                    await _call(self._functions["busy"], message)
+                    await _call(self._functions["busy"], message())
                     await asyncio.sleep(BUSY_S)
         except Exception as error:  # noqa: BLE001  the author's code
             log_error(error)

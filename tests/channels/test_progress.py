@@ -1,0 +1,132 @@
+"""What somebody on Telegram sees of a run that takes long: the typing sign, and a message that changes and goes."""
+
+import os
+from itertools import pairwise
+
+import pytest
+
+from zotd.channels.doings import Doings
+from zotd.channels.telegram import Bot
+from zotd.channels.telegram_progress import EDIT_S, FIRST_S, SIGN_S
+from zotd.sdk import Message
+from zotd.testing.script import Call, calls, text
+from zotd.testing.telegram_server import TOKEN, Refusal
+from zotd.wire import events
+from zotd.wire.content import ToolCall
+
+TIME = "2026-11-21T20:11:18.919Z"
+ABOUT = {"chat_id": 7, "message_id": 3}
+
+
+class Clock:
+    """Seconds that a test lets pass."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Run:
+    """A run that is worked on, on a bot of Telegram's."""
+
+    def __init__(self, bot, clock, telegram):
+        self.bot = bot
+        self.telegram = telegram
+        self._clock = clock
+
+    async def does(self, words, *, at):
+        self._clock.now = at
+        await self.bot.type(Message(words, "7", "telegram", ABOUT))
+
+    def said(self):
+        """What was sent, changed and deleted."""
+        return [
+            (method, fields.get("text"))
+            for method, fields in self.telegram.requests
+            if method not in {"sendChatAction", "getMe"}
+        ]
+
+    def signs(self):
+        return sum(method == "sendChatAction" for method, _ in self.telegram.requests)
+
+
+@pytest.fixture
+async def run(telegram):
+    clock = Clock()
+    bot = await Bot.open(TOKEN, telegram.url, now=clock)
+    yield Run(bot, clock, telegram)
+    await bot.close()
+
+
+async def test_a_long_run_has_a_message_that_changes_and_goes_with_the_answer(run):
+    await run.does("Step 1", at=0)
+    await run.does("Step 1", at=FIRST_S - 1)
+    assert run.said() == []
+    await run.does("Step 1: bash make", at=FIRST_S)
+    await run.does("Step 1: bash make", at=FIRST_S + EDIT_S)
+    await run.does("Step 2", at=FIRST_S + 2 * EDIT_S)
+    await run.bot.answer(Message("Built.", "7", "telegram", ABOUT))
+    assert run.said() == [
+        ("sendMessage", "Step 1: bash make"),
+        ("editMessageText", "Step 2"),
+        ("sendMessage", "Built."),
+        ("deleteMessage", None),
+    ]
+
+
+async def test_neither_signs_nor_changes_come_more_often_than_telegram_takes(run):
+    signed, changed = [], []
+    for second in range(200):
+        signs, changes = run.signs(), len(run.said())
+        await run.does(f"Step {second}", at=second)
+        signed += [second] * (run.signs() - signs)
+        changed += [second] * (len(run.said()) - changes)
+    assert (len(signed) > 40, len(changed) > 10) == (True, True)
+    assert all(later - earlier >= SIGN_S for earlier, later in pairwise(signed))
+    assert all(later - earlier >= EDIT_S for earlier, later in pairwise(changed))
+
+
+@pytest.mark.parametrize("method", ["sendChatAction", "sendMessage", "editMessageText"])
+@pytest.mark.parametrize("code", [400, 429])
+async def test_what_telegram_refuses_is_tried_again_with_the_next_change(run, telegram, method, code):
+    telegram.refusals.append(Refusal(method, code, "no", retry_after=600 if code == 429 else None))
+    for step in range(4):
+        await run.does(f"Step {step}", at=step * FIRST_S)
+    assert run.said()[-1][1] == "Step 3"
+    assert not telegram.refusals
+
+
+async def test_the_step_and_the_tool_are_told_to_the_channel(model, open_chat, telegram):
+    chat = await open_chat(await model(calls(Call("bash", {"command": "cat go"})), text("done")))
+    folder = chat.house.home / "channels"
+    folder.mkdir(exist_ok=True)
+    os.mkfifo(folder / "go")
+    await telegram.write("wait for it")
+    await chat.house.does("Step 1: bash cat go")
+    with (folder / "go").open("w") as go:  # the command reads it now
+        go.write("now")
+    assert (await telegram.said(3))[-1]["text"] == "done"
+
+
+def test_what_a_run_does_is_its_step_and_its_latest_call():
+    doings = Doings()
+    call = ToolCall("c", "bash", {"timeout_s": 3, "command": "make\x1b[2K all"})
+    told = [
+        doings.take(event)
+        for event in (
+            events.UserMessage([], TIME, input="i", run="r"),
+            events.TurnStart(1),
+            events.AssistantMessage([call], TIME),
+            events.ToolStart("c"),
+            events.ToolStart("of another step"),
+            events.TurnStart(2),
+        )
+    ]
+    assert (told[1], told[5]) == ("Step 1", "Step 2")
+    assert str(told[3]).startswith("Step 1: bash make")
+    assert "\x1b" not in str(told[3])
+    assert (told[0], told[2], told[4], doings.input) == (None, None, None, "i")
+    doings.take(events.Done("r"))
+    assert doings.input is None

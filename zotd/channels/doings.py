@@ -1,0 +1,43 @@
+"""A session's events, folded into a few words about what the current run does. Pure."""
+
+from zotd.sanitize import one_line
+from zotd.wire import events
+from zotd.wire.content import ToolCall
+
+DOING_CHARS = 200
+"""Of what a run does."""
+
+
+class Doings:
+    """The fold."""
+
+    def __init__(self) -> None:
+        self.input: str | None = None
+        """What the current run is about; None: nothing runs."""
+        self._step = 0
+        self._calls: dict[str, str] = {}
+        """What the calls of the current step are about, by their ids."""
+
+    def take(self, event: events.Event) -> str | None:
+        """Take an event; what the run does now, when that has changed."""
+        match event:
+            case events.UserMessage(input=str(key)):
+                self.input, self._calls = key, {}
+            case events.TurnStart(step):
+                self._step, self._calls = step, {}
+                return f"Step {step}"
+            case events.AssistantMessage(content):
+                self._calls = {one.id: _about(one) for one in content if isinstance(one, ToolCall)}
+            case events.ToolStart(key) if key in self._calls:
+                return f"Step {self._step}: {self._calls[key]}"
+            case events.Done():
+                self.input = None
+            case _:
+                pass
+        return None
+
+
+def _about(call: ToolCall) -> str:
+    """The tool, and the first text among its arguments."""
+    about = next((value for value in call.args.values() if isinstance(value, str)), "")
+    return one_line(f"{call.name} {about[:DOING_CHARS]}".strip())[:DOING_CHARS]
