@@ -178,8 +178,8 @@ ATTACKS = (
         21,
         "a thousand wrong tokens from this machine: slowed down, and the right one still gets in",
         (
-            "api/test_websocket_tokens.py::test_a_thousand_bad_tokens_from_this_machine_are_slowed_down_and_a_good_one_comes_in",
-            "api/test_websocket_gate.py::test_of_a_thousand_guesses_in_a_second_ten_are_heard",
+            "api/test_websocket_tokens.py::test_a_good_token_comes_in_each_time_while_others_at_its_address_guess_without_a_pause",
+            "api/test_websocket_tokens.py::test_when_ten_wrong_tokens_have_come_from_an_address_the_next_wait_to_be_refused",
         ),
     ),
     Attack(
@@ -191,7 +191,7 @@ ATTACKS = (
         23,
         "a flood of refusals: a bounded number of lines",
         (
-            "api/test_websocket_tokens.py::test_a_thousand_bad_tokens_from_this_machine_are_slowed_down_and_a_good_one_comes_in",
+            "api/test_websocket_tokens.py::test_when_ten_wrong_tokens_have_come_from_an_address_the_next_wait_to_be_refused",
             "test_logs.py::test_no_place_fills_the_log",
         ),
     ),

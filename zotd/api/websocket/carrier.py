@@ -82,7 +82,7 @@ class Wire:
     def __init__(self, network: asyncio.Transport, *, admit: Callable[["Wire", bytes], Connection | None]) -> None:
         """`admit` gets the first message, and gives the connection of somebody who may come in, after saying hello.
 
-        None: it has called `leave`.
+        None: it has called `leave` or `refuse`.
         """
         self.connection: Connection | None = None
         self.ended = asyncio.Event()
@@ -93,6 +93,8 @@ class Wire:
         self._first = bytearray()
         """Of the first message, what there is of it."""
         self._is_leaving = False
+        self._refusal: asyncio.TimerHandle | None = None
+        """Runs when somebody is to be refused: nothing that they say counts any more."""
         self._controls = 0
         self._quiet_beats = 0
         self.farewell = CloseCode.GOING_AWAY
@@ -106,7 +108,7 @@ class Wire:
         if not self._frames.is_over:
             heard = self._frames.feed(data)
             self._quiet_beats = 0
-            if heard.lines and not self._is_leaving:
+            if heard.lines and not self._is_leaving and self._refusal is None:
                 self._take(bytes(heard.lines))
             self._answer_controls(heard.ping, heard.controls)
             if heard.close is not None:
@@ -129,6 +131,8 @@ class Wire:
     def lost(self) -> None:
         """The client is gone."""
         self._is_leaving = True
+        if self._refusal is not None:
+            self._refusal.cancel()
         self.ended.set()
         if self.connection is not None:
             self.connection.lost()
@@ -147,6 +151,10 @@ class Wire:
             return
         connection.heartbeat()
         self._network.write(frame(Op.PING, b""))
+
+    def refuse(self, delay_s: float) -> None:
+        """Hear no further message, and close after so long, as for whoever has no token that counts."""
+        self._refusal = asyncio.get_running_loop().call_later(delay_s, self.leave, CloseCode.UNAUTHORIZED)
 
     def leave(self, code: CloseCode | None = None) -> None:
         """Close: what was written goes out, then the code, and the client has a moment to close its end."""

@@ -21,7 +21,7 @@ from zotd.api.websocket.carrier import Wire
 from zotd.api.websocket.frames import CloseCode
 from zotd.api.websocket.gate import Gate
 from zotd.api.websocket.listening import Listening
-from zotd.api.websocket.site import Site, plain
+from zotd.api.websocket.site import Site, Unknown, plain
 from zotd.api.websocket.throttle import Throttle
 from zotd.api.websocket.visitor import HELLO_S, Guest, Lobby, Visitor
 from zotd.core.ports import StorageError
@@ -166,8 +166,9 @@ class Server:
     def _admit(self, guest: Guest, wire: Wire, line: bytes) -> Connection | None:
         """The connection of somebody whose first message is this; None when it has to leave."""
         found = self._site.admitted(_token(line), guest.source)
-        if found is None:
-            wire.leave(CloseCode.UNAUTHORIZED)
+        if isinstance(found, Unknown):
+            guest.yield_first()
+            wire.refuse(found.delay_s)
             return None
         if self._house.connections >= MAX_CONNECTIONS - RESERVED:
             log.warning("refused a connection from %s: there are %s already", guest.source, self._house.connections)

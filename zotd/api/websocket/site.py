@@ -9,6 +9,7 @@ import binascii
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 from aiohttp import HttpVersion11, web
 
@@ -43,6 +44,14 @@ Upgrade = Callable[[web.BaseRequest, web.StreamResponse], Awaitable[None]]
 """Carries out an upgrade with this answer, and returns when the connection has ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Somebody who has shown no token that counts."""
+
+    delay_s: float
+    """Before they may hear so; not 0 when too many wrong tokens came from there."""
+
+
 class Site:
     """Answers requests."""
 
@@ -72,7 +81,7 @@ class Site:
         if request.method != "GET":
             return plain(405, "only GET is answered", Allow="GET")
         if request.raw_path == PATH:
-            return await self._websocket(request, source)
+            return await self._websocket(request)
         if request.raw_path == "/healthz":
             return plain(503, "stopping") if self._house.stopping else plain(200, "ok")
         if request.raw_path == "/metrics":
@@ -82,14 +91,12 @@ class Site:
             return _response(200, body, kind, page.HEADERS)
         return plain(404, "there is nothing here")
 
-    async def _websocket(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
+    async def _websocket(self, request: web.BaseRequest) -> web.StreamResponse:
         if not _asks_for_websocket(request):
             return plain(426, "this is a WebSocket", Upgrade="websocket", Connection="Upgrade")
         keys = request.headers.getall("Sec-WebSocket-Key", [])
         if request.headers.get("Sec-WebSocket-Version") != "13" or len(keys) != 1 or not _is_key(keys[0]):
             return plain(400, "this is no WebSocket of version 13", **{"Sec-WebSocket-Version": "13"})
-        if not self._throttle.hears(source):
-            return self._too_often(source)
         accept = base64.b64encode(hashlib.sha1(f"{keys[0]}{_GUID}".encode(), usedforsecurity=False).digest()).decode()
         headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept, "Server": "zotd"}
         response = web.StreamResponse(status=101, headers=headers)
@@ -98,35 +105,29 @@ class Site:
         return response
 
     async def _metrics(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
-        if not self._throttle.hears(source):
-            return self._too_often(source)
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        token = self.admitted(given.strip() if scheme.lower() == "bearer" else None, source)
-        if token is None:
+        found = self.admitted(given.strip() if scheme.lower() == "bearer" else None, source)
+        if isinstance(found, Unknown):
+            if found.delay_s:  # instead of waiting: each answer that waits would hold a task
+                retry = {"Retry-After": f"{found.delay_s:.0f}"}
+                return plain(429, "too many wrong tokens came from there; try again with another one", **retry)
             return plain(401, "this needs a token", **{"WWW-Authenticate": "Bearer"})
-        if token[1].sessions:
+        if found[1].sessions:
             return plain(403, "this token is for some sessions only")
         return _response(200, figures.exposition(await self._house.metrics()), figures.CONTENT_TYPE, {})
 
-    def admitted(self, given: str | None, source: str) -> tuple[str, Token] | None:
-        """The name and the token that somebody from `source` has shown; None when it is none.
+    def admitted(self, given: str | None, source: str) -> tuple[str, Token] | Unknown:
+        """The name and the token that somebody from `source` has shown.
 
-        Whoever has got as far as this is not refused for the failures of others at the same address.
+        The token decides before the throttle is asked: nobody is refused for the failures of others at the same address.
         """
         found = None if given is None else self._tokens.admitted(given)
-        if found is None:
-            if self._throttle.hears(source):  # else those who came in together would put off the next look for ever
-                self._throttle.failed(source)
-            self._log_failure(source, "no token was shown" if given is None else "no such token")
-        return found
-
-    def _too_often(self, source: str) -> web.StreamResponse:
-        self._log_failure(source, "too many wrong tokens before")
-        return plain(429, "too many wrong tokens came from there; try again in a second", **{"Retry-After": "1"})
-
-    def _log_failure(self, source: str, why: str) -> None:
-        """One line in the sources for all of them: so the log's own bound on floods holds for the sum."""
+        if found is not None:
+            return found
+        # One line in the sources for all of them: so the log's own bound on floods holds for the sum.
+        why = "no token was shown" if given is None else "no such token"
         log.warning("authentication failed for %s: %s", source, why)
+        return Unknown(self._throttle.failed(source))
 
 
 def plain(status: int, sentence: str, **headers: str) -> web.Response:

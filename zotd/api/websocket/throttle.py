@@ -1,9 +1,8 @@
 """How often somebody may come with a wrong token, by the address that they come from; decided without I/O.
 
-Each address has ten failures a minute, and one each second when these are used up; what comes in between is not heard.
-This machine's own address is treated like any other: what runs in a browser comes from there, too. The one each second
-is there for the owner of a good token at the same address: who has failed before locks nobody out. (Who goes on knocking
-without a pause can, for who comes is not known before the token is shown.)
+Every token is looked at, and a right one is never refused: others at the same address may fail as often as they like.
+What waits is the refusal. Each address has ten failures a minute that are refused at once; the others are refused a
+second later. This machine's own address is treated like any other: what runs in a browser comes from there, too.
 """
 
 from collections import OrderedDict
@@ -16,8 +15,8 @@ BURST = 10
 
 REGAINED_PER_S = BURST / 60
 
-PAUSE_S = 1.0
-"""Between two failures when the burst is used up."""
+DELAY_S = 1.0
+"""Before a failure is refused when the burst is used up."""
 
 MAX_SOURCES = 1024
 """Addresses that are remembered, 0.3 MB; of more, those that have failed longest ago are forgotten."""
@@ -41,19 +40,15 @@ class Throttle:
         self._now = now
         self._sources: OrderedDict[str, _Source] = OrderedDict()
 
-    def hears(self, source: str) -> bool:
-        """Whether a token from there is looked at."""
-        known = self._sources.get(source)
-        return known is None or self._allowance(known) >= 1 or self._now() - known.failed >= PAUSE_S
-
-    def failed(self, source: str) -> None:
-        """A token from there was looked at, and was none."""
+    def failed(self, source: str) -> float:
+        """A token from there was none; the seconds that its refusal has to wait."""
         known = self._sources.get(source)
         left = BURST if known is None else self._allowance(known)
         self._sources[source] = _Source(max(0.0, left - 1), self._now())
         self._sources.move_to_end(source)
         if len(self._sources) > MAX_SOURCES:
             self._sources.popitem(last=False)
+        return 0.0 if left >= 1 else DELAY_S
 
     def _allowance(self, known: _Source) -> float:
         return min(BURST, known.allowance + (self._now() - known.failed) * REGAINED_PER_S)

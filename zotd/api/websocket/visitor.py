@@ -1,7 +1,8 @@
 """A connection of the network from its first byte on: HTTP, as aiohttp reads it, until it becomes a WebSocket.
 
 A visitor has 10 s to show a token, however it spends them, and waits in a lobby of bounded size: when that is full, the
-one that has waited longest has to leave. So whoever opens connections and says nothing keeps nobody out.
+one that has waited longest has to leave, after those that have shown a wrong token and wait to be refused. So whoever
+opens connections and says nothing, or something wrong, keeps nobody out.
 """
 
 import asyncio
@@ -57,6 +58,10 @@ class Guest:
         self.dismiss()
         self._hang_up()
 
+    def yield_first(self) -> None:
+        """It will not come in: its place is the first that somebody else gets."""
+        self._lobby.put_first(self)
+
     def leave(self) -> None:
         """It waits no longer: it is in, or gone. Harmless when it has left."""
         self._timer.cancel()
@@ -68,7 +73,7 @@ class Guest:
 
 
 class Lobby:
-    """Those who have shown no token yet, in the order in which they came."""
+    """Those who have shown no token that counts, in the order in which they have to leave when it is full."""
 
     def __init__(self) -> None:
         self._guests: OrderedDict[Guest, None] = OrderedDict()
@@ -80,6 +85,11 @@ class Lobby:
             next(iter(self._guests)).give_way()
         self._guests[guest] = None
         return guest
+
+    def put_first(self, guest: Guest) -> None:
+        """It leaves before all others; harmless when it has left."""
+        if guest in self._guests:
+            self._guests.move_to_end(guest, last=False)
 
     def forget(self, guest: Guest) -> None:
         """It has left."""
