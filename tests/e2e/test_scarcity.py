@@ -18,7 +18,7 @@ from zotd.process.descriptors import RESERVE
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import Call, calls, text
 
-SOFT, HARD = 120, 160
+SOFT, HARD = 120, 4 * RESERVE
 LIMITED = ["sh", "-c", f'ulimit -Sn {SOFT}; ulimit -Hn {HARD}; exec "$@"', "sh"]
 
 

@@ -45,6 +45,9 @@ def give_back(pid: int) -> None:
 
 
 def is_short(descriptor: int) -> bool:
-    """Whether less than `RESERVE` are left, as the number of the newest one shows: the lowest free one is always taken."""
+    """Whether less than `RESERVE` are left, as the number of the newest one shows: the lowest free one is always taken.
+
+    A process with a very low limit has no reserve: those who come wait until a descriptor is free (`api.door`).
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft != resource.RLIM_INFINITY and descriptor >= soft - RESERVE
+    return soft != resource.RLIM_INFINITY and soft >= 4 * RESERVE and descriptor >= soft - RESERVE
