@@ -124,6 +124,21 @@ async def test_a_command_that_kills_the_daemon_and_starts_it_decides_nothing(pro
     assert "rule: descendants never decide" in said
 
 
+async def test_a_job_of_a_command_that_ran_when_the_daemon_was_killed_decides_nothing(process, model, tmp_path, ended):
+    """It has neither the mark in its environment nor a parent: what is left of its origin is the command's session."""
+    told, pid = tmp_path / "told", tmp_path / "pid"
+    # In a group of its own, so that the next daemon does not end it as it ends the command.
+    inner = f"echo $$ > {pid}; kill -9 {process.daemon.pid}; sleep 1; zotctl trust list > {told} 2>&1"
+    job = f"set -m; env -i {ENV} sh -c {shlex.quote(inner)} & wait"
+    talk = await Shop(process).open(await model(bash(job), text("Never.")))
+    await talk.ask("prompt", message="go")
+    await talk.client.rest()
+    process.daemon.wait()
+    await ended(int(pid.read_text()))
+    await shut_down(process, ended)
+    assert "rule: descendants never decide" in told.read_text()
+
+
 async def shut_down(house, ended):
     """End the daemon that the attack may have started."""
     try:

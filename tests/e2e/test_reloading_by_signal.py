@@ -59,6 +59,15 @@ async def test_what_permits_less_and_what_permits_nothing_comes_with_it(process,
     assert (await admin.ask("daemon.reload"))["applied"] == []
 
 
+async def test_no_nesting_comes_with_it(process, admin):
+    file = process.place.home / "config.toml"
+    file.write_text(BASE.replace('"off"', '"submit"'))
+    await admin.ask("daemon.reload")
+    file.write_text(BASE)
+    assert await hung_up(process, admin) == []
+    assert (await admin.ask("daemon.reload"))["applied"] == []
+
+
 async def test_an_approved_command_does_not_allow_the_next_one_by_a_rule_of_its_own(process, admin, model, look):
     write = f"printf '%s' '{ALLOW_ALL}' >> $ZOT_HOME/config.toml && kill -HUP {process.daemon.pid} && zotctl ping"
     second = calls(Call("bash", {"command": "echo unasked"}))

@@ -3,11 +3,14 @@
 import gzip
 import json
 
+import httpx2
 import pytest
 
 from tests.providers.conftest import VENDORS, assembled, broken_off, parts_of
 from zotd.core.reply import Text
 from zotd.core.retry import Failure, ModelError
+from zotd.providers.shared.http import bounded
+from zotd.providers.shared.limits import PIECE_BYTES
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Fault, Refusal, Reply
@@ -75,6 +78,18 @@ async def test_an_error_that_a_proxy_compressed_is_read(connect, raw, vendor, en
     async with raw(sent, status=400, headers={"content-encoding": encoding}) as server:
         with pytest.raises(ModelError, match="bad temperature"):
             await parts_of(connect(server, vendor))
+
+
+async def test_a_compressed_body_is_never_held_whole(raw):
+    size = 64 * PIECE_BYTES
+    async with (
+        raw(gzip.compress(bytes(size)), headers={"content-encoding": "gzip"}) as server,
+        bounded(httpx2.AsyncClient()) as client,
+        client.stream("POST", server.url) as response,
+    ):
+        pieces = [len(piece) async for piece in response.aiter_bytes()]
+    assert sum(pieces) == size
+    assert max(pieces) <= PIECE_BYTES
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 
+import psutil
 import pytest
 
 from zotd.client.blocking import connect
@@ -49,6 +50,15 @@ def test_a_variable_that_is_not_utf8_is_left_out_of_a_sessions_environment(live)
     live.shell.env["ODD"] = b"\x9b".decode(errors="surrogateescape")
     flags = ["--provider", "openai", "--api-key", "k", "--base-url", live.model("hello")]
     assert run(live, "zotd.cli", "-p", "hi", *flags) == (0, "hello\n", "")
+
+
+def test_a_variable_that_is_not_utf8_reaches_a_daemon_that_is_started(live):
+    live.zotctl("stop")
+    live.shell.env["ODD"] = b"\x9b".decode(errors="surrogateescape")
+    assert live.zotctl("start")[0] == 0
+    with live.connect() as connection:
+        daemon = connection.server_pid
+    assert psutil.Process(daemon).environ()["ODD"] == live.shell.env["ODD"]
 
 
 def test_input_of_send_that_is_not_utf8_is_sent_with_replacements(live):
