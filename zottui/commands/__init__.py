@@ -3,19 +3,21 @@
 from zottui.commands import accounts, conversation, display, looking, sessions, settings
 from zottui.commands.command import Command
 from zottui.desk import Desk
-from zottui.widgets.cells import clean, cut
+from zottui.widgets.cells import cells, clean, cut
 
-WHAT_CELLS = 60
-"""Of what an extension or a skill says about a command: a line of a list, and not its manual."""
+NAME_CELLS = 26
+LINE_CELLS = 77
+"""A command takes one line of a terminal of 80 columns: what an extension or a skill says about it is cut."""
 
 
 async def help_(desk: Desk, _: str) -> None:
     """List the commands; those of extensions, too."""
     rows = [(f"/{command.name} {command.args}".rstrip(), command.summary) for command in COMMANDS]
     for each in desk.learnt:
-        source = f" ({each.source})" if each.source else ""
-        rows.append((f"/{each.name}", f"{cut(clean(each.what), WHAT_CELLS)}{source}"))
-    desk.say("\n".join(f"{name:26} {what}" for name, what in rows))
+        name, source = f"/{each.name}", f" ({clean(each.source)})" if each.source else ""
+        room = LINE_CELLS - max(cells(name), NAME_CELLS) - 1 - cells(source)
+        rows.append((name, cut(clean(each.what), max(room, 0)) + source))
+    desk.say("\n".join(f"{name:{NAME_CELLS}} {what}" for name, what in rows))
 
 
 async def leave(desk: Desk, _: str) -> None:

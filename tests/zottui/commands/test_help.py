@@ -1,0 +1,26 @@
+"""`/help`, without a terminal and without a daemon."""
+
+from tests.zottui.desk import FakeDesk
+from zottui.choice import Choice
+from zottui.columns import width_of
+from zottui.commands import COMMANDS
+
+WORDS = "how to extend it: give yourself a new tool, add a slash command, a guard or a panel, or find out why one fails"
+
+
+async def test_each_command_takes_one_line_of_80_columns_and_says_where_it_comes_from():
+    async with FakeDesk() as desk:
+        desk.learnt = [
+            Choice("skill:write-zot-extension", WORDS, "skill"),
+            Choice("a-command-with-quite-a-long-name-of-its-own", "漢字" * 40, "an-extension"),
+            Choice("reload-ext", "restarts the extensions"),
+        ]
+        (command,) = [each for each in COMMANDS if each.name == "help"]
+        await command.run(desk, "")
+    rows = desk.said[0].split("\n")
+    assert len(rows) == len(COMMANDS) + 3
+    assert [row for row in rows if not row.startswith("/") or width_of(f"· {row}") > 79] == []
+    skill, long, ours = rows[-3:]
+    assert skill.endswith("… (skill)")
+    assert long.endswith("… (an-extension)")
+    assert ours.endswith("restarts the extensions")
