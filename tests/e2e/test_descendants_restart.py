@@ -5,7 +5,9 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from tests.e2e.shop import Shop
@@ -51,6 +53,16 @@ class Left:
         program = shlex.join([sys.executable, "-c", ROLE, str(self._said), str(self._go)])
         wait = f"while [ ! -s {self._waits} ]; do sleep 0.05; done"
         return f"{way.replace('{env}', ENV).replace('{}', program)}\n{wait}"
+
+    @property
+    def pid(self):
+        return int(self._waits.read_text())
+
+    async def has_begun(self, client):
+        """Wait until it waits."""
+        async with asyncio.timeout(20):
+            while not self._waits.exists() or not self._waits.read_text():
+                await client.ask("ping")
 
     async def word(self, client):
         """What it is told when it comes back."""
@@ -124,19 +136,23 @@ async def test_a_command_that_kills_the_daemon_and_starts_it_decides_nothing(pro
     assert "rule: descendants never decide" in said
 
 
-async def test_a_job_of_a_command_that_ran_when_the_daemon_was_killed_decides_nothing(process, model, tmp_path, ended):
+async def test_a_job_of_a_command_that_ran_when_the_daemon_was_killed_decides_nothing(process, model, left):
     """It has neither the mark in its environment nor a parent: what is left of its origin is the command's session."""
-    told, pid = tmp_path / "told", tmp_path / "pid"
-    # In a group of its own, so that the next daemon does not end it as it ends the command.
-    inner = f"echo $$ > {pid}; kill -9 {process.daemon.pid}; sleep 1; zotctl trust list > {told} 2>&1"
-    job = f"set -m; env -i {ENV} sh -c {shlex.quote(inner)} & wait"
-    talk = await Shop(process).open(await model(bash(job), text("Never.")))
+    # In a group of its own, so that it does not end with the command.
+    job = left.command("set -m; env -i {env} {} >/dev/null 2>&1 &")
+    talk = await Shop(process).open(await model(bash(f"{job}\nsleep 600"), text("Never.")))
     await talk.ask("prompt", message="go")
-    await talk.client.rest()
-    process.daemon.wait()
-    await ended(int(pid.read_text()))
-    await shut_down(process, ended)
-    assert "rule: descendants never decide" in told.read_text()
+    await left.has_begun(talk.client)
+    command = psutil.Process(left.pid).parent()
+    assert command is not None
+    process.restart(signal.SIGKILL)
+    person = await process.connect(role="admin")
+    with suppress(psutil.NoSuchProcess):  # the daemon may have ended it
+        command.kill()
+        async with asyncio.timeout(20):
+            while command.status() != psutil.STATUS_ZOMBIE:
+                await person.ask("ping")
+    assert "rule: descendants never decide" in await left.word(person)
 
 
 async def shut_down(house, ended):
