@@ -149,6 +149,20 @@ async def test_the_token_is_not_in_the_environment_of_tools(rpc, model):
     assert TOKEN not in str(await program.until("done"))
 
 
+async def test_a_key_comes_from_a_file_that_only_its_user_can_read(model, place):
+    server, path = await model(), place.folder / "key"
+    path.write_text("sk-in-a-file\n")
+    path.chmod(0o600)
+    flags = [f"--base-url={server.openai_url}", "--provider=openai", f"--api-key-file={path}", f"--cwd={place.cwd}"]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "zotd.cli", "rpc", *flags), env=place.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    out, _ = await process.communicate(b'{"type":"prompt","message":"hi"}\n')
+    assert process.returncode == 0, out
+    (request,) = server.requests
+    assert request.headers["Authorization"] == "Bearer sk-in-a-file"
+
+
 async def test_without_a_key_it_says_so_in_one_line(rpc):
     code, frames, err = await (await rpc("anthropic", None)).end()
     assert (code, frames) == (1, [])

@@ -44,6 +44,7 @@ def offered(shell, *words):
         (["zot", "r"], ["rpc"]),
         (["zot", "fix", "r"], []),
         (["zotctl", "--", "--token-file", ""], [":files"]),
+        (["zot", "--api-key-file", ""], [":files"]),
         (["zotctl", "--", "--host", "wss://box", "sea"], ["search"]),
         (["zot", "--session", "tests", "r"], []),
     ],

@@ -10,6 +10,7 @@ from zotd.client.environment import TRUST
 from zotd.client.errors import ClientError
 from zotd.client.fields import child, text
 from zotd.client.place import Place
+from zotd.key_flags import add_key_flags
 from zotd.wire.version import VERSION, protocols
 
 DESCRIPTION = """\
@@ -91,7 +92,7 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("settings")
     group.add_argument("--provider", metavar="PROVIDER", help="whose model: anthropic, openai, …")
     group.add_argument("--model")
-    group.add_argument("--api-key", metavar="KEY", help="kept in memory only")
+    add_key_flags(group, has_stdin=True)
     group.add_argument("--base-url", metavar="URL")
     group.add_argument("--reasoning", metavar="LEVEL", help="off, low, medium, high")
     group.add_argument(

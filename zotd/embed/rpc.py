@@ -16,6 +16,7 @@ from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
 from zotd.embed.runtime import Runtime
+from zotd.key_flags import add_key_flags
 from zotd.process.subreaper import orphans_adopted
 from zotd.sanitize import harmless
 from zotd.standard import open_output, read_input
@@ -93,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--provider", help="anthropic, openai, ... (zot --list-models names them)")
     parser.add_argument("--model")
     parser.add_argument("--cwd", help="directory to work in; default: this one")
-    parser.add_argument("--api-key")
+    add_key_flags(parser, has_stdin=False)
     parser.add_argument("--base-url")
     parser.add_argument("--system-prompt", help="instead of zot's own")
     parser.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
