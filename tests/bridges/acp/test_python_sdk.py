@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.shop import Shop
 from tests.npm.packages import INSTALL_S
+from zotd.bridges.acp.updates import CUT
 from zotd.testing.script import Call, Gate, Hang, Refusal, Reply, Text, Thinking, calls, text
 from zotd.testing.wire_client import WireClient
 
@@ -334,3 +335,31 @@ async def test_a_daemon_that_is_killed_comes_back_and_the_editor_is_told_what_wa
         pid = (await other.ask("hello", role="admin"))["pid"]
         await other.ask("daemon.shutdown")
         await ended(pid)
+
+
+async def test_a_reply_that_a_crash_cut_is_not_shown_again_and_the_editor_is_told_that_it_begins_anew(world, ended):
+    whole = Reply([Text(["Once upon a time"])])
+    here = await world(Reply([Text(["Once upon"]), Hang()]), whole, process=True, config='resume = "auto"')
+    editor = await here.editor()
+    session = await editor.open(here.cwd)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(editor.refused(editor.say(session, "tell me")))
+        await editor.until(lambda: editor.read() == "Once upon")
+        here.daemon.end(signal.SIGKILL)
+    await editor.until(lambda: editor.read().endswith("Once upon a time"))
+    assert editor.read().startswith(f"Once upon\n\n[warning: {CUT}]\n\n")
+    assert editor.read().count("Once upon") == 2
+    async with WireClient.connect(here.place.socket) as other:
+        pid = (await other.ask("hello", role="admin"))["pid"]
+        await other.ask("daemon.shutdown")
+        await ended(pid)
+
+
+async def test_a_list_of_sessions_goes_on_only_where_a_page_of_it_ended(world):
+    here = await world()
+    editor = await here.editor()
+    await editor.open(here.cwd)
+    for cursor in ("garbage", "", "two words", "2026-01-01T00:00:00Z"):
+        code, sentence = await editor.refused(editor.agent.list_sessions(cursor=cursor))
+        assert code == -32602
+        assert "cursor" in sentence

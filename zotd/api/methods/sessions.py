@@ -1,5 +1,6 @@
 """Commands about sessions: create, find, follow, name, close."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -34,7 +35,11 @@ from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
 
 MAX_PAGE = 500
+
 """Sessions or messages in one answer."""
+
+_CURSOR = re.compile(r"\d{4}-\d\d-\d\dT\S+ \S+")
+"""Where a page of sessions ended: when its last one was updated, and which that was."""
 
 
 async def create(call: Call, params: api.SessionCreate) -> api.Created:
@@ -55,6 +60,8 @@ async def create(call: Call, params: api.SessionCreate) -> api.Created:
 
 async def listing(call: Call, params: api.SessionList) -> api.Sessions:
     """A page of sessions, newest first."""
+    if params.cursor is not None and _CURSOR.fullmatch(params.cursor) is None:
+        raise CommandError(Code.BAD_REQUEST, "the cursor is not one that session.list returned; leave it out to begin")
     limit = max(1, min(params.limit, MAX_PAGE))
     infos, cursor = await call.manager.page(cwd=params.cwd, state=params.state, before=params.cursor, limit=limit)
     await wait_for_room(call)

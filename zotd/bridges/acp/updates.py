@@ -37,6 +37,10 @@ class Remark:
     text: str
 
 
+CUT = "the reply was cut here; when the run goes on, the reply begins again"
+"""Instead of the sentence of the event, which repeats what the editor has been shown."""
+
+
 @dataclass(slots=True)
 class _Known:
     """A call that the editor has been told of."""
@@ -71,6 +75,8 @@ class Updates:
                 return self._rest(content)
             case events.TurnStart():
                 self._streamed, self._is_writing = "", True
+            case events.Interrupted(what="reply"):
+                return self._cut(event)
             case events.UserMessage(content=content, seq=seq):
                 return asked(content, seq)
             case events.Done():
@@ -125,6 +131,15 @@ class Updates:
         # Rewritten by a guard after it was shown: nothing can be taken back, so the message stands below it.
         rest = whole[len(shown) :] if whole.startswith(shown) else f"\n\n{whole}"
         return [_message(rest)] if whole and rest else []
+
+    def _cut(self, event: events.Interrupted) -> Iterable[Update | Remark]:
+        shown, self._streamed = self._streamed, ""  # the model is asked again, and its next reply begins anew
+        partial = event.partial
+        if partial is None:
+            return remarks(event)
+        # A crash loses the newest part of what is kept: the editor may have been shown more.
+        rest = partial[len(shown) :] if partial.startswith(shown) else ""
+        return [*([_message(rest)] if rest else []), Remark("warning", CUT)]
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
