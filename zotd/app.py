@@ -37,6 +37,8 @@ from zotd.process.supervisor import Supervisor
 from zotd.sessions.boot import recover
 from zotd.sessions.environment import WITHHELD
 from zotd.sessions.manager import LAST_USED
+from zotd.sessions.retention import Keeper
+from zotd.store import space
 from zotd.store.archive import Archive
 from zotd.store.home import held
 from zotd.store.journal import Journal
@@ -275,6 +277,8 @@ class Daemon:
         )
         self._leaving.watch(house)
         self._spawn("descendants", heritage.watch())
+        used = partial(journal.database.read, space.used_bytes)
+        self._spawn("retention", Keeper(manager, lambda: self._config.retention, used).run())
         return house
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:

@@ -13,6 +13,7 @@ PROVIDER = "{provider}"
 
 # The titles complete the sentence "KEY must be ...".
 Count = Annotated[int, Meta(ge=1, title="a whole number, at least 1")]
+Days = Annotated[int, Meta(ge=1, le=36_500, title="a whole number of days, from 1 to 36,500")]
 Tokens = Annotated[int, Meta(ge=0, title="a number of tokens")]
 Money = Annotated[float, Meta(gt=0, title="an amount of USD above 0")]
 Cents = Annotated[float, Meta(ge=0, title="an amount of USD, 0 or more")]
@@ -103,6 +104,18 @@ class Limits(Struct, frozen=True, kw_only=True):
     attention_s: Seconds = 5.0
     """Whoever is not looking is told of the end of a run that took at least so long: who gave a shorter one has most
     likely waited for it."""
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """`[retention]`: sessions that the daemon deletes by itself. They cannot be restored; `zotctl backup` keeps a copy."""
+
+    max_age_days: Days | None = None
+    """Delete sessions that were last used so long ago. Those that run, wait, are held or have a client attached stay.
+    Without it, none."""
+
+    max_size_mb: Count | None = None
+    """Delete the sessions that were used longest ago while the database has more than so many millions of bytes. Without
+    it, none."""
 
 
 class Ext(Struct, frozen=True, kw_only=True):
@@ -255,6 +268,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
     approval: Approval = Approval()
     limits: Limits = Limits()
+    retention: Retention = Retention()
     budget: Budget = Budget()
     ext: Ext = Ext()
     guard: Guard = Guard()

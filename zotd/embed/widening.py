@@ -13,7 +13,7 @@ from typing import cast
 from zotd.config import Loaded, Rule, changed_back
 from zotd.core.permissions import narrowest
 
-GUARDED = ("api_key_command", "approval.", "budget.", "guard.", "nested", "providers.", "rules")
+GUARDED = ("api_key_command", "approval.", "budget.", "guard.", "nested", "providers.", "retention.", "rules")
 """Keys, and beginnings of keys, of which only narrower values come with a signal."""
 
 

@@ -98,6 +98,13 @@ def size_bytes(connection: sqlite3.Connection) -> int:
     return int(pages) * int(page)
 
 
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Of the database, without the pages that are free."""
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (page,) = connection.execute("PRAGMA page_size").fetchone()
+    return size_bytes(connection) - int(free) * int(page)
+
+
 def _vacuum(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA temp_store = FILE")  # the copy does not fit into memory
     try:
