@@ -84,7 +84,7 @@ async def test_of_a_guard_that_dies_no_two_notes_are_the_same(rpc, model, shop):
     frames = await program.until("done")
     notes = [frame["message"] for frame in frames if frame["type"] == "ext_notify"]
     assert "fragile exited with code 9" in notes
-    assert "no answer about turn_start: fragile exited with code 9" in notes
+    assert "fragile exited with code 9 (asked about turn_start)" in notes
     assert len(set(notes)) == len(notes)
 
 

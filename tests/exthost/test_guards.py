@@ -126,15 +126,18 @@ async def test_a_silent_guard_is_asked_three_times_and_then_skipped(workshop, gu
     workshop.acting("deaf", "deaf guard", "deaf")
     guard("z", "return {'modified_args': {'command': 'safe'}}")
     async with workshop.host(limits=IMPATIENT) as host:
-        said = "no answer about tool_call: deaf did not answer within 0.1 s"
+        said, about = "deaf did not answer within 0.1 s", " (asked about tool_call)"
         for _ in range(TIMEOUTS - 1):
             verdict = await ask(host, command="ls")
-            assert (verdict.value, verdict.notes[:1]) == ({"command": "safe"}, [Note("deaf", "tool_call", said)])
+            assert (verdict.value, verdict.notes[:1]) == (
+                {"command": "safe"},
+                [Note("deaf", "tool_call", said + about)],
+            )
         assert all(one.is_responding for one in host.status())
         last = await ask(host, command="ls")
         assert (
             last.notes[0].text
-            == f"{said}; it is not responding, and is not asked again until it answers or is restarted"
+            == f"{said}; it is not responding, and is not asked again until it answers or is restarted{about}"
         )
         assert [note.extension for note in (await ask(host, command="ls")).notes] == ["z"]
         assert [one.is_responding for one in host.status()] == [False, True]
@@ -211,7 +214,7 @@ async def test_a_guard_that_dies_while_it_is_asked_costs_no_wait(workshop):
     async with workshop.host() as host:
         async with asyncio.timeout(4.5):  # an interception may take 5 s
             verdict = await ask(host)
-        assert verdict.notes == [Note("fragile", "tool_call", "no answer about tool_call: fragile exited with code 9")]
+        assert verdict.notes == [Note("fragile", "tool_call", "fragile exited with code 9 (asked about tool_call)")]
         assert host.status()[0].state is not State.READY
 
 
@@ -221,7 +224,7 @@ async def test_a_frame_over_4_mib_is_like_no_answer(workshop, guard):
         verdict = await ask(host, text="x" * 5_000_000)
         assert (verdict.is_blocked, verdict.notes[0].text) == (
             False,
-            "no answer about tool_call: a cannot be sent more than 4 MiB at once",
+            "a cannot be sent more than 4 MiB at once (asked about tool_call)",
         )
 
 

@@ -194,7 +194,7 @@ async def test_a_guard_that_does_not_answer_is_noted_and_means_what_its_manifest
     is_error, text = (await bench.results())[0]
     assert (is_error, text[: len(outcome[1])]) == outcome
     notes = [one for one in await bench.records() if isinstance(one, records.Note) and one.level == "warn"]
-    assert [one.text for one in notes] == ["no answer about tool_call: guard did not answer within 5 s"]
+    assert [one.text for one in notes] == ["guard did not answer within 5 s (asked about tool_call)"]
 
 
 async def test_the_step_is_shown_to_its_end_before_the_guard_is_asked():

@@ -150,7 +150,7 @@ def _unanswered(guard: Extension, event: str, verdict: Verdict[T], what: str) ->
     if event in guard.manifest.closed:
         verdict.block(guard.name, f"refused, because a guard did not answer: {what}")
     # Clients have been told of the crash itself; this says what it has cost.
-    verdict.notes.append(Note(guard.name, event, f"no answer about {event}: {what}"))
+    verdict.notes.append(Note(guard.name, event, f"{what} (asked about {event})"))
 
 
 class Guards:

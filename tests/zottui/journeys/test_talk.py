@@ -39,6 +39,7 @@ def zot(world):
 def test_in_an_empty_home_there_is_a_prompt_below_what_the_shell_had_shown(world):
     subprocess.run(["git", "init", "-q", "-b", "main", world.cwd], check=True)
     shell = world.shell(HOME=str(world.folder))
+    shell.wait(SHELL)
     say(shell, "echo the shell said this")
     shell.wait("^the shell said this$")
     say(shell, "zot")
