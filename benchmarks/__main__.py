@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from benchmarks import (
     abort,
+    archive,
     attach,
     bash,
     cold_start,
@@ -38,6 +39,7 @@ MEASURES: Mapping[str, Measure] = {
     "memory": memory.measure,
     "cold_start": cold_start.measure,
     "attach": attach.measure,
+    "archive": archive.measure,
     "complete": complete.measure,
     "startup": startup.measure,
     "tui": tui.measure,

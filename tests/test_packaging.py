@@ -12,7 +12,7 @@ import pytest
 from packaging.metadata import Metadata
 from packaging.version import Version
 
-from zotd.store.schema import MIGRATIONS
+from zotd.store.migrations import MIGRATIONS
 from zotd.wire.version import PROTOCOL, VERSION
 
 ROOT = Path(__file__).parent.parent

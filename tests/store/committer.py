@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 
 from zotd.core.ports import Entry, Row
-from zotd.core.records import Note, Settings
+from zotd.core.records import Settings, UsageRow
 from zotd.store.journal import Journal
+from zotd.wire.content import Tokens
 
 SESSIONS = 4
 
@@ -29,7 +30,7 @@ async def write(journal, session):
         for durable in (False, True, False):  # on their way at the same time
             entry = Entry(
                 number=row.records + 1,
-                record=Note(time="", level="info", text=f"{row.records + 1}"),
+                record=took(row.records + 1),
                 first_seq=row.seq + 1,
                 last_seq=row.seq + 2,
                 events=b"".join(b'{"type":"turn_start","seq":%d}\n' % (row.seq + n) for n in (1, 2)),
@@ -38,6 +39,11 @@ async def write(journal, session):
             ends.append(send(journal, row, entry, durable=durable))
         for end in ends:
             await end
+
+
+def took(number):
+    time = "2026-11-21T20:11:18.919Z"
+    return UsageRow(time=time, run="r", step=1, provider="p", model="m", tokens=Tokens(input=number))
 
 
 def send(journal, row, entry, *, durable):

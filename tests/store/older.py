@@ -162,5 +162,23 @@ def version_5(path):
         connection.executescript(VERSION_5)
 
 
-BUILDERS = {1: version_1, 2: version_2, 3: version_3, 4: version_4, 5: version_5}
+VERSION_6 = """
+ALTER TABLE sessions ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE generations (
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    number INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID;
+PRAGMA user_version = 6;
+"""
+
+
+def version_6(path):
+    version_5(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_6)
+
+
+BUILDERS = {1: version_1, 2: version_2, 3: version_3, 4: version_4, 5: version_5, 6: version_6}
 """Schema to builder."""

@@ -4,8 +4,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from zotd.core.records import Note
+from zotd.core.records import UsageRow
+from zotd.store.archive import Archive
 from zotd.store.journal import Journal
+from zotd.wire.content import Tokens
 
 COMMITTER = Path(__file__).with_name("committer.py")
 REPOSITORY = Path(__file__).parents[2]
@@ -33,19 +35,27 @@ def note(line, seen):
         seen[session.decode()] = int(number)
 
 
+def took(number):
+    """As the committer writes it."""
+    time = "2026-11-21T20:11:18.919Z"
+    return UsageRow(time=time, run="r", step=1, provider="p", model="m", tokens=Tokens(input=number))
+
+
 async def test_what_was_acknowledged_is_there_after_every_kill_and_nothing_is_missing_between(tmp_path):
     path = tmp_path / "zot.db"
     seen: dict[str, int] = {}
     for count in ACKNOWLEDGED_BEFORE_THE_KILL:
         await acknowledged(path, count, seen)
         journal = await Journal.open(path)
+        taken = {row.key: row.input for row in await Archive(journal.database).usage(by="session")}
         for session in SESSIONS:
             stored = await journal.records(session, 1)
             row = await journal.row(session)
             reached, data = await journal.events_after(session, 0, 10**9)
 
             assert len(stored) >= seen.get(session, 0)
-            assert stored == [Note(time="", level="info", text=str(n)) for n in range(1, len(stored) + 1)]
+            assert stored == [took(number) for number in range(1, len(stored) + 1)]
+            assert taken.get(session, 0) == sum(range(len(stored) + 1))
             assert data.splitlines() == [b'{"type":"turn_start","seq":%d}' % n for n in range(1, 2 * len(stored) + 1)]
             assert reached == 2 * len(stored)
             assert row is None or (row.records, row.seq) == (len(stored), reached)

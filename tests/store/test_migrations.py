@@ -9,7 +9,7 @@ from tests.store import older
 from zotd.core.ports import StorageError
 from zotd.store.archive import Archive
 from zotd.store.journal import Journal
-from zotd.store.schema import MIGRATIONS
+from zotd.store.migrations import MIGRATIONS
 
 
 def answer(path, query):

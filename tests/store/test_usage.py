@@ -8,8 +8,9 @@ import pytest
 
 from zotd.core import records
 from zotd.core.budget import UNKNOWN
+from zotd.core.ports import StorageError
 from zotd.store.archive import Archive
-from zotd.store.usage import FOUND
+from zotd.store.usage import FOUND, SUMS_BY
 from zotd.wire.content import Tokens
 
 DAYS = [f"2026-11-{day:02}T12:00:00.000Z" for day in range(32)]
@@ -84,11 +85,13 @@ async def test_a_request_that_a_crash_cut_is_unknown_and_cut_tools_are_none(arch
     assert [(row.key, row.attempts, row.unknown) for row in await archive.usage()] == [("p/cut", 2, 2), ("p/m", 1, 0)]
 
 
-async def test_a_damaged_record_is_counted_as_unknown(tmp_path, archive, journal, author_of):
+async def test_of_the_hour_that_a_report_begins_in_a_damaged_record_is_counted_as_unknown(
+    tmp_path, archive, journal, author_of
+):
     await author_of(journal).commit((took(Tokens(input=1)),), (took(Tokens(input=2)),))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
         connection.execute("UPDATE records SET body = x'7b22' WHERE number = 1")
-    known, damaged = sorted(await archive.usage(), key=lambda row: row.unknown)
+    known, damaged = sorted(await archive.usage(since=DAYS[1]), key=lambda row: row.unknown)
     assert (known.key, known.input, known.unknown) == ("p/m", 2, 0)
     assert (damaged.key, damaged.attempts, damaged.unknown) == ("unreadable record", 1, 1)
 
@@ -149,6 +152,40 @@ async def test_an_attempt_of_which_nothing_is_known_is_never_free(tmp_path, arch
     assert await archive.spent("") == UNKNOWN + UNKNOWN + UNKNOWN
 
 
+async def test_a_record_that_is_damaged_later_still_counts_with_what_it_took(tmp_path, archive, journal, author_of):
+    await author_of(journal).commit((took(Tokens(input=1)),), (took(Tokens(input=2)),))
+    with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
+        connection.execute("UPDATE records SET body = x'7b22' WHERE number = 1")
+    assert [(row.key, row.input) for row in await archive.usage()] == [("p/m", 3)]
+
+
+async def test_a_report_may_begin_within_an_hour(archive, journal, author_of):
+    minutes = [f"2026-11-21T{time}:00.000Z" for time in ("19:59", "20:10", "20:30", "20:59", "21:00", "21:01")]
+    rows = [msgspec.structs.replace(took(Tokens(input=10**place)), time=time) for place, time in enumerate(minutes)]
+    await author_of(journal).commit(*[(row,) for row in rows])
+    assert [row.input for row in await archive.usage(since=minutes[2])] == [111_100]
+    assert [row.input for row in await archive.usage(since=minutes[4], by="cwd")] == [110_000]
+    assert [row.input for row in await archive.usage(by="session")] == [111_111]
+
+
+async def test_a_commit_that_fails_is_in_no_sum(archive, journal, author_of):
+    author = author_of(journal)
+    await author.commit((took(Tokens(input=1)),))
+    author.seal(took(Tokens(input=10)))  # never sent: what comes next does not follow what is stored
+    with pytest.raises(StorageError):
+        await author.commit((took(Tokens(input=100)),))
+    assert [row.input for row in await archive.usage()] == [1]
+
+
+async def test_all_time_is_added_up_without_a_look_at_the_records(journal):
+    def plans(connection):
+        return [
+            row[3] for query in SUMS_BY.values() for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", ("",))
+        ]
+
+    assert not [step for step in await journal.database.read(plans) if "records" in step]
+
+
 async def test_deleted_sessions_are_in_no_sum(archive, journal, author_of):
     await author_of(journal).commit((took(Tokens(input=1)),))
     await journal.delete("s_1")
@@ -157,6 +194,6 @@ async def test_deleted_sessions_are_in_no_sum(archive, journal, author_of):
 
 async def test_the_records_are_found_by_an_index(tmp_path, journal):
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
-        plan = " | ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {FOUND}", ("",)))
-    assert "records_usage (time>?)" in plan
+        plan = " | ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {FOUND}", ("", "")))
+    assert "records_usage (time>? AND time<?)" in plan
     assert "SCAN" not in plan

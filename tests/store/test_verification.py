@@ -105,6 +105,18 @@ async def test_damage_is_found_and_named(path, damage, sentence):
     assert re.search(sentence, "\n".join(problems)), problems
 
 
+@pytest.mark.parametrize(
+    "damage", ["UPDATE sums SET input = input + 1", "DELETE FROM sums", "UPDATE sums SET hour = '2026-11-21T19'"]
+)
+async def test_sums_of_usage_that_are_not_those_of_the_records_are_found(tmp_path, damage):
+    path = tmp_path / "old.db"
+    older.version_6(path)
+    await (await Journal.open(path)).close()
+    assert verify(path).problems == []
+    edit(path, damage)
+    assert verify(path).problems == ["session s_old: the sums of its usage are not those of its records"]
+
+
 async def test_damage_of_one_session_does_not_hide_the_others(path):
     edit(path, "UPDATE records SET body = x'7b22' WHERE key IN (2, 5)")
     report = verify(path)

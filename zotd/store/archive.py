@@ -18,8 +18,8 @@ CATCH_UP_S = 5.0
 """Longest wait of a search for the index, which takes about 20 MB of text in a second: only the first search after an
 update of the program has to wait at all. What is in the index by then is searched."""
 
-PROMPT_SLICES = 20
-"""Parts of the prompts, 500 each, that one answer looks at: 0.1 s. A client that wants to look further back asks again."""
+PROMPT_SLICES = 10
+"""Parts of the prompts, 500 each, that one answer looks at: 20 ms. A client that wants to look further back asks again."""
 
 PAGE_BYTES = 4 * 1024 * 1024 - 4096
 """Of prompts in one answer: what fits into a frame."""

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from zotd.clock import rfc3339
 from zotd.core.ports import StorageError
+from zotd.store.epoch import EPOCH_BYTES
 from zotd.store.home import held
-from zotd.store.schema import EPOCH_BYTES, read_at_rest
+from zotd.store.schema import read_at_rest
 
 
 def backup(database: Path, target: Path, *, force: bool = False) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from zotd.core.ports import Entry, Row, StorageError
 from zotd.core.records import kind_of
-from zotd.store import generations, partials
+from zotd.store import generations, partials, sums
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
 
@@ -62,6 +62,13 @@ class Batch:
         key = save_row(connection, self.row, self.generation)
         rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
         connection.executemany(_SAVE_RECORD, rows)
+        requests = [
+            (key, entry.number, entry.record.time, body)
+            for entry, body in zip(self.entries, self.bodies, strict=True)
+            if kind_of(entry.record) in sums.KINDS
+        ]
+        if requests:
+            sums.add(connection, requests)
         if any(map(partials.is_replaced_by, self.entries)):
             partials.remove(connection, key)
 

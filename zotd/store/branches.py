@@ -1,8 +1,6 @@
 """How sessions and the parts of one session hang together: forks of it, and what it has left behind by rewinding.
 
-A fork is a copy: it has the first `shared` records of its `origin`, with the same numbers and the same `seq`. What
-two sessions share is counted and found once, in the one that others were made of; when that one is deleted, the fork
-that shares most of it takes its place.
+What a fork is made of says `zotd.store.forks`.
 """
 
 import sqlite3
@@ -15,9 +13,6 @@ from zotd.wire.reports import Branch, Fork
 
 FIRST_WORDS_CHARS = 100
 """Of the message that a branch begins with: about a line."""
-
-OWN = "NOT EXISTS (SELECT 1 FROM forks WHERE forks.session = records.session AND records.number <= forks.shared)"
-"""Condition on `records`: not a copy of what is in another session, too."""
 
 _FORKS = """
 SELECT sessions.id, sessions.name, forks.at FROM forks
@@ -59,30 +54,6 @@ def branches(connection: sqlite3.Connection, session: str, last: int) -> Branche
     origin = Fork(*found) if found else None
     forks = [Fork(*columns) for columns in connection.execute(_FORKS, (session,)).fetchall()]
     return Branches(origin, _parts(connection, session, last), forks)
-
-
-def add_fork(connection: sqlite3.Connection, session: str, origin: str, *, shared: int, at: int) -> None:
-    """Note that a session has the first `shared` records of another one, of which message `at` is the last."""
-    query = "INSERT INTO forks SELECT fork.key, origin.key, ?, ? FROM sessions fork, sessions origin"
-    connection.execute(query + " WHERE fork.id = ? AND origin.id = ?", (shared, at, session, origin))
-
-
-def pass_on(connection: sqlite3.Connection, key: int) -> None:
-    """The session with this key is about to be deleted: the fork that shares most with it takes its place."""
-    heirs = connection.execute(
-        "SELECT session FROM forks WHERE origin = ? ORDER BY shared DESC, session LIMIT 1", (key,)
-    )
-    heir = heirs.fetchone()
-    own = connection.execute("SELECT origin, shared, at FROM forks WHERE session = ?", (key,)).fetchone()
-    if heir is not None:
-        connection.execute("UPDATE forks SET origin = ? WHERE origin = ? AND session <> ?", (*heir, key, *heir))
-        if own is None:
-            connection.execute("DELETE FROM forks WHERE session = ?", heir)
-        else:
-            query = "UPDATE forks SET origin = ?, shared = min(shared, ?), at = min(at, ?) WHERE session = ?"
-            connection.execute(query, (*own, *heir))
-    connection.execute("DELETE FROM forks WHERE session = ?", (key,))
-    connection.execute("DELETE FROM imports WHERE session = ?", (key,))
 
 
 def _parts(connection: sqlite3.Connection, session: str, last: int) -> list[Branch]:

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 from dataclasses import dataclass
 
-from zotd.store.schema import read_epoch
+from zotd.store.epoch import read_epoch
 
 RANDOM_BYTES = 8
 """Of the name of a generation that could not be recorded: no other one ever has it."""

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 from zotd.core.lineage import Span
 from zotd.core.ports import Entry, PartialText, Probe, Row, StorageError
 from zotd.core.records import AnyRecord
-from zotd.store import branches, generations, partials, queries, salvage, search
+from zotd.store import forks, generations, partials, queries, salvage, search, sums
 from zotd.store.batch import Batch
 from zotd.store.database import Database
 from zotd.store.errors import UnreadableSessionError, is_damage
@@ -173,7 +173,10 @@ async def _begin_generation(database: Database) -> Generation:
 def _delete(connection: sqlite3.Connection, session: str) -> None:
     for (key,) in connection.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchall():
         partials.remove(connection, key)
-        branches.pass_on(connection, key)
+        inheritance = forks.pass_on(connection, key)
+        if inheritance is not None:
+            sums.move(connection, inheritance)
+        sums.forget(connection, key)
         generations.forget(connection, key)
         search.forget(connection, key)
         connection.execute("DELETE FROM records WHERE session = ?", (key,))

@@ -13,8 +13,8 @@ from zotd.core.ports import Entry, PartialText, Row, StorageError, Stored
 from zotd.core.records import AnyRecord, RewindRow
 from zotd.store import partials, slices
 from zotd.store.batch import check_continues
+from zotd.store.epoch import EPOCH_BYTES
 from zotd.store.queries import MAX_SEQ
-from zotd.store.schema import EPOCH_BYTES
 from zotd.wire.base import ENCODER
 
 

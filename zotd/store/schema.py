@@ -4,9 +4,10 @@
     records    what was committed, append-only: the record's body, and its events as they were sent
     texts      what can be searched: see `zotd.store.search`
     partials   the text of running steps: see `zotd.store.partials`
-    forks      how much of a session is a copy of another one's: see `zotd.store.branches`
+    forks      how much of a session is a copy of another one's: see `zotd.store.forks`
     imports    which file a session was read from
     generations  from which `seq` on each life of the database went on with a session: see `zotd.store.generations`
+    sums       what model requests took, by session, hour and model: see `zotd.store.sums`
     staged     sessions that are being put together: see `zotd.store.staging`
     settings   what the daemon remembers for itself
     meta       `epoch`; `generation`, how often it was opened for writing; `version`, the program that opened it for writing last; `searchable`, how far `texts` goes
@@ -16,7 +17,6 @@ One process writes; the daemon's lock sees to that, not this module.
 
 import logging
 import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -25,8 +25,9 @@ from typing import TypeVar
 
 from zotd.core.ports import StorageError
 from zotd.store import lost_log
-from zotd.store.errors import NewerSchemaError, is_damage
+from zotd.store.errors import NewerSchemaError
 from zotd.store.migration_copy import keep_copy
+from zotd.store.migrations import MIGRATIONS
 from zotd.wire.version import VERSION
 
 T = TypeVar("T")
@@ -38,137 +39,11 @@ has one writer, and readers do not block it."""
 WAL_KEPT_BYTES = 64 * 1024 * 1024
 """What the write-ahead log is cut to after a checkpoint; one huge commit does not keep its disk space for ever."""
 
-EPOCH_BYTES = 16
-"""128 random bits: two databases never share an epoch."""
-
 _SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
 """No file is opened for what does not fit into the cache (some thousand sessions, sorted: megabytes): a daemon without
 free descriptors, or with a full `$TMPDIR`, reads and writes as before."""
 
 log = logging.getLogger(__name__)
-
-Migration = Callable[[sqlite3.Connection], None]
-
-_TABLES_1 = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE sessions (
-    key INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    name TEXT NOT NULL,
-    cwd TEXT NOT NULL,
-    state TEXT NOT NULL,
-    updated TEXT NOT NULL,
-    records INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    row TEXT NOT NULL
-);
-CREATE TABLE records (
-    key INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL REFERENCES sessions (key),
-    number INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    v INTEGER NOT NULL,
-    time TEXT NOT NULL,
-    body BLOB NOT NULL,
-    first_seq INTEGER NOT NULL,
-    last_seq INTEGER NOT NULL,
-    events BLOB NOT NULL,
-    messages INTEGER NOT NULL
-);
-CREATE UNIQUE INDEX records_number ON records (session, number);
-CREATE INDEX records_seq ON records (session, first_seq, messages) WHERE first_seq > 0
-"""
-
-
-def _version_1(connection: sqlite3.Connection) -> None:
-    # No index on `sessions.updated`: each commit would have to write it, while sorting some thousand rows in the
-    # reader's thread costs milliseconds. A rowid table for records: rows of a kilobyte and more do not belong into
-    # the keys of a b-tree. `messages` stands in the second index so that a page of history skips other records
-    # without reading them.
-    for statement in _TABLES_1.split(";"):  # not executescript: that commits the transaction it runs in
-        connection.execute(statement)
-    connection.execute("INSERT INTO meta VALUES ('epoch', ?)", (secrets.token_hex(EPOCH_BYTES),))
-
-
-_TABLES_2 = """
-CREATE VIRTUAL TABLE texts USING fts5 (text, role UNINDEXED, tokenize = "unicode61 remove_diacritics 2");
-INSERT INTO meta VALUES ('searchable', '0');
-CREATE INDEX records_usage ON records (time) WHERE kind IN ('usage', 'interrupted')
-"""
-
-
-def _version_2(connection: sqlite3.Connection) -> None:
-    # What was said before is indexed when the daemon has nothing else to do: here it would delay the start by seconds.
-    # The second index holds one record of a step; it adds 4 us to one commit of that step.
-    for statement in _TABLES_2.split(";"):
-        connection.execute(statement)
-
-
-_TABLE_3 = """
-CREATE TABLE partials (
-    session INTEGER PRIMARY KEY REFERENCES sessions (key),
-    run TEXT NOT NULL,
-    step INTEGER NOT NULL,
-    text TEXT NOT NULL
-)
-"""
-
-
-def _version_3(connection: sqlite3.Connection) -> None:
-    connection.execute(_TABLE_3)
-
-
-_TABLES_4 = """
-CREATE TABLE forks (
-    session INTEGER PRIMARY KEY REFERENCES sessions (key),
-    origin INTEGER NOT NULL REFERENCES sessions (key),
-    shared INTEGER NOT NULL,
-    at INTEGER NOT NULL
-);
-CREATE INDEX forks_origin ON forks (origin);
-CREATE TABLE imports (digest TEXT PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions (key)) WITHOUT ROWID;
-CREATE TABLE staged (session INTEGER PRIMARY KEY REFERENCES sessions (key), maker TEXT NOT NULL)
-"""
-
-
-def _version_4(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES_4.split(";"):
-        connection.execute(statement)
-
-
-def _version_5(connection: sqlite3.Connection) -> None:
-    # For `zotd.store.prompts`: one entry for each prompt, in the order of the records' keys. Making it looks at every
-    # page, one of which may be damaged: that must cost its session, and not the start. Prompts are found without it.
-    try:
-        connection.execute("CREATE INDEX records_input ON records (kind) WHERE kind = 'input'")
-    except sqlite3.DatabaseError as error:
-        if not is_damage(error):
-            raise
-        log.warning("earlier prompts are looked for without an index: a part of the journal is damaged (%s)", error)
-        connection.execute("ROLLBACK")  # a transaction that has met damage cannot be committed
-        connection.execute("BEGIN IMMEDIATE")
-
-
-_TABLES_6 = """
-ALTER TABLE sessions ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
-CREATE TABLE generations (
-    session INTEGER NOT NULL REFERENCES sessions (key),
-    number INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    PRIMARY KEY (session, number)
-) WITHOUT ROWID
-"""
-
-
-def _version_6(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES_6.split(";"):
-        connection.execute(statement)
-
-
-MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2, _version_3, _version_4, _version_5, _version_6)
-"""`MIGRATIONS[n]` brings schema n to n + 1. One that was released never changes, and `tests/store/older.py` builds a
-database of each."""
 
 
 def open_for_writing(path: Path, tell: Callable[[str], None] = log.warning) -> sqlite3.Connection:
@@ -281,12 +156,6 @@ def _tell_lost(connection: sqlite3.Connection, index: lost_log.Known | None, tel
     sentence = lost_log.lost(index, frames)
     if sentence is not None:
         tell(sentence)
-
-
-def read_epoch(connection: sqlite3.Connection) -> str:
-    """The database's epoch, 32 hexadecimal digits."""
-    (epoch,) = connection.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
-    return str(epoch)
 
 
 def refuse_torn(path: Path) -> None:

@@ -17,8 +17,8 @@ from contextlib import closing
 import msgspec
 
 from zotd.store import slices
-from zotd.store.branches import OWN
 from zotd.store.errors import is_damage
+from zotd.store.forks import OWN
 from zotd.wire.reports import Hit
 
 LINE_BITS = 16

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from zotd.core.ports import Row, StorageError
-from zotd.store import branches, generations, search
+from zotd.store import forks, generations, search, sums
 from zotd.store.batch import Batch, save_row
 
 STATE = "staged"
@@ -94,7 +94,7 @@ def publish(
     session = batch.row.id
     connection.execute("DELETE FROM staged WHERE session = (SELECT key FROM sessions WHERE id = ?)", (session,))
     if share is not None:
-        branches.add_fork(connection, session, share.origin, shared=share.records, at=share.at)
+        forks.add_fork(connection, session, share.origin, shared=share.records, at=share.at)
     if digest is not None:
         connection.execute("INSERT INTO imports SELECT ?, key FROM sessions WHERE id = ?", (digest, session))
 
@@ -120,6 +120,7 @@ def sweep(connection: sqlite3.Connection, maker: str) -> bool:
     if above == 0:
         connection.execute("DELETE FROM staged WHERE session = ?", (key,))
         generations.forget(connection, key)
+        sums.forget(connection, key)
         connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
     return True
 

@@ -1,4 +1,6 @@
-"""Sums over what model requests took: every `usage` record of the stored sessions, and the requests that a crash cut.
+"""What model requests took: every `usage` record of the stored sessions, and the requests that a crash cut.
+
+Reports add up whole hours from the table of `zotd.store.sums`, and read the records of the hour they begin in.
 
 A request that was in flight when the daemon died has no `usage` record before the next look at its session. Older
 versions wrote none then either: the `interrupted` record stands for it when a request is what was cut
@@ -14,12 +16,18 @@ import msgspec
 
 from zotd.core import budget, records
 from zotd.core.records import DECODER, AnyRecord
-from zotd.store.branches import OWN
+from zotd.store.forks import OWN
 from zotd.wire.content import Tokens
 from zotd.wire.reports import UsageSum
 
 GROUPS = ("model", "session", "cwd")
 """What `sums` can group by."""
+
+HOUR_CHARS = len("2026-11-21T20")
+"""Of a time, as records have it: the hour."""
+
+END = "~"
+"""As text behind every time, and behind every time of an hour when it follows that."""
 
 DAMAGED = "unreadable record"
 """The model of an attempt whose record is damaged: that it was made is known."""
@@ -27,10 +35,24 @@ DAMAGED = "unreadable record"
 FOUND = f"""
 SELECT sessions.id, sessions.name, sessions.cwd, records.session, records.number, records.body
 FROM records JOIN sessions ON sessions.key = records.session
-WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND sessions.state <> 'staged' AND {OWN}
+WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND records.time < ?
+    AND sessions.state <> 'staged' AND {OWN}
 """  # noqa: S608  (the condition is ours)
 """The words of `kind IN` are those of the index `records_usage`, which SQLite therefore uses. What a fork has of another
 session is counted there."""
+
+_SUMS = """
+SELECT {key}, {name}, sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost_usd), sum(attempts),
+    sum(unknown), sum(estimated_usd)
+FROM sums JOIN sessions ON sessions.key = sums.session
+WHERE hour > ? AND sessions.state <> 'staged' GROUP BY {group}
+"""
+
+SUMS_BY = {
+    "model": _SUMS.format(key="model", name="''", group="model"),
+    "session": _SUMS.format(key="sessions.id", name="sessions.name", group="sums.session"),
+    "cwd": _SUMS.format(key="sessions.cwd", name="''", group="sessions.cwd"),
+}
 
 _CUT = "SELECT key, records FROM sessions WHERE state IN ('running', 'waiting')"
 """When nothing runs, as at the daemon's start: the sessions that a crash has cut."""
@@ -43,7 +65,9 @@ ORDER BY number DESC LIMIT 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Figures:
+class Figures:
+    """What is known of one request."""
+
     model: str
     tokens: Tokens | None
     counted: Tokens
@@ -55,7 +79,7 @@ class _Attempt:
     session: str
     name: str
     cwd: str
-    figures: _Figures
+    figures: Figures
 
 
 def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
@@ -63,11 +87,12 @@ def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
 
     `since` is RFC 3339 in UTC; empty: from the beginning. What deleted sessions took is not in it.
     """
-    found: dict[str, UsageSum] = {}
-    for attempt in _attempts(connection, since):
+    hour = since[:HOUR_CHARS]
+    found = {row[0]: UsageSum(*row) for row in connection.execute(SUMS_BY[by], (hour,))}
+    for attempt in _attempts(connection, since, hour and hour + END):
         key = {"model": attempt.figures.model, "session": attempt.session, "cwd": attempt.cwd}[by]
         row = found.get(key) or UsageSum(key, attempt.name if by == "session" else "")
-        found[key] = _with(row, attempt.figures)
+        found[key] = added(row, attempt.figures)
     return sorted(found.values(), key=lambda row: (-row.cost_usd, -row.attempts, row.key))
 
 
@@ -76,7 +101,7 @@ def spent(connection: sqlite3.Connection, since: str) -> Tokens:
 
     `since`: as for `sums`. What deleted sessions took is not in it.
     """
-    found = [attempt.figures.counted for attempt in _attempts(connection, since)]
+    found = [attempt.figures.counted for attempt in _attempts(connection, since, END)]
     for session, records_ in connection.execute(_CUT).fetchall():
         cut = _cut_attempt(connection, session, records_ + 1)
         if cut is not None and cut.time >= since:
@@ -84,24 +109,24 @@ def spent(connection: sqlite3.Connection, since: str) -> Tokens:
     return sum(found, Tokens())
 
 
-def _attempts(connection: sqlite3.Connection, since: str) -> Iterator[_Attempt]:
-    with closing(connection.execute(FOUND, (since,))) as rows:
+def _attempts(connection: sqlite3.Connection, since: str, until: str) -> Iterator[_Attempt]:
+    with closing(connection.execute(FOUND, (since, until))) as rows:
         for session, name, cwd, key, number, body in rows:
-            figures = _figures(connection, key, number, body)
+            figures = figures_of(connection, key, number, body)
             if figures is not None:
                 yield _Attempt(session, name, cwd, figures)
 
 
-def _figures(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> _Figures | None:
+def figures_of(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> Figures | None:
     """What is known of the attempt that a record tells of; None when it tells of none."""
     match _record(body):
         case records.UsageRow() as row:
-            return _Figures(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
+            return Figures(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
         case records.Interrupted():
             cut = _cut_attempt(connection, session, number)
             return None if cut is None else _figures_of_cut(cut)
         case _:
-            return _Figures(DAMAGED, None, budget.UNKNOWN)
+            return Figures(DAMAGED, None, budget.UNKNOWN)
 
 
 def _cut_attempt(connection: sqlite3.Connection, session: int, number: int) -> records.Attempt | None:
@@ -111,8 +136,8 @@ def _cut_attempt(connection: sqlite3.Connection, session: int, number: int) -> r
     return cut if isinstance(cut, records.Attempt) and not cut.resumes else None
 
 
-def _figures_of_cut(cut: records.Attempt) -> _Figures:
-    return _Figures(f"{cut.provider}/{cut.model}", None, cut.estimate or budget.UNKNOWN)
+def _figures_of_cut(cut: records.Attempt) -> Figures:
+    return Figures(f"{cut.provider}/{cut.model}", None, cut.estimate or budget.UNKNOWN)
 
 
 def _record(body: bytes) -> AnyRecord | None:
@@ -123,7 +148,8 @@ def _record(body: bytes) -> AnyRecord | None:
     return record
 
 
-def _with(row: UsageSum, figures: _Figures) -> UsageSum:
+def added(row: UsageSum, figures: Figures) -> UsageSum:
+    """The sum with one request more."""
     tokens = figures.tokens
     known = tokens.cost_usd if tokens else 0.0
     row = msgspec.structs.replace(row, estimated_usd=row.estimated_usd + figures.counted.cost_usd - known)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from zotd.store import lost_log, search
+from zotd.store import lost_log, search, sums
 from zotd.store.batch import row_of
 from zotd.store.errors import UnreadableRecordError, UnreadableSessionError
+from zotd.store.migrations import MIGRATIONS
 from zotd.store.queries import record_of
-from zotd.store.schema import MIGRATIONS, read_at_rest, refuse_torn, schema_of
+from zotd.store.schema import read_at_rest, refuse_torn, schema_of
 
 MAX_PROBLEMS = 100
 """Enough to see what happened; a damaged page can make thousands."""
@@ -87,7 +88,7 @@ def _report(path: Path, connection: sqlite3.Connection) -> Report:
     connection.execute("ATTACH '' AS scratch")  # a file of its own, which goes with the connection
     connection.execute("BEGIN")  # one snapshot for all that follows
     report = Report(schema=schema_of(connection), size_bytes=path.stat().st_size)
-    for look in (_look_at_pages, _look_at_sessions, _look_at_index):
+    for look in (_look_at_pages, _look_at_sessions, _look_at_sums, _look_at_index):
         try:
             look(connection, report)
         except sqlite3.DatabaseError as error:
@@ -152,6 +153,13 @@ def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
         if event.seq != seq:
             raise UnreadableRecordError(session, number, f"it has event {event.seq} where {seq} is due")
     return seq
+
+
+def _look_at_sums(connection: sqlite3.Connection, report: Report) -> None:
+    if report.schema < len(MIGRATIONS) or report.problems:
+        return  # what a damaged record took is still in the sums
+    for session in sums.differing(connection):
+        report.complain(f"session {session}: the sums of its usage are not those of its records")
 
 
 def _look_at_index(connection: sqlite3.Connection, report: Report) -> None:

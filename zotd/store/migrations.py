@@ -1,0 +1,173 @@
+"""The steps that bring a database's form from one schema to the next; what its tables are for says `zotd.store.schema`."""
+
+import logging
+import secrets
+import sqlite3
+from collections.abc import Callable
+
+from zotd.store import sums
+from zotd.store.epoch import EPOCH_BYTES
+from zotd.store.errors import is_damage
+
+log = logging.getLogger(__name__)
+
+Migration = Callable[[sqlite3.Connection], None]
+
+_TABLES_1 = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    state TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    records INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    row TEXT NOT NULL
+);
+CREATE TABLE records (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    number INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    v INTEGER NOT NULL,
+    time TEXT NOT NULL,
+    body BLOB NOT NULL,
+    first_seq INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    events BLOB NOT NULL,
+    messages INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX records_number ON records (session, number);
+CREATE INDEX records_seq ON records (session, first_seq, messages) WHERE first_seq > 0
+"""
+
+
+def _version_1(connection: sqlite3.Connection) -> None:
+    # No index on `sessions.updated`: each commit would have to write it, while sorting some thousand rows in the
+    # reader's thread costs milliseconds. A rowid table for records: rows of a kilobyte and more do not belong into
+    # the keys of a b-tree. `messages` stands in the second index so that a page of history skips other records
+    # without reading them.
+    for statement in _TABLES_1.split(";"):  # not executescript: that commits the transaction it runs in
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('epoch', ?)", (secrets.token_hex(EPOCH_BYTES),))
+
+
+_TABLES_2 = """
+CREATE VIRTUAL TABLE texts USING fts5 (text, role UNINDEXED, tokenize = "unicode61 remove_diacritics 2");
+INSERT INTO meta VALUES ('searchable', '0');
+CREATE INDEX records_usage ON records (time) WHERE kind IN ('usage', 'interrupted')
+"""
+
+
+def _version_2(connection: sqlite3.Connection) -> None:
+    # What was said before is indexed when the daemon has nothing else to do: here it would delay the start by seconds.
+    # The second index holds one record of a step; it adds 4 us to one commit of that step.
+    for statement in _TABLES_2.split(";"):
+        connection.execute(statement)
+
+
+_TABLE_3 = """
+CREATE TABLE partials (
+    session INTEGER PRIMARY KEY REFERENCES sessions (key),
+    run TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    text TEXT NOT NULL
+)
+"""
+
+
+def _version_3(connection: sqlite3.Connection) -> None:
+    connection.execute(_TABLE_3)
+
+
+_TABLES_4 = """
+CREATE TABLE forks (
+    session INTEGER PRIMARY KEY REFERENCES sessions (key),
+    origin INTEGER NOT NULL REFERENCES sessions (key),
+    shared INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX forks_origin ON forks (origin);
+CREATE TABLE imports (digest TEXT PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions (key)) WITHOUT ROWID;
+CREATE TABLE staged (session INTEGER PRIMARY KEY REFERENCES sessions (key), maker TEXT NOT NULL)
+"""
+
+
+def _version_4(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES_4.split(";"):
+        connection.execute(statement)
+
+
+def _version_5(connection: sqlite3.Connection) -> None:
+    # For `zotd.store.prompts`: one entry for each prompt, in the order of the records' keys. Making it looks at every
+    # page, one of which may be damaged: that must cost its session, and not the start. Prompts are found without it.
+    try:
+        connection.execute("CREATE INDEX records_input ON records (kind) WHERE kind = 'input'")
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        log.warning("earlier prompts are looked for without an index: a part of the journal is damaged (%s)", error)
+        connection.execute("ROLLBACK")  # a transaction that has met damage cannot be committed
+        connection.execute("BEGIN IMMEDIATE")
+
+
+_TABLES_6 = """
+ALTER TABLE sessions ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE generations (
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    number INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID
+"""
+
+
+def _version_6(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES_6.split(";"):
+        connection.execute(statement)
+
+
+_TABLE_7 = """
+CREATE TABLE sums (
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    hour TEXT NOT NULL,
+    model TEXT NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    cost_usd REAL NOT NULL,
+    attempts INTEGER NOT NULL,
+    unknown INTEGER NOT NULL,
+    estimated_usd REAL NOT NULL,
+    PRIMARY KEY (session, hour, model)
+) WITHOUT ROWID
+"""
+
+
+def _version_7(connection: sqlite3.Connection) -> None:
+    # 250,000 requests are added up in 4 s. Those whose page is damaged are left out: that must not keep the daemon from
+    # starting, and a transaction that has met damage cannot be committed.
+    found, is_whole = sums.counted(connection)
+    if not is_whole:
+        log.warning("usage is known without some requests: a part of the journal is damaged")
+        connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+    connection.execute(_TABLE_7)
+    sums.save(connection, found)
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _version_1,
+    _version_2,
+    _version_3,
+    _version_4,
+    _version_5,
+    _version_6,
+    _version_7,
+)
+"""`MIGRATIONS[n]` brings schema n to n + 1. One that was released never changes, and `tests/store/older.py` builds a
+database of each."""
