@@ -23,6 +23,7 @@ from tests.faults import (
     power,
     slow_client,
     strays,
+    weather,
 )
 from tests.faults.row import HEAD, Check, Options, Row
 
@@ -46,6 +47,7 @@ CHECKS: Mapping[str, Rows] = {
     "power": _alone(power.run),
     "duels": _alone(duels.run),
     "floods": _alone(floods.run),
+    "weather": _alone(weather.run),
     "slow_client": _alone(slow_client.run),
     "attach_detach": _alone(attach_detach.run),
     "autostart": _alone(autostart.run),

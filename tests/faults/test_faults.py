@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.faults import kills, power
+from tests.faults import kills, power, weather
 from tests.faults.row import Options
 from tests.needs import ABSENT
 
@@ -30,4 +30,11 @@ LACKING = power.missing()
 async def test_after_a_power_failure_no_cursor_resumes_into_another_history():
     said: list[str] = []
     row = await power.run(Options(secrets.randbits(32), 0.02, say=said.append))
+    assert row.ok, "\n".join([*said, row.line()])
+
+
+@pytest.mark.timeout(240)  # 8 s on two cores that have nothing else to do
+async def test_runs_through_bad_weather_end_in_order_and_no_dangerous_call_runs_twice():
+    said: list[str] = []
+    row = await weather.run(Options(secrets.randbits(32), 0.03, say=said.append))
     assert row.ok, "\n".join([*said, row.line()])
