@@ -128,7 +128,7 @@ async def test_a_new_session_is_of_this_directory(desk):
     desk.answers[api.SessionCreate] = api.Created(IDLE, 0, "e")
     await desk.press("c-n")
     assert desk.switched == ["s_3"]
-    assert desk.asked[-1] == api.SessionCreate(cwd="/home/me/p", env={"HOME": "/home/me"})
+    assert desk.asked[-1] == api.SessionCreate(cwd="/home/me/p", env={"HOME": "/home/me"}, discard_unused=True)
 
 
 async def test_a_session_is_renamed(desk):
