@@ -115,3 +115,18 @@ async def test_a_run_that_waited_when_the_daemon_was_killed_goes_on_when_a_perso
     events = await again.until("done")
     assert look.words(look.only(events, "assistant_message")[0]["content"]) == ["at last"]
     assert len(server.requests) == 2
+
+
+async def test_a_run_that_waited_when_the_daemon_was_killed_may_go_on_by_itself(tmp_path, process, model, look):
+    (tmp_path / "zot" / "config.toml").write_text('resume = "auto"\n')
+    server = await model(Refusal(529, headers=LONG), text("at last"))
+    talk = await process.create("ollama", None, model="m", base_url=server.openai_url, secrets=None)
+    await talk.ask("prompt", message="go")
+    await talk.until("retry")
+    process.restart(signal.SIGKILL)
+    await server.received(2)
+    again = await process.follow(talk.id, after={"epoch": talk.epoch, "seq": 0})
+    while not (said := look.only(again.client.seen, "assistant_message")):
+        await again.client.event()
+    assert look.words(said[0]["content"]) == ["at last"]
+    assert len(server.requests) == 2

@@ -18,7 +18,7 @@ from zotd.client.fields import child, text
 from zotd.client.holder import holder
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Gate, Reply, Text
+from zotd.testing.script import Gate, Refusal, Reply, Text
 
 BIN = str(Path(sys.executable).parent)
 
@@ -46,7 +46,7 @@ class Model:
         self.server = ModelServer(self._next)
 
     def says(self, *answers):
-        """What it answers to the next requests: texts, lists of steps, or replies."""
+        """What it answers to the next requests: texts, lists of steps, replies, or refusals."""
         self._answers += [_reply(answer) for answer in answers]
 
     def gate(self):
@@ -92,7 +92,7 @@ async def _gate():
 
 
 def _reply(answer):
-    if isinstance(answer, Reply):
+    if isinstance(answer, Reply | Refusal):
         return answer
     return Reply([Text([answer])] if isinstance(answer, str) else answer)
 
