@@ -115,6 +115,8 @@ class Following:
         if goes_on and found.is_held:
             self._place.submit("/continue")
         self._holding = found.connection
+        if found.secrets is not None:
+            self._link.keep(found.session, found.secrets)
         try:
             await self._follow(found.session)
         finally:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TypeVar
 
 from zotd.client import place
@@ -12,6 +12,7 @@ from zotd.client.connection import CALL_S
 from zotd.client.errors import ClientError, ConnectionLostError
 from zotd.client.follow import Disconnected, Follower, Item
 from zotd.wire import api
+from zotd.wire.api import Attached
 from zotd.wire.base import Frozen
 from zotd.wire.events import AnyEvent
 from zottui.opening import revive
@@ -34,14 +35,22 @@ class Link:
         self._follower: Follower | None = None
         self.remedy = "" if place.of(env).is_remote else " (zotctl start)"
         """What the person can do about a daemon that is gone; from here nothing, when it is on another machine."""
+        self._secrets: dict[str, api.Secrets] = {}
+        """Keys that sessions were given from here, by their ids."""
         self.trouble = ""
         """Why the daemon could not be started again when that was tried last."""
+
+    def keep(self, session_id: str, secrets: api.Secrets) -> None:
+        """Give the key to that session again when the daemon has lost it, with its memory."""
+        self._secrets[session_id] = secrets
 
     async def items(self, session_id: str) -> AsyncGenerator[Item, None]:
         """What `zotd.client.follow` gives of this session; a daemon that was killed is started again."""
         self._follower = Follower(session_id, env=self._env, name=self._name, can_approve=True)
         async with aclosing(self._follower.items()) as items:
             async for item in items:
+                if isinstance(item, Attached):
+                    await self._give_again(session_id)  # before a prompt that waits can go out
                 yield item
                 if isinstance(item, Disconnected):
                     await self._revive()
@@ -54,6 +63,14 @@ class Link:
             while True:
                 for event in await feed.batch():
                     yield event
+
+    async def _give_again(self, session_id: str) -> None:
+        secrets = self._secrets.get(session_id)
+        if secrets is None:
+            return
+        # Refused: it has its key, or somebody has sent the session elsewhere. Lost: it is tried at the next connection.
+        with suppress(ClientError):
+            await self.ask(api.SessionConfigure(session=session_id, secrets=secrets), api.SessionInfo)
 
     async def _revive(self) -> None:
         self.trouble = ""

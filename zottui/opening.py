@@ -16,6 +16,7 @@ from zotd.client.blocking import Connection, Json
 from zotd.client.fields import text
 from zotd.client.options import hello, open_session
 from zotd.client.skew import advice
+from zotd.wire import api
 from zotd.wire.version import VERSION
 
 HINTS = "/ lists commands, esc interrupts, F2 shows all sessions"
@@ -28,9 +29,18 @@ class Opened:
     """A session, and the connection that keeps it: an ephemeral one ends with its last client."""
 
     def __init__(
-        self, session: Json, others: list[str], connection: Connection, *, skew: str | None, greeting: str
+        self,
+        session: Json,
+        others: list[str],
+        connection: Connection,
+        *,
+        skew: str | None,
+        greeting: str,
+        secrets: api.Secrets | None,
     ) -> None:
         """`connection` is the caller's to close, as soon as another follows the session."""
+        self.secrets = secrets
+        """The key that it was given from here, for a daemon that has lost it."""
         self.greeting = greeting
         """The first line; empty: somebody comes back, who needs none."""
         self.session = text(session, "id")
@@ -56,10 +66,23 @@ def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Opened:
         stored = choosing.stored(connection, text(session, "cwd"))
         others = (text(one, "name") or text(one, "id") for one in stored if text(one, "id") != found)
         greeting = "" if session.get("message_count") else greeted(env)
-        return Opened(session, list(islice(others, NAMED)), connection, skew=advice(said), greeting=greeting)
+        return Opened(
+            session,
+            list(islice(others, NAMED)),
+            connection,
+            skew=advice(said),
+            greeting=greeting,
+            secrets=_given(args, session),
+        )
     except BaseException:
         connection.close()
         raise
+
+
+def _given(args: argparse.Namespace, session: Json) -> api.Secrets | None:
+    if not args.api_key:
+        return None
+    return api.Secrets(args.api_key, api.GivenFor(text(session, "provider"), args.base_url))
 
 
 def greeted(env: Mapping[str, str]) -> str:

@@ -77,13 +77,11 @@ def test_two_keys_are_one_too_many(shell, daemon, file):
 
 def test_who_types_a_key_at_a_terminal_is_told_who_can_see_it(shell, daemon):
     ours, theirs = pty.openpty()
-    try:
-        with shell.start("zotd.cli", "-p", "hi", "--api-key", KEY, stderr=theirs) as process:
-            out, _ = process.communicate(timeout=WAIT_S)
-        said = os.read(ours, 4096).decode().replace("\r\n", "\n")
-    finally:
-        os.close(ours)
-        os.close(theirs)
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        with os.fdopen(theirs, "wb") as stderr:
+            process = shell.start("zotd.cli", "-p", "hi", "--api-key", KEY, stderr=stderr)
+        out, _ = process.communicate(timeout=WAIT_S)
+        said = terminal.read(4096).decode().replace("\r\n", "\n")
     assert (process.returncode, out) == (0, "hi\n")
     assert said.startswith(SHOWN)
     assert KEY not in said

@@ -20,7 +20,7 @@ from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
 from zotd.sessions.environment import Environment
 from zotd.sessions.session import Session
-from zotd.wire.api import Role, SessionConfigure, SessionCreate
+from zotd.wire.api import GivenFor, Role, SessionConfigure, SessionCreate
 from zotd.wire.errors import Code, CommandError
 
 Params = TypeVar("Params", SessionCreate, SessionConfigure)
@@ -70,6 +70,15 @@ def environment_of(call: Call, session: Session, env: Mapping[str, str]) -> Envi
     """The client's environment for a session, with the keys that the client may bring."""
     found = call.manager.environment(env, session.environment.api_key)
     return found if may_redirect(call) else replace(found, keys=session.environment.keys)
+
+
+def check_is_missed(session: Session, place: GivenFor) -> None:
+    """Raise CommandError unless the session lacks the key that it was given for this place."""
+    settings = session.ledger.row.settings
+    is_missed = settings.own_key and session.environment.api_key is None
+    if not is_missed or (settings.provider, settings.base_url) != (place.provider, place.base_url):
+        sentence = "the session does not miss this key: it has one, needs none, or sends its requests elsewhere now"
+        raise CommandError(Code.CONFLICT, sentence)
 
 
 def _way_out(call: Call) -> str:

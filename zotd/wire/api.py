@@ -264,10 +264,20 @@ class CommandResult(Frozen, frozen=True):
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
+class GivenFor(Frozen, frozen=True):
+    """Where a session sent its requests when a key was given to it."""
+
+    provider: str
+    base_url: str | None = None
+
+
 class Secrets(Frozen, frozen=True):
     """Held in memory only; never in a record, log, status or request digest."""
 
     api_key: str | None = None
+    given_for: GivenFor | None = None
+    """The key was given before, for this, and the daemon may have lost it with its memory: `session.configure` takes it
+    only when the session lacks its own key and still sends its requests there; else `conflict`."""
 
 
 class SessionCreate(Frozen, frozen=True, kw_only=True):

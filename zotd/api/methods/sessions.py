@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zotd.api.bringing import checked, environment_of, may_bring_code
+from zotd.api.bringing import check_is_missed, checked, environment_of, may_bring_code
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import (
     ENVELOPE_BYTES,
@@ -139,6 +139,8 @@ async def configure(call: Call, params: api.SessionConfigure) -> None:
     """Change what is given; keep the rest."""
     session = await session_of(call, params.session)
     params = checked(call, params)
+    if params.secrets is not None and params.secrets.given_for is not None:
+        check_is_missed(session, params.secrets.given_for)
     environment = session.environment if params.env is None else environment_of(call, session, params.env)
     if params.secrets is not None:
         env = {**environment.variables, **environment.keys}
