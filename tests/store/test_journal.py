@@ -74,10 +74,10 @@ async def test_files_that_others_could_read_are_closed_to_them(tmp_path):
 async def test_a_database_of_a_newer_program_is_refused_by_name_and_not_touched(tmp_path):
     path = tmp_path / "zot.db"
     await (await Journal.open(path)).close()
-    edit(path, "PRAGMA user_version = 7", "UPDATE meta SET value = '9.1.0' WHERE key = 'version'")
+    edit(path, "PRAGMA user_version = 99", "UPDATE meta SET value = '9.1.0' WHERE key = 'version'")
     before = path.read_bytes()
 
-    with pytest.raises(NewerSchemaError, match=rf"zotd 9\.1\.0 \(schema 7\), and this is zotd {PROGRAM}"):
+    with pytest.raises(NewerSchemaError, match=rf"zotd 9\.1\.0 \(schema 99\), and this is zotd {PROGRAM}"):
         await Journal.open(path)
     assert path.read_bytes() == before
 
