@@ -17,6 +17,8 @@ from zotd.client.runs import Run
 
 HELD = "(the session stopped in the middle: /continue goes on; a prompt begins something else)"
 
+QUEUED = "(queued; it runs when this run has ended)"
+
 STEER, QUEUE = "steer", "queue"
 """What may become of a line while something runs; also the commands that say so."""
 
@@ -80,7 +82,9 @@ class Following:
                 yield from self._connection.lines(0)
             for line, when_busy in self._typed():
                 try:
-                    self._start(session, line, when_busy)
+                    run = self._start(session, line, when_busy)
+                    if when_busy == QUEUE and not run.started and run.run_id is None:
+                        self._say(QUEUED)
                 except ClientError as error:
                     self._show({"type": "error", "message": str(error)})
 

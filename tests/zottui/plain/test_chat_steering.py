@@ -52,7 +52,7 @@ def test_after_ctrl_c_a_chat_says_what_is_held_and_goes_on_when_told_so(live, pi
     with talk(live, "go", url=live.scripted(CALL, says("first"), says("second"))) as screen:
         screen.until("* bash")
         screen.type("/queue and then this\n")
-        wait_for(live, "queue")
+        screen.until("(queued")  # else the interruption would take it back, as long as it is not accepted
         screen.interrupt()
         screen.until("/continue goes on")
         screen.until("> ")
