@@ -81,12 +81,16 @@ class Following:
             with suppress(NoAnswerError):  # that was all for now
                 yield from self._connection.lines(0)
             for line, when_busy in self._typed():
-                try:
-                    run = self._start(session, line, when_busy)
-                    if when_busy == QUEUE and not run.started and run.run_id is None:
-                        self._say(QUEUED)
-                except ClientError as error:
-                    self._show({"type": "error", "message": str(error)})
+                self._start_meanwhile(session, line, when_busy)
+
+    def _start_meanwhile(self, session: str, line: str, when_busy: str) -> None:
+        try:
+            run = self._start(session, line, when_busy)
+        except ClientError as error:
+            self._show({"type": "error", "message": str(error)})
+            return
+        if when_busy == QUEUE and run.run_id is None:
+            self._say(QUEUED)
 
     def _start(self, session: str, line: str, when_busy: str | None) -> Run:
         run = start(self._connection, session, line, when_busy)
