@@ -10,7 +10,7 @@ from zotd.core import records
 from zotd.core.ports import Row
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
-from zotd.sessions.ledger import Ledger, Shown
+from zotd.ledger.ledger import Ledger, Shown
 from zotd.store.journal import Journal
 from zotd.wire import events
 from zotd.wire.content import Text

@@ -28,16 +28,15 @@ from zotd.embed.reloading import Configuration
 from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
 from zotd.exthost.modules import interpreter
+from zotd.history.retention import Keeper
 from zotd.process import signals
 from zotd.process.heritage import Heritage
 from zotd.process.keeper import keeper
 from zotd.process.ledger import Ledger
 from zotd.process.subreaper import orphans_adopted
 from zotd.process.supervisor import Supervisor
-from zotd.sessions.boot import recover
-from zotd.sessions.environment import WITHHELD
+from zotd.sessions.boot_recovery import recover
 from zotd.sessions.manager import LAST_USED
-from zotd.sessions.retention import Keeper
 from zotd.store import space
 from zotd.store.archive import Archive
 from zotd.store.home import held
@@ -47,6 +46,7 @@ from zotd.tasks import contained
 from zotd.wire.api import ConfigReloaded
 from zotd.wire.errors import CommandError
 from zotd.wire.version import VERSION
+from zotd.workspace.environment import WITHHELD
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Daemon:
     """One daemon's life."""
 
     def __init__(self, setup: Setup, probe: Probe | None = None) -> None:
-        """`probe` is called at the points of `store.writer` and `sessions.driver`."""
+        """`probe` is called at the points of `store.writer` and `runs.runner`."""
         self._setup = setup
         self._probe = probe
         self._tasks: asyncio.TaskGroup | None = None

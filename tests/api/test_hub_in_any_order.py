@@ -17,7 +17,7 @@ from zotd.api.methods import sessions
 from zotd.api.outbox import FAREWELL_S, HIGH_WATER_BYTES, MAX_BYTES, MAX_FRAMES, STALL_S
 from zotd.api.presence import Presences
 from zotd.core import records
-from zotd.sessions.ledger import Shown
+from zotd.ledger.ledger import Shown
 from zotd.wire import events
 from zotd.wire.content import Text
 

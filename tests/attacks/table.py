@@ -479,7 +479,7 @@ ATTACKS = (
         58,
         "a full queue, withdrawing, moving, steering at the last moment: each input is used exactly once",
         (
-            "sessions/test_queue_in_any_order.py::test_each_accepted_input_is_used_exactly_once_in_any_order_of_events",
+            "runs/test_queue_in_any_order.py::test_each_accepted_input_is_used_exactly_once_in_any_order_of_events",
             "e2e/test_queue.py::test_the_queue_is_bounded",
         ),
     ),
@@ -526,9 +526,9 @@ ATTACKS = (
         64,
         "the clock jumps: no second budget, no flood, and questions end as denied at worst",
         (
-            "sessions/test_spending.py::test_a_clock_that_is_put_back_gives_no_second_budget",
+            "ledger/test_spending.py::test_a_clock_that_is_put_back_gives_no_second_budget",
             "test_logs.py::test_no_place_fills_the_log",
-            "sessions/test_approvals.py::test_a_question_with_a_deadline_ends_as_denied",
+            "permissions/test_approvals.py::test_a_question_with_a_deadline_ends_as_denied",
         ),
         but="deadlines stand in records as times of day: a clock put forward ends them early, and never as allowed",
     ),
@@ -643,9 +643,9 @@ ATTACKS = (
             "attacks/test_terminal_sequences.py::test_the_page_shows_what_a_terminal_shows",
             "test_shape.py::test_what_is_printed_is_constant_or_was_made_harmless",
             "zottui/test_render.py::test_no_block_can_steer_the_terminal",
-            "sessions/test_preview.py::test_nothing_in_a_preview_steers_a_terminal_or_hides",
+            "permissions/test_preview.py::test_nothing_in_a_preview_steers_a_terminal_or_hides",
             "zotctl/test_ext_installed.py::test_what_an_extension_says_of_itself_cannot_steer_the_terminal",
-            "sessions/test_notifying.py::test_the_sentence_reaches_the_program_as_one_word_of_one_line",
+            "sessions/test_notifier.py::test_the_sentence_reaches_the_program_as_one_word_of_one_line",
         ),
     ),
     Attack(
@@ -782,7 +782,7 @@ ATTACKS = (
         "the working directory goes away, or hangs: its session says so, nothing else waits",
         (
             "tools/test_bash.py::test_a_working_directory_that_is_gone_is_named",
-            "sessions/test_workspace.py::test_a_working_directory_that_is_gone_brings_nothing",
+            "workspace/test_context.py::test_a_working_directory_that_is_gone_brings_nothing",
             "api/test_looks.py::test_those_that_hang_take_no_more_threads_than_they_may",
         ),
     ),

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, closing
 import pytest
 
 from tests.e2e.conftest import House
-from zotd.sessions import retention
+from zotd.history import retention
 from zotd.testing.live_daemon import serving
 from zotd.testing.script import text
 

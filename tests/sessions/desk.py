@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from zotd.contributions.toolbox import Toolbox
 from zotd.core.permissions import Policy
 from zotd.core.ports import Model, Row, Tool, ToolContext
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
-from zotd.sessions.approvals import Approvals
-from zotd.sessions.clearance import Bench, Clearance
-from zotd.sessions.environment import Environment
-from zotd.sessions.ledger import Ledger
-from zotd.sessions.plan import Plan
+from zotd.ledger.ledger import Ledger
+from zotd.permissions.approvals import Approvals
+from zotd.permissions.authorization import Bench, Clearance
+from zotd.runs.context import Plan
 from zotd.sessions.session import Session
-from zotd.sessions.toolbox import Toolbox
 from zotd.wire import events
+from zotd.workspace.environment import Environment
 
 TIME = "2026-11-21T20:11:18.919Z"
 

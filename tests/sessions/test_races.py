@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from tests.permissions.test_approvals import Place, decision_about
+from tests.runs.test_guarded_runs import Tool
 from tests.sessions.desk import TIME, Desk, Watcher, new_row, session_of
-from tests.sessions.test_approvals import Place, decision_about
-from tests.sessions.test_guarded_runs import Tool
 from zotd.core import records
 from zotd.core.permissions import Policy
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Opened, Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
-from zotd.sessions.clearance import Bench, Clearance
+from zotd.permissions.authorization import Bench, Clearance
 from zotd.store.memory import Memory
 from zotd.tasks import contained
 from zotd.testing.script_model import ScriptModel, says

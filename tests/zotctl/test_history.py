@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from tests.sessions import original_files as old
+from tests.history import original_files as old
 from zotd.client.blocking import connect
 from zotd.client.choosing import find
 from zotd.client.fields import text

@@ -18,10 +18,10 @@ import msgspec
 
 from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
-from zotd.sessions.environment import Environment
 from zotd.sessions.session import Session
 from zotd.wire.api import GivenFor, Role, SessionConfigure, SessionCreate
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.environment import Environment
 
 Params = TypeVar("Params", SessionCreate, SessionConfigure)
 

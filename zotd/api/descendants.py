@@ -18,10 +18,10 @@ import msgspec
 from zotd.api.confinement import ABOUT_NONE, Confinement
 from zotd.api.house import House
 from zotd.core.permissions import MODES, narrowest
-from zotd.sessions.environment import TRUST
 from zotd.wire.api import Attach, Command, Fork, Role, SessionConfigure, SessionCreate
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.environment import TRUST
 
 log = logging.getLogger(__name__)
 

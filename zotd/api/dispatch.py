@@ -14,7 +14,7 @@ from typing import Protocol
 from zotd.api.confinement import Confinement
 from zotd.api.repeats import First, Repeats
 from zotd.core.ports import StorageError
-from zotd.sessions.ledger import LetGoError
+from zotd.ledger.ledger import LetGoError
 from zotd.sessions.manager import Manager
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.api import BY_NAME, MAX_ID, Command, Envelope, Response, Role

@@ -23,7 +23,7 @@ _REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, eve
 
 
 class Follower:
-    """A `sessions.ledger.Subscriber` that writes to a connection's outbox."""
+    """A `ledger.ledger.Subscriber` that writes to a connection's outbox."""
 
     def __init__(self, session: Session, outbox: Outbox, tally: Tally) -> None:
         """Subscribes at once; `catch_up` has to follow."""

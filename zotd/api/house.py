@@ -9,12 +9,12 @@ from weakref import WeakSet
 
 from zotd.api.channel_desk import ChannelDesk
 from zotd.api.presence import Presences
+from zotd.ledger.spending import Spending
 from zotd.process import figures
 from zotd.process.heritage import Heritage
-from zotd.sessions.completing import Completer
+from zotd.sessions.completion import Completer
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
-from zotd.sessions.spending import Spending
 from zotd.store.archive import Archive
 from zotd.store.tokens import Tokens
 from zotd.wire.api import ConfigReloaded, Status

@@ -26,7 +26,6 @@ from zotd.sessions.manager import Manager, Spawn
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.channels import ChannelInfo, ChannelList, PairedSender, WaitingSender
-from zotd.wire.content import Text
 from zotd.wire.errors import Code, CommandError
 
 log = logging.getLogger(__name__)
@@ -187,9 +186,7 @@ class Channels:
 
     def call_tool(self, request: ToolRequest) -> None:
         """Nor sessions in which one could run."""
-        request.answer(
-            ToolOutcome([Text("a channel's process has no session in which a tool could run")], is_error=True)
-        )
+        request.answer(ToolOutcome.error("a channel's process has no session in which a tool could run"))
 
     def contributions_changed(self) -> None:
         """Nor commands."""

@@ -25,8 +25,8 @@ from zotd.channels.questions import Questions, sender_of
 from zotd.channels.state import Delivery, Peer, Store
 from zotd.core.ports import StorageError
 from zotd.paths import make_private_dir
+from zotd.runs.queue import Request
 from zotd.sessions.manager import Manager, Spawn
-from zotd.sessions.queue import Request
 from zotd.sessions.session import Session
 from zotd.wire.api import PromptImage, SessionCreate, Started
 from zotd.wire.base import BadFrameError, convert

@@ -18,7 +18,7 @@ Question = events.ApprovalRequested | events.ApprovalResolved
 
 
 class Follower:
-    """A subscriber of a session's ledger (`sessions.ledger.Subscriber`)."""
+    """A subscriber of a session's ledger (`ledger.ledger.Subscriber`)."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
     pending --decide, expire, cancel--> resolved        the first one wins; the newest `KEPT` are remembered
 
-No clock and no I/O: `zotd.sessions.approvals` records what comes out of this, and tells those who wait.
+No clock and no I/O: `zotd.permissions.approvals` records what comes out of this, and tells those who wait.
 """
 
 from collections.abc import Sequence

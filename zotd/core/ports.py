@@ -15,7 +15,7 @@ from zotd.core.lineage import Rewind, Span
 from zotd.core.permissions import Rule
 from zotd.core.records import AnyRecord, Settings
 from zotd.core.reply import Part
-from zotd.wire.content import Message, Tokens, ToolContent
+from zotd.wire.content import Message, Text, Tokens, ToolContent
 
 # --- models ---------------------------------------------------------------------------------------------------
 
@@ -129,6 +129,11 @@ class ToolOutcome:
     is_error: bool = False
     state: str | None = None
     """What became of a call: `completed` or `not_started` (answers to `reconcile`), or `unknown`."""
+
+    @classmethod
+    def error(cls, text: str) -> "ToolOutcome":
+        """An error result with one sentence for the model."""
+        return cls([Text(text)], is_error=True)
 
 
 class Tool(Protocol):

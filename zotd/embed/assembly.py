@@ -6,30 +6,30 @@ from functools import partial
 from pathlib import Path
 
 from zotd.config import Config
+from zotd.contributions.discovery import Places, programs
 from zotd.core.ports import Probe
 from zotd.core.retry import ATTENDED_S, Policy
 from zotd.exthost.host import Limits
+from zotd.ledger.spending import Spending
+from zotd.permissions.config import Oversight
+from zotd.permissions.rules import Rulebook
 from zotd.process.estate import Estate, estate_of
 from zotd.process.strays import Strays
 from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
-from zotd.sessions.commands import RESERVED
-from zotd.sessions.environment import split
-from zotd.sessions.finding import Places, programs
-from zotd.sessions.hosting import LINGER_S, Grounds, Hosting
+from zotd.sessions.defaults import Terms
+from zotd.sessions.extension_pool import LINGER_S, Grounds, Hosting
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Defaults, Keys, Models
-from zotd.sessions.notifying import Notifier
-from zotd.sessions.oversight import Oversight
+from zotd.sessions.notifier import Notifier
 from zotd.sessions.planner import Desk, Planner
-from zotd.sessions.rulebook import Rulebook
-from zotd.sessions.spending import Spending
-from zotd.sessions.terms import Terms
+from zotd.sessions.slash_commands import RESERVED
 from zotd.store import credentials
 from zotd.store.journal import Journal
 from zotd.store.key_command import KeyCommand
 from zotd.store.trust import Trust
+from zotd.workspace.environment import split
 
 CONFIG_FILE = "config.toml"
 MODELS_FILE = "models.json"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from zotd.api.house import House
 from zotd.config.sections import Limits
 from zotd.process.supervisor import Supervisor
-from zotd.sessions.stopping import drain, is_awaited, is_busy
+from zotd.sessions.shutdown import drain, is_awaited, is_busy
 
 STOP_S = 15.0
 """What a stop may take, told to a service manager: 5 s for runs, 3.3 s for extensions, and then the disk."""

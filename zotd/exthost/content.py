@@ -30,7 +30,7 @@ RESULT_BLOCKS = 128
 def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
     """The outcome; a block that makes no sense becomes a text that says so."""
     if len(result.content) > MAX_BLOCKS:
-        return ToolOutcome([Text(f"{extension} answered with more than {MAX_BLOCKS} blocks")], is_error=True)
+        return ToolOutcome.error(f"{extension} answered with more than {MAX_BLOCKS} blocks")
     is_error = result.is_error
     content: list[Text | Image] = []
     for raw in result.content:
@@ -39,7 +39,7 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
         if block is not None:
             content.append(block)
     if sum(len(encode(block)) for block in content if isinstance(block, Text)) > TEXT_BYTES:
-        return ToolOutcome([Text(f"{extension} answered with too much text, of almost 4 MiB")], is_error=True)
+        return ToolOutcome.error(f"{extension} answered with too much text, of almost 4 MiB")
     return ToolOutcome(content or [Text(NO_CONTENT)], is_error)
 
 

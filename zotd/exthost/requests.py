@@ -17,7 +17,6 @@ from zotd.core.ports import Ancestor, ToolOutcome
 from zotd.exthost.calls import Call, Calls
 from zotd.exthost.content import blocks_of
 from zotd.wire import ext
-from zotd.wire.content import Text
 
 MAX_OPEN = 32
 """Of one process: a step of a model has rarely ten calls, and each one may be a child process."""
@@ -75,7 +74,7 @@ class Requests:
             self._check(frame, may=may)
             session, parent = self._subject(frame, last_session)
         except _RefusedError as error:
-            self._answer(frame, ToolOutcome([Text(str(error))], is_error=True))
+            self._answer(frame, ToolOutcome.error(str(error)))
             return None
         request = ToolRequest(
             extension=extension,

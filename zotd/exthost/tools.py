@@ -10,7 +10,6 @@ from zotd.exthost.content import outcome_of, state_of
 from zotd.exthost.extension import Extension
 from zotd.exthost.surroundings import About
 from zotd.wire import ext
-from zotd.wire.content import Text
 
 
 class ExtensionTool:
@@ -46,7 +45,7 @@ class ExtensionTool:
         """Call the extension; a cancelled call is told to it, if it knows `tool_cancel`."""
         peer = await self._extension.available()
         if peer is None:
-            return _failed(f"{self._extension.condition}; {self.spec.name} cannot be called now")
+            return ToolOutcome.error(f"{self._extension.condition}; {self.spec.name} cannot be called now")
         self._extension.last_session = context.session
 
         cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
@@ -75,15 +74,11 @@ class ExtensionTool:
         except CallTimeoutError as error:
             if self._extension.manifest.restarts_when_stuck:
                 self._extension.unstick()
-            return _failed(f"{self.spec.name} failed: {self.extension} {error}")
+            return ToolOutcome.error(f"{self.spec.name} failed: {self.extension} {error}")
         except CallError as error:
-            return _failed(f"{self.spec.name} failed: {self.extension} {error}")
+            return ToolOutcome.error(f"{self.spec.name} failed: {self.extension} {error}")
         assert isinstance(answer, ext.ToolResult)
         if answer.activate_tools:
             self._activate(context.session, answer.activate_tools)
         outcome = outcome_of(answer, self.extension)
         return replace(outcome, state=state_of(answer)) if context.reconcile else outcome
-
-
-def _failed(text: str) -> ToolOutcome:
-    return ToolOutcome([Text(text)], is_error=True)

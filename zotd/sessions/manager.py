@@ -12,29 +12,29 @@ from pathlib import Path
 
 from zotd import ids
 from zotd.clock import rfc3339
+from zotd.contributions.discovery import check_named
 from zotd.core import records
 from zotd.core.ports import Journal, Row, StorageError
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
-from zotd.sessions.blocked import Blocked
+from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.closing import STOP_S, Closing
-from zotd.sessions.commands import Commands
-from zotd.sessions.environment import Environment, split
-from zotd.sessions.finding import check_named
-from zotd.sessions.hosting import LINGER_S, Hosting
+from zotd.sessions.defaults import Terms
+from zotd.sessions.extension_pool import LINGER_S, Hosting
 from zotd.sessions.info import describe
-from zotd.sessions.ledger import Ledger, Shown
 from zotd.sessions.models import Models
-from zotd.sessions.nested import NestedCalls
+from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
-from zotd.sessions.terms import Terms
+from zotd.sessions.slash_commands import Commands
+from zotd.sessions.storage_recovery import Blocked
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import Journal as StoredJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
 from zotd.wire.api import SessionCreate, SessionInfo
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.environment import Environment, split
 
 MIN_STAY_S = 60.0
 """Shortest time in memory after a command: while the command reads the journal (30 s at most), a second copy of the

@@ -17,11 +17,11 @@ from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Choice, Providers
 from zotd.providers.shared.vendors import Vendor
-from zotd.sessions.environment import Environment
 from zotd.wire.api import ModelInfo
 from zotd.wire.auth import KeyCheck, KeyInfo
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.environment import Environment
 
 KEY_CHARS = 16 * 1024
 """Longest key; most have a hundred characters, one with claims in it a few thousand."""

@@ -10,25 +10,25 @@ from functools import partial
 from pathlib import Path
 
 from zotd.clock import rfc3339
+from zotd.contributions.guards import Hooks
+from zotd.contributions.toolbox import Toolbox, choose, unknown
 from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
 from zotd.core.retry import Policy as Retries
-from zotd.sessions import workspace
-from zotd.sessions.clearance import Bench, Clearance
-from zotd.sessions.environment import Environment
-from zotd.sessions.hooks import Hooks
-from zotd.sessions.hosting import Hosting
+from zotd.ledger.spending import Spending
+from zotd.permissions.authorization import Bench, Clearance
+from zotd.permissions.config import Oversight
+from zotd.permissions.rules import Ground
+from zotd.runs.context import Plan
+from zotd.sessions.extension_pool import Hosting
 from zotd.sessions.models import Models
-from zotd.sessions.oversight import Oversight
-from zotd.sessions.plan import Plan
-from zotd.sessions.rulebook import Ground
 from zotd.sessions.session import Session
-from zotd.sessions.spending import Spending
-from zotd.sessions.toolbox import Toolbox, choose, unknown
-from zotd.sessions.workspace import Places, Surroundings
 from zotd.tools.skill import Skill, find_skills
 from zotd.wire.content import Tokens
+from zotd.workspace import context
+from zotd.workspace.context import Places, Surroundings
+from zotd.workspace.environment import Environment
 
 READ_S = 5.0
 """Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
@@ -55,7 +55,7 @@ class Desk:
     oversight: Oversight = field(default_factory=Oversight)
     """The rules of all sessions, and who is asked."""
     probe: Probe | None = None
-    """Called at the points of each run, `sessions.driver.POINTS`."""
+    """Called at the points of each run, `runs.runner.POINTS`."""
 
 
 class Planner:
@@ -219,4 +219,4 @@ async def _read(places: Places) -> tuple[Surroundings, list[prompts.SkillLine]]:
 
 def _read_now(places: Places) -> tuple[Surroundings, list[prompts.SkillLine]]:
     skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(places.skill_dirs())]
-    return workspace.read(places), skills
+    return context.read(places), skills

@@ -15,20 +15,21 @@ from typing import Protocol
 
 from zotd import ids
 from zotd.clock import rfc3339
+from zotd.contributions.view import Extensions
 from zotd.core import records
 from zotd.core.ports import Row
-from zotd.sessions import inputs, recovery
-from zotd.sessions.approvals import Approvals
-from zotd.sessions.environment import Environment
-from zotd.sessions.extensions import Extensions
-from zotd.sessions.ledger import Ledger, LetGoError, Shown
-from zotd.sessions.plan import Plan
-from zotd.sessions.queue import STEER, Job, Queue, Request
-from zotd.sessions.work import Work
+from zotd.ledger.ledger import Ledger, LetGoError, Shown
+from zotd.permissions.approvals import Approvals
+from zotd.runs import recovery
+from zotd.runs.context import Plan
+from zotd.runs.queue import STEER, Job, Queue, Request
+from zotd.runs.worker import Work
+from zotd.sessions import prompt_content
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.environment import Environment
 
 DECIDED = "the decision is on record, but the run does not go on"
 
@@ -87,7 +88,7 @@ class Session:
         )
         """What it does; ask, and change it through the session."""
         self.extensions: Extensions | None = None
-        """What it has of extensions, while somebody needs the session; see `sessions.hosting`."""
+        """What it has of extensions, while somebody needs the session; see `sessions.extension_pool`."""
         self.is_quieted = False
         """Somebody has aborted and asked for nothing since: extensions may not submit anything."""
         self.is_closing = False
@@ -196,7 +197,7 @@ class Session:
             return
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         self.is_quieted = False
-        content = inputs.content(message, images)
+        content = prompt_content.content(message, images)
         waits = self.work.is_active or len(self.work.queue) > 0
         if waits and when_busy == "reject":
             raise CommandError(Code.BUSY, "the session is busy; wait, or send the prompt with when_busy=queue")

@@ -9,9 +9,9 @@ from zotd.api.methods.shared import ENVELOPE_BYTES, connection_of, loaded, sessi
 from zotd.core.choices import ALWAYS
 from zotd.core.permissions import Rule
 from zotd.core.ports import StorageError
-from zotd.sessions import unread
+from zotd.permissions import pending
+from zotd.sessions.defaults import check_mode
 from zotd.sessions.session import Session
-from zotd.sessions.terms import check_mode
 from zotd.wire import api, events
 from zotd.wire.base import encode
 from zotd.wire.errors import CommandError
@@ -60,7 +60,7 @@ async def _take_stored(call: Call, oldest: "_Oldest") -> None:
     """Add the questions of sessions that are not in memory."""
     if call.manager.journal is None:
         return
-    async with aclosing(unread.questions(call.manager.journal, call.manager.is_loaded)) as found:
+    async with aclosing(pending.questions(call.manager.journal, call.manager.is_loaded)) as found:
         async for one in found:
             oldest.take(one)
 

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of, place_of, session_of, wait_for_room
-from zotd.sessions.branch import checkout
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.git import checkout
 
 QUERY_CHARS = 1_000
 """Of what prompts are looked for by: it is typed."""

@@ -4,8 +4,8 @@ import asyncio
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import session_of
-from zotd.sessions.environment import Environment
 from zotd.wire import auth
+from zotd.workspace.environment import Environment
 
 
 async def listing(call: Call, params: auth.AuthScope) -> auth.KeyList:

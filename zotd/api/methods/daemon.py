@@ -9,7 +9,7 @@ from zotd.api.connection import TOPICS
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of, role_named
 from zotd.core.ports import NAME_CHARS
-from zotd.sessions.queue import MAX_WAITING
+from zotd.runs.queue import MAX_WAITING
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import CLIENT_LIMIT, SERVER_LIMIT

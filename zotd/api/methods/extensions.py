@@ -17,11 +17,11 @@ from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of, session_of
 from zotd.clock import rfc3339
+from zotd.contributions.scope import Layer, looked
 from zotd.exthost import data, removal
 from zotd.exthost import install as installing
 from zotd.exthost.installed import InstallError
-from zotd.sessions import roster
-from zotd.sessions.layer import Layer, looked
+from zotd.sessions import extension_report
 from zotd.wire import events, extensions
 from zotd.wire.base import encode
 from zotd.wire.errors import Code, CommandError
@@ -49,10 +49,12 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
     """Extensions and their states."""
     hosting = call.manager.hosting
     layers = await _layers(call, params)
-    found = await roster.of_layers(hosting, layers)
+    found = await extension_report.of_layers(hosting, layers)
     if params.session is None:
         known = {(one.name, one.directory) for one in found}
-        rest = [] if roster.is_live(layers, params.cwd) else await roster.of_rest(hosting, params.cwd)
+        rest = (
+            [] if extension_report.is_live(layers, params.cwd) else await extension_report.of_rest(hosting, params.cwd)
+        )
         found += [one for one in rest if (one.name, one.directory) not in known]
     return extensions.ExtensionList(found)
 
@@ -60,7 +62,7 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
 async def doctor(call: Call, params: extensions.Scope) -> extensions.Findings:
     """What is wrong with extensions, and why some are not used."""
     layers = await _layers(call, params)
-    return extensions.Findings(await roster.findings(call.manager.hosting, layers, params))
+    return extensions.Findings(await extension_report.findings(call.manager.hosting, layers, params))
 
 
 async def reload(call: Call, params: extensions.Scoped) -> extensions.Reloaded:

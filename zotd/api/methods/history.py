@@ -2,8 +2,11 @@
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import checked_name, connection_of, place_of, session_of, wait_for_room
-from zotd.sessions import exporting, forking, importing, rewinding
-from zotd.sessions.importing import Source
+from zotd.history import importing
+from zotd.history.export import page as export_page
+from zotd.history.fork import fork as fork_at
+from zotd.history.importing import Source
+from zotd.history.rewind import rewind as rewind_to
 from zotd.store.journal import Journal
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
@@ -30,7 +33,7 @@ async def search(call: Call, params: api.Search) -> reports.SearchPage:
 async def export(call: Call, params: api.Export) -> api.Exported:
     """The session's records and events as JSON lines, or what people read of them as Markdown; a page."""
     session = await session_of(call, params.session)
-    text, after = await exporting.page(session.ledger.journal, session.ledger.row, params.format, params.after)
+    text, after = await export_page(session.ledger.journal, session.ledger.row, params.format, params.after)
     await wait_for_room(call)
     return api.Exported(text, after)
 
@@ -38,7 +41,7 @@ async def export(call: Call, params: api.Export) -> api.Exported:
 async def rewind(call: Call, params: api.Rewind) -> None:
     """Go back to a message."""
     session = await session_of(call, params.session)
-    await rewinding.rewind(session, params.seq, accepted=call.respond)
+    await rewind_to(session, params.seq, accepted=call.respond)
 
 
 async def fork(call: Call, params: api.Fork) -> api.Created:
@@ -48,7 +51,7 @@ async def fork(call: Call, params: api.Fork) -> api.Created:
     journal = origin.ledger.journal
     if not isinstance(journal, Journal):
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored, so that it cannot be forked")
-    session = await call.manager.welcome(await forking.fork(journal, origin.ledger.row, params.seq, name))
+    session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, params.seq, name))
     session.environment = origin.environment
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
 

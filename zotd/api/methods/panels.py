@@ -2,7 +2,7 @@
 
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import session_of
-from zotd.sessions.extensions import Extensions, OfPanel
+from zotd.contributions.view import Extensions, OfPanel
 from zotd.wire import api, ext
 from zotd.wire.errors import Code, CommandError
 

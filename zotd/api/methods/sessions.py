@@ -17,22 +17,22 @@ from zotd.api.methods.shared import (
     switched,
     wait_for_room,
 )
+from zotd.contributions.discovery import check_named
+from zotd.contributions.toolbox import check as check_tools
 from zotd.core import permissions
 from zotd.core.lineage import Span, events_left
 from zotd.core.ports import StorageError
 from zotd.core.records import Settings
-from zotd.sessions.environment import Environment
-from zotd.sessions.finding import check_named
+from zotd.ledger.spending import check_budget
+from zotd.sessions.defaults import check_mode, check_steps
 from zotd.sessions.session import Session
-from zotd.sessions.spending import check_budget
-from zotd.sessions.terms import check_mode, check_steps
-from zotd.sessions.toolbox import check as check_tools
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire import api, events
 from zotd.wire.base import encode
 from zotd.wire.content import Message, ToolResult
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
+from zotd.workspace.environment import Environment
 
 MAX_PAGE = 500
 

@@ -6,10 +6,10 @@ from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
-from zotd.sessions.environment import Environment
 from zotd.sessions.session import Session
 from zotd.wire.api import Role
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.environment import Environment
 
 ENVELOPE_BYTES = 1024
 """Of a frame, besides what the answer holds."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from zotd.api.dispatch import Call
-from zotd.sessions import finding
+from zotd.contributions import discovery
 from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown
 from zotd.wire import extensions
 from zotd.wire.errors import Code, CommandError
@@ -22,7 +22,7 @@ async def listing(call: Call, params: extensions.TrustScope) -> extensions.Trust
     path = None if params.path is None else _checked(params.path)
     found = await asyncio.to_thread(_listed, hosting.trust, path)
     if path is not None:
-        lines = await asyncio.to_thread(finding.commands, hosting.places.python, path)
+        lines = await asyncio.to_thread(discovery.commands, hosting.places.python, path)
         found = [msgspec.structs.replace(one, commands=lines) for one in found]
     return extensions.TrustList(found)
 

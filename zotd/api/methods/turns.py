@@ -10,11 +10,11 @@ from zotd.api.methods.shared import check_reasoning, connection_of, loaded, sess
 from zotd.api.repeats import digest
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
-from zotd.sessions.commands import Asker
+from zotd.runs.queue import Request
 from zotd.sessions.info import shown
-from zotd.sessions.queue import Request
 from zotd.sessions.session import Session
-from zotd.sessions.shelling import Order, run_for_person
+from zotd.sessions.shell_commands import Order, run_for_person
+from zotd.sessions.slash_commands import Asker
 from zotd.wire import api, events
 from zotd.wire.base import Frozen, encode
 from zotd.wire.content import Image, Message, Text, Thinking, ToolResult

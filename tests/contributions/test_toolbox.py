@@ -1,0 +1,58 @@
+"""Which tools the model may use."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from zotd.contributions.toolbox import check, choose, unknown
+from zotd.core.ports import ToolSpec
+from zotd.core.records import Settings
+from zotd.tools import TOOLS
+from zotd.wire.errors import CommandError
+
+OURS = [tool.spec.name for tool in TOOLS]
+
+
+def extra(name, exposure="direct"):
+    """What the choice looks at in an `exthost.tools.ExtensionTool`."""
+    return SimpleNamespace(spec=ToolSpec(name, "", {}), exposure=exposure)
+
+
+EXTRAS = [extra("weather"), extra("deploy", "deferred"), extra("secret", "model-only")]
+
+
+def settings(**fields):
+    return Settings(provider="p", model="m", **fields)
+
+
+def test_ours_come_first_and_what_is_deferred_waits():
+    toolbox = choose(settings(), EXTRAS)
+    assert list(toolbox.tools) == [*OURS, "weather", "secret"]
+    assert [spec.name for spec in toolbox.specs] == list(toolbox.tools)
+    assert list(toolbox.hidden) == ["deploy"]
+
+
+def test_what_is_activated_is_shown():
+    toolbox = choose(settings(), EXTRAS, {"deploy", "nobody"})
+    assert (list(toolbox.tools)[-3:], toolbox.hidden) == (["weather", "deploy", "secret"], {})
+
+
+def test_only_the_named_ones_in_the_order_of_their_names():
+    chosen = settings(tools=["weather", "fly", "deploy", "read"])
+    toolbox = choose(chosen, EXTRAS)
+    assert (list(toolbox.tools), list(toolbox.hidden)) == (["weather", "read"], ["deploy"])
+    assert unknown(chosen, toolbox) == ["fly"]
+
+
+def test_no_tools_are_no_tools_whoever_offers_some():
+    nothing = settings(no_tools=True, tools=["fly"])
+    toolbox = choose(nothing, EXTRAS, {"deploy"})
+    assert (toolbox.tools, toolbox.specs, toolbox.hidden, unknown(nothing, toolbox)) == ({}, (), {}, [])
+
+
+def test_a_name_that_nobody_can_ever_have_is_refused():
+    with pytest.raises(CommandError, match='unknown tool "fly"; there are bash, edit, '):
+        check(settings(tools=["read", "fly"], no_ext=True))
+    check(settings(tools=["read"], no_ext=True))
+    check(settings(tools=["fly"]))  # an extension may bring it
+    check(settings(tools=["fly"], no_ext=True, extensions=["/somewhere"]))

@@ -1,0 +1,1 @@
+"""What extensions add to sessions: tools, guards, slash commands, panels."""

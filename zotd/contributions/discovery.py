@@ -1,0 +1,208 @@
+"""What a workspace has of extensions: its own where it is trusted, the user's, Python modules and MCP servers."""
+
+import asyncio
+import os
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from zotd.contributions.trust import Trusting
+from zotd.exthost import data
+from zotd.exthost.changes import tree
+from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
+from zotd.exthost.manifest import FILE, Manifest, ManifestError, Scope, read_manifest
+from zotd.exthost.mcp import entries, servers
+from zotd.exthost.modules import Guarded, inside, interpreter, tools_host
+from zotd.wire.errors import Code, CommandError
+from zotd.wire.mcp import Server
+
+MCP_FILE = "mcp.json"
+PROJECT_MCP_FILE = ".mcp.json"
+
+CHECK_S = 5.0
+"""Longest wait for the manifest that a client names: local files take milliseconds, a dead network mount for ever."""
+
+MAX_COMMANDS, COMMAND_CHARS = 200, 400
+"""Lines, and their length, that a person is shown of what would be started."""
+
+MAX_PROGRAMS = 200
+"""Programs of a workspace that are part of what is trusted; what names more than this is not looked at further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where extensions are looked for."""
+
+    home: Path
+    """`$ZOT_HOME`."""
+    python: str | None = None
+    """The interpreter of Python modules: see `exthost.modules`."""
+    has_daemon: bool = False
+    """Extensions of scope `daemon` are somebody else's."""
+
+
+def tool_directories(places: Places, cwd: Path) -> list[Path]:
+    """Where Python modules for this workspace may be, also while nobody trusts it."""
+    return [project_extensions(cwd) / "tools", places.home / "extensions" / "tools"]
+
+
+def watched(places: Places, cwd: Path) -> dict[Path, Collection[str] | None]:
+    """Directories where a change may concern the code of a workspace, for `exthost.changes`. Blocks."""
+    dot = cwd / ".zot"
+    found: dict[Path, Collection[str] | None] = {cwd: {".zot", PROJECT_MCP_FILE}}
+    if os.path.realpath(dot) != os.path.realpath(places.home):
+        found[dot] = {"extensions", "skills", "config.toml"}
+        found.update(dict.fromkeys([*tree(dot / "extensions"), *tree(dot / "skills")]))
+    for program in programs(places.python, cwd):
+        path = cwd / program
+        names = found.get(path.parent, set())
+        found[path.parent] = None if names is None else {*names, path.name}
+    return found
+
+
+def programs(python: str | None, cwd: Path) -> list[str]:
+    """Files of a workspace that would be started besides what lies in the places of its code, as paths from it.
+
+    They are the interpreter that `ext.python` names, and what `.mcp.json` and the manifests of its extensions name as
+    a command or an argument. Blocks for some file reads.
+    """
+    named = [*_interpreter(python, cwd), *_of_servers(cwd), *_of_manifests(cwd)]
+    paths = (inside(path, cwd) for path in named[:MAX_PROGRAMS])
+    return sorted({path for path in paths if path is not None and os.path.isfile(cwd / path)})  # noqa: PTH113
+
+
+def commands(python: str | None, cwd: Path) -> list[str]:
+    """What the code of a workspace would start, as lines for a person: where it is said, and the command. Blocks."""
+    found: list[str] = []
+    for name, server in entries(cwd / PROJECT_MCP_FILE).items():
+        if isinstance(server, Server):
+            found.append(
+                f"{PROJECT_MCP_FILE}, server {name}: {server.url or shlex.join([server.command, *server.args])}"
+            )
+    place = project_extensions(cwd)
+    for directory in sorted(place.iterdir()) if is_directory(place) else ():
+        with suppress(ManifestError):
+            found.append(f"{directory.relative_to(cwd)}: {shlex.join(read_manifest(directory).argv)}")
+    program = interpreter(python, cwd, uses_workspace=True)
+    found += [f"{path.relative_to(cwd)}: run by {program}" for path in sorted((place / "tools").glob("*.py"))]
+    more = len(found) - MAX_COMMANDS
+    return [*(line[:COMMAND_CHARS] for line in found[:MAX_COMMANDS]), *([f"and {more} more"] if more > 0 else [])]
+
+
+def of_session(places: Places, paths: Iterable[Path]) -> Discovered:
+    """What `--ext` names. Blocks, as all of these do."""
+    found = discover(explicit=list(paths), cwd=None, home=None, is_trusted=_nobody)
+    data.prepare(found.manifests, home=places.home, cwd=places.home, is_explicit=True)
+    return found
+
+
+async def check_named(paths: Sequence[str]) -> None:
+    """Raise `CommandError` when one of the extensions that a client names by path has no usable manifest."""
+    for path in paths:
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await asyncio.to_thread(read_manifest, _directory(Path(path)))
+        except ManifestError as error:
+            raise CommandError(Code.BAD_REQUEST, str(error)) from error
+        except TimeoutError as error:
+            sentence = f"the manifest of the extension {path} could not be read within {CHECK_S:g} s"
+            raise CommandError(Code.TIMEOUT, sentence) from error
+
+
+def _directory(path: Path) -> Path:
+    return path.parent if path.name == FILE else path
+
+
+def of_workspace(places: Places, cwd: Path, *, is_trusted: bool, trusting: Trusting | None = None) -> Discovered:
+    """What the sessions of a directory share. `trusting`: what it has found is noted in the manifests to be started."""
+    found = discover(explicit=(), cwd=cwd, home=places.home, is_trusted=lambda _: is_trusted)
+    if places.has_daemon:
+        found.manifests = [one for one in found.manifests if not _is_for_all(one, places.home)]
+    user, project = places.home / "extensions", project_extensions(cwd)
+    digests = trusting.code.digests if trusting is not None and trusting.code is not None else None
+    modules = tools_host(
+        [project, user] if is_trusted else [user],
+        cwd=cwd,
+        python=places.python,
+        uses_workspace=is_trusted,
+        guarded=None if digests is None else Guarded(project, digests),
+    )
+    if modules is not None:
+        _add(found, [modules])
+    for file in [cwd / PROJECT_MCP_FILE, places.home / MCP_FILE] if is_trusted else [places.home / MCP_FILE]:
+        manifests, faults = servers(file, directory=cwd)
+        _add(found, manifests)
+        found.errors.update({file / str(about): sentence for about, sentence in faults.items()})
+    found.manifests.sort(key=lambda manifest: manifest.directory.is_relative_to(user))  # as sessions rank them
+    if trusting is not None:
+        found.manifests = [_marked(one, trusting, cwd, user) for one in found.manifests]
+        data.prepare(found.manifests, home=places.home, cwd=cwd)
+        found.keeps = (lambda manifest: bool(manifest.granted)) if trusting.is_changed else _keeps_none
+    return found
+
+
+def of_daemon(places: Places) -> Discovered:
+    """What all workspaces share: the user's extensions of scope `daemon`."""
+    found = discover(explicit=(), cwd=None, home=places.home, is_trusted=_nobody)
+    for some in (found.manifests, found.disabled):
+        some[:] = [one for one in some if _is_for_all(one, places.home)]
+    found.shadowed.clear()
+    found.errors.clear()  # each workspace tells them
+    data.prepare(found.manifests, home=places.home, cwd=places.home)
+    return found
+
+
+def _marked(manifest: Manifest, trusting: Trusting, cwd: Path, user: Path) -> Manifest:
+    """With `granted`, for what the workspace brings along; the user's own needs nobody's word."""
+    is_user_s = manifest.directory.is_relative_to(user) or (
+        manifest.file is not None and manifest.file != cwd / PROJECT_MCP_FILE
+    )
+    return manifest if is_user_s else replace(manifest, granted=trusting.mark(manifest))
+
+
+def _interpreter(python: str | None, cwd: Path) -> Iterator[str]:
+    if python is not None and "/" in python and inside(python, cwd) is not None:
+        yield python
+        yield os.path.join(os.path.dirname(os.path.dirname(python)), "pyvenv.cfg")  # noqa: PTH118, PTH120
+
+
+def _of_servers(cwd: Path) -> Iterator[str]:
+    for server in entries(cwd / PROJECT_MCP_FILE).values():
+        if isinstance(server, Server):
+            for word in (server.command, *server.args):
+                yield os.path.join(server.cwd, word)  # noqa: PTH118
+
+
+def _of_manifests(cwd: Path) -> Iterator[str]:
+    place = project_extensions(cwd)
+    for directory in sorted(place.iterdir()) if is_directory(place) else ():
+        try:
+            manifest = read_manifest(directory)
+        except ManifestError:
+            continue
+        yield from (os.path.join(directory, word) for word in manifest.argv)  # noqa: PTH118
+
+
+def _add(found: Discovered, manifests: Sequence[Manifest]) -> None:
+    """Behind what there is; of one name the first counts."""
+    for manifest in manifests:
+        earlier = next((one for one in found.manifests if one.name == manifest.name), None)
+        if earlier is not None:
+            found.shadowed.append(Shadowed(manifest, earlier.directory))
+        else:
+            (found.manifests if manifest.is_enabled else found.disabled).append(manifest)
+
+
+def _is_for_all(manifest: Manifest, home: Path) -> bool:
+    """A project's extension serves the project, whatever it says: nobody else has trusted it."""
+    return manifest.scope is Scope.DAEMON and manifest.directory.is_relative_to(home)
+
+
+def _nobody(_: Path) -> bool:
+    return False
+
+
+def _keeps_none(_: Manifest) -> bool:
+    return False

@@ -1,0 +1,83 @@
+"""What a run asks its session's guards (`docs/extensions.md`), and how it tells what they did."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from zotd.clock import rfc3339
+from zotd.contributions.events import say
+from zotd.core import records
+from zotd.core.retry import ModelError
+from zotd.exthost.guards import Guards, Note, Verdict
+from zotd.exthost.surroundings import About
+from zotd.ledger.ledger import Shown
+from zotd.wire import events, ext
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The guards of one session. Waits are bounded by the guards' time limit, and safe to cancel."""
+
+    guards: Guards
+    about: About
+    emit: Callable[[ext.Event], None]
+    streams: bool = False
+    """Text is shown while it arrives, also when a guard may rewrite it afterwards (`guard.stream`)."""
+
+    def concerns(self, event: str) -> bool:
+        """Whether anybody has to be asked."""
+        return bool(self.guards.of(event))
+
+    @property
+    def holds_text(self) -> bool:
+        """Text may not be shown before the guards have seen all of it."""
+        return not self.streams and self.concerns("assistant_message")
+
+    async def system_prompt(self, prompt: str) -> Verdict[str]:
+        """With which system prompt does the agent start?"""
+        return await self.guards.before_agent_start(self.about, prompt)
+
+    async def step(self, number: int) -> Verdict[int]:
+        """May this step call the model?"""
+        return await self.guards.turn_start(self.about, number)
+
+    async def call(self, key: str, tool: str, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+        """May this tool run, and with which arguments?"""
+        return await self.guards.tool_call(self.about, key, tool, args)
+
+    async def message(self, text: str) -> Verdict[str]:
+        """What is the user shown of this reply?"""
+        return await self.guards.assistant_message(self.about, text)
+
+    def decided(self, key: str, tool: str, *, decision: str, source: str, reason: str = "") -> None:
+        """Tell whether a call may run (`approved`, `denied`) and who says so: `yolo`, `policy`, `remembered`, `user`."""
+        about = {"tool_id": key, "tool_name": tool, "decision": decision, "source": source, "stage": "pre_execution"}
+        if reason:
+            about["reason"] = reason
+        self.emit(say("permission_decision", self.about, **about))
+
+    @contextmanager
+    def compaction(self, run: str, messages: int, tokens: int) -> Iterator[None]:
+        """Tell that the transcript is about to be summarised, and how that went."""
+        about = {"compaction_id": run, "message_count": messages, "token_estimate": tokens}
+        self.emit(say("pre_compact", self.about, **about))
+        status, error = "cancelled", None
+        try:
+            yield
+            status = "completed"
+        except ModelError as failure:
+            status, error = "failed", failure.sentence
+            raise
+        finally:
+            self.emit(say("post_compact", self.about, **about, status=status, error=error))
+
+
+def noted(notes: Sequence[Note]) -> list[Shown]:
+    """What guards did, or did not do, as records with the events that show it."""
+    return [
+        Shown(
+            records.Note(time=rfc3339(), level="warn", text=note.text),
+            [events.GuardNote(note.extension, note.event, note.text)],
+        )
+        for note in notes
+    ]

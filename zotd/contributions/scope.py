@@ -1,0 +1,239 @@
+"""The extensions of one place, and the sessions that use them: between an `exthost.Host` and `view.Extensions`."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from zotd.contributions.trust import Trusting
+from zotd.contributions.view import Extensions
+from zotd.core.life import State
+from zotd.core.ports import ToolOutcome
+from zotd.exthost.discovery import Discovered
+from zotd.exthost.host import Host, Limits, Listener, ReloadReport, Wish
+from zotd.exthost.requests import ToolRequest
+from zotd.exthost.surroundings import Surroundings
+from zotd.wire import events, ext
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 5.0
+"""Longest wait for a look at a directory: local files take milliseconds, a dead network mount for ever."""
+
+Tell = Callable[[events.Event], None]
+
+MAX_FAULTS = 100
+"""Python modules that failed to load, of those that the doctor tells about: who has more begins with these."""
+
+FAULT_CHARS = 4_000
+"""Of a module's path, and of what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What the hosts of this process have in common."""
+
+    tell: Tell
+    """Gets events of topics."""
+    call_tool: Callable[[ToolRequest], None]
+    """Runs a tool for an extension, and answers."""
+    limits: Limits
+    reserved_commands: Collection[str] = ()
+    """Slash commands that no extension can have."""
+
+
+class Layer:
+    """A host and its sessions; what an extension wants goes to those. Satisfies `exthost.host.Listener`."""
+
+    def __init__(
+        self,
+        house: House,
+        surroundings: Surroundings,
+        discover: Callable[[], Discovered],
+        *,
+        trusting: Trusting | None = None,
+        channels: Listener | None = None,
+    ) -> None:
+        """`discover` reads the manifests, in a thread. `trusting`: of a workspace with code of its own.
+
+        `channels`: hears the same, about messaging.
+        """
+        self.cwd = surroundings.cwd
+        self.views: dict[str, Extensions] = {}
+        """The extensions as each session sees them, by the session's id."""
+        self.started = asyncio.Event()
+        """Set when it has looked for its extensions."""
+        self.trusting = trusting
+        self.is_of_session = False
+        """Only one session has these extensions."""
+        self.is_watched = False
+        """A change of the workspace's code is told; else it is looked at when a run starts."""
+        self.faults: dict[str, str] = {}
+        """Python modules that failed to load, by file."""
+        self.unwatch: Callable[[], None] = lambda: None
+        """Ends what was begun for it elsewhere."""
+        self._looks = 1
+        """How many times it is looking for its extensions; it begins with one."""
+        self._tell = house.tell
+        self._call_tool = house.call_tool
+        self._channels = channels
+        self.host = Host(
+            discover=discover,
+            surroundings=replace(surroundings, sessions=self.views.keys()),
+            listener=self,
+            reserved_commands=house.reserved_commands,
+            limits=house.limits,
+        )
+
+    # --- life -------------------------------------------------------------------------------------------------
+
+    async def start(self, after: asyncio.Event | None = None) -> None:
+        """Start the extensions, and wait for none; `after` a process of an earlier daemon has given up its port."""
+        if after is not None:
+            await after.wait()
+        await self._look(self.host.start())
+
+    def look_again(self) -> Coroutine[object, object, None]:
+        """Read all manifests again, because other ones may be started; what is returned does it.
+
+        Runs that begin from now on, and not only when it is awaited, wait for it.
+        """
+        self._looks += 1
+        self.started.clear()
+        return self._look(self.host.catch_up())
+
+    async def look_for_modules(self) -> None:
+        """The first Python module has come, or the last one has gone."""
+        await self.started.wait()
+        await self.host.catch_up(lambda manifest: manifest.restarts_when_stuck)
+
+    async def recheck(self) -> None:
+        """What the workspace brings along may have changed: ask about it. Starts nothing that was not trusted."""
+        trusting = self.trusting
+        if trusting is None or not self.started.is_set():
+            return
+        was_trusted, asked = trusting.is_trusted, trusting.question
+        await asyncio.to_thread(trusting.look)
+        if trusting.is_trusted and not was_trusted:
+            await self.look_again()
+        elif trusting.question is not None and trusting.question != asked:
+            self._ask()
+            for view in list(self.views.values()):
+                view.board.note("trust", "warn", trusting.sentence or "")
+
+    async def reload(self, name: str | None, into: ReloadReport) -> None:
+        """Restart the extension with this name, or read all manifests again; adds to the report."""
+        if not self.started.is_set():
+            into.errors.append(f"the extensions of {self.cwd} are still being looked for; try again")
+            return
+        if name is not None:
+            error = await self.host.reload(name)
+            into.loaded.append(name)
+            into.errors += [error] if error is not None else []
+            into.ready += [] if error is not None else [name]
+            return
+        report = await self.host.reload_all()
+        into.stopped += report.stopped
+        into.loaded += report.loaded
+        into.ready += report.ready
+        into.errors += report.errors
+        self._ask()
+
+    async def stop(self) -> None:
+        """End every process, within 3.3 s."""
+        await self.host.stop()
+
+    def join(self, view: Extensions) -> None:
+        """A session uses these extensions from now on."""
+        self.views[view.about.session] = view
+
+    # --- exthost.host.Listener --------------------------------------------------------------------------------
+
+    def wish(self, extension: str, session: str | None, wish: Wish) -> str | None:
+        """To the session that it is about, or to all; why none of them has taken it."""
+        refusals = [view.wish(extension, wish) for view in self._users(extension, session)]
+        if session is not None and not refusals:
+            return f"the session {session[:80]} is not open, or does not use it"
+        return refusals[0] if refusals and None not in refusals else None
+
+    def activate(self, session: str, tools: Sequence[str]) -> None:
+        """Show deferred tools to a session's model."""
+        if session in self.views:
+            self.views[session].activate(tools)
+
+    def state_changed(self, extension: str, state: State, reason: str) -> None:
+        """Tell the sessions, and whoever follows the topic."""
+        for view in self._users(extension):
+            view.state_changed(extension, state, reason)
+        self._tell(events.ExtState(extension, self.cwd, state, reason or None))
+        if self._channels is not None:
+            self._channels.state_changed(extension, state, reason)
+
+    def contributions_changed(self) -> None:
+        """Have every session look anew."""
+        for view in list(self.views.values()):
+            view.changed()
+
+    def complained(self, extension: str, sentence: str) -> None:
+        """For its log and the doctor: people who use it cannot do anything about it."""
+        log.info("extension %s: %s", extension, sentence)
+
+    def call_tool(self, request: ToolRequest) -> None:
+        """Run a tool in the session that it is about."""
+        if self._users(request.extension, request.session):
+            self._call_tool(request)
+        else:
+            sentence = f"the session {request.session[:80]} is not open, or does not use this extension"
+            request.answer(ToolOutcome.error(sentence))
+
+    def other(self, extension: str, frame: ext.FromExtension) -> None:
+        """A module that failed to load, or loads again; channels hear the rest."""
+        if self._channels is not None:
+            self._channels.other(extension, frame)
+        if not isinstance(frame, ext.ModuleError):
+            return
+        file, error = frame.file[:FAULT_CHARS], frame.error[:FAULT_CHARS]
+        if not error:
+            self.faults.pop(file, None)
+        elif file in self.faults or len(self.faults) < MAX_FAULTS:
+            self.faults[file] = error
+        words = f"{file}: {error}" if error else f"{file} is mended"
+        for view in self._users(extension):
+            view.board.note(extension, "warn" if error else "success", words)
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _users(self, extension: str, session: str | None = None) -> list[Extensions]:
+        """Who has this extension, of all sessions or this one; a session may have another one of the name."""
+        views = [view for key, view in self.views.items() if session in {None, key}]
+        return [view for view in views if view.lineup.has(extension, self.host)]
+
+    async def _look(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        finally:
+            self._looks -= 1
+            if not self._looks:
+                self.started.set()
+        self._ask()
+
+    def _ask(self) -> None:
+        if self.trusting is not None and self.trusting.question is not None:
+            self._tell(self.trusting.question)
+
+
+async def rechecked(layer: Layer) -> None:
+    """Before a run, where nothing tells of changes: look, and go on after `LOOK_S` with what was found last."""
+    if not layer.is_watched:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                await layer.recheck()
+
+
+async def looked(layers: Iterable[Layer]) -> None:
+    """Wait until these have looked for their extensions, at most `LOOK_S`; one that hangs does not keep others back."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_S):
+            for layer in layers:
+                await layer.started.wait()

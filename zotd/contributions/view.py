@@ -1,0 +1,192 @@
+"""What one session has of extensions: tools, guards, slash commands, and what they show.
+
+Hosts start and stop processes; `sessions.lineup` makes one list of them.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from zotd.contributions.events import Audience
+from zotd.contributions.guards import Hooks
+from zotd.contributions.resolution import Lineup
+from zotd.contributions.toolbox import Toolbox, choose
+from zotd.contributions.ui_state import Board
+from zotd.core.life import State
+from zotd.core.records import Settings
+from zotd.exthost.extension import Extension
+from zotd.exthost.guards import Guards
+from zotd.exthost.host import READY_S, Limits, Wish
+from zotd.exthost.offers import Offers
+from zotd.exthost.surroundings import About
+from zotd.exthost.tools import ExtensionTool
+from zotd.ledger.ledger import Ledger
+from zotd.wire import events, ext
+
+Submission = ext.Submit | ext.SubmitSlash
+"""A prompt, or a slash command, that an extension wants run."""
+
+OfPanel = ext.PanelKey | ext.PanelResize | ext.PanelClosed
+"""What happens to a panel."""
+
+
+TELL_AFTER_S = 1.0
+"""How long a run waits for extensions before its clients are told which ones; most start within 0.3 s."""
+
+
+class Extensions:
+    """The extensions of one session."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        lineup: Lineup,
+        *,
+        limits: Limits,
+        reserved_commands: Sequence[str],
+        submit: Callable[[str, Submission], None],
+    ) -> None:
+        """`submit` is given an extension's name, and what it wants submitted."""
+        self.about = About(ledger.row.id, ledger.row.cwd)
+        self.lineup = lineup
+        self.board = Board(ledger)
+        self.audience = Audience(lineup.used, self.about)
+        """Those who hear of what happens in the session."""
+        self.guards = Guards(lineup.used, limits.intercept_s)
+        self.offers = Offers(
+            lineup.used,
+            reserved_commands=reserved_commands,
+            tool_s=limits.tool_s,
+            command_s=limits.command_s,
+            activate=lambda _, tools: self.activate(tools),
+        )
+        self._ledger = ledger
+        self._submit = submit
+        self._activated: set[str] = set()
+        self._hinted: set[str] = set()
+        self._patience: asyncio.Timeout | None = None
+        """How long `ready_for_run` waits, while it does."""
+        self._toolbox: tuple[Settings, Sequence[ExtensionTool], Toolbox] | None = None
+        ledger.observers.append(self._committed)
+
+    # --- for runs ---------------------------------------------------------------------------------------------
+
+    async def ready(self) -> None:
+        """Wait for extensions that are still starting, at most `READY_S`; what comes later is used when it is there."""
+        await self._settle(asyncio.timeout(READY_S))
+
+    async def ready_for_run(self) -> None:
+        """The same, until `hurry`."""
+        self._patience = asyncio.timeout(READY_S)
+        telling = asyncio.get_running_loop().call_later(TELL_AFTER_S, self._tell_who_is_slow)
+        try:
+            await self._settle(self._patience)
+        finally:
+            telling.cancel()
+            self._patience = None
+
+    def hurry(self) -> None:
+        """Somebody aborts the run that is being prepared: wait no longer for it."""
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())
+            self._patience = None  # it can be moved no more once it is over
+
+    def toolbox(self, settings: Settings) -> Toolbox:
+        """The tools of the next step; the same object as long as nothing has changed."""
+        extras = self.offers.tools()
+        if self._toolbox is None or self._toolbox[:2] != (settings, extras):
+            self._toolbox = settings, extras, choose(settings, extras, self._activated)
+        return self._toolbox[2]
+
+    def hooks(self, *, streams: bool) -> Hooks:
+        """Whom a run asks. `streams`: see `Hooks`."""
+        return Hooks(self.guards, self.about, self.audience.emit, streams)
+
+    def skills(self) -> list[str]:
+        """The directories of skills that extensions bring along."""
+        used = [extension for extension in self.lineup.used() if not self.lineup.is_outdated(extension)]
+        named = (path for extension in used for path in extension.manifest.skills)
+        return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
+
+    def hints(self) -> list[str]:
+        """What people should know when a run starts: extensions that are missing from it, and why; each once."""
+        missing = (sentence for one in self.lineup.used() if (sentence := _why_missing(one)) is not None)
+        new = [sentence for sentence in (*self.lineup.warnings(), *missing) if sentence not in self._hinted]
+        self._hinted.update(new)
+        return new
+
+    def send(self, name: str, frame: OfPanel) -> bool:
+        """Send a frame about a panel of this session; False when the extension is not there to get it."""
+        extension = self.lineup.find(name)
+        if extension is None:
+            return False
+        cwd = self.about.cwd_for(extension.manifest)
+        return extension.send(replace(frame, session_id=self.about.session, cwd=cwd))
+
+    # --- hearing from them ------------------------------------------------------------------------------------
+
+    def wish(self, extension: str, wish: Wish) -> str | None:
+        """An extension wants something of this session; a sentence when it cannot have it."""
+        if isinstance(wish, ext.Submit | ext.SubmitSlash):
+            self._submit(extension, wish)
+            return None
+        return self.board.take(extension, wish)
+
+    def activate(self, tools: Sequence[str]) -> None:
+        """Show these deferred tools to the model from now on."""
+        known = {tool.spec.name for tool in self.offers.tools()}
+        self._activated.update(known.intersection(tools))
+        self._toolbox = None
+
+    def changed(self) -> None:
+        """Extensions, or what they offer, came or went."""
+        self.lineup.forget()
+        self._toolbox = None
+        self.offers.forget()
+        self.audience.begin()
+
+    def state_changed(self, extension: str, state: State, reason: str) -> None:
+        """An extension has another state, or goes on as before for a reason: what should have replaced it has failed."""
+        self.changed()
+        if state not in {State.READY, State.STARTING}:
+            self.board.left(extension)
+        if reason:
+            self.board.note(extension, "error" if state is State.PARKED else "warn", f"{extension} {reason}")
+
+    def end(self) -> None:
+        """The session leaves memory, or gets other extensions: these hear and show nothing more of it."""
+        self.audience.end()
+        self._ledger.observers.remove(self._committed)
+        self.board.clear()
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _tell_who_is_slow(self) -> None:
+        slow = [one.name for one in self.lineup.used() if not one.was_tried and one.serving is None]
+        if slow:
+            words = f"waiting up to {READY_S:g} s for extensions that have not said hello: {', '.join(slow)}"
+            self._ledger.live([events.Notice("info", words, session=self._ledger.label)])
+
+    async def _settle(self, patience: asyncio.Timeout) -> None:
+        with suppress(TimeoutError):
+            async with patience:
+                for layer in self.lineup.layers:
+                    await layer.started.wait()
+                    await layer.host.wait_ready(READY_S)
+
+    def _committed(self, shown: Sequence[events.Event]) -> None:
+        for event in shown:
+            if isinstance(event, events.UserMessage):
+                self.board.clear_notes()
+            self.audience.tell(event)
+
+
+def _why_missing(extension: Extension) -> str | None:
+    """A sentence about an extension that crashed or has not said hello; None when it serves, or was stopped."""
+    if extension.state in {State.RESTARTING, State.PARKED}:
+        return f"{extension.condition}; its log: zotctl ext logs {extension.name}"
+    if not extension.was_tried and extension.serving is None:
+        return f"{extension.name} has not said hello yet; the run goes on without it"
+    return None

@@ -1,0 +1,1 @@
+"""Going back, copying, importing, exporting and deleting sessions."""

@@ -1,0 +1,56 @@
+"""Forks: a new session that begins with a copy of another one's records, up to a message.
+
+A copy, not a reference: cursors, damage, backup and the deletion of either session are then what they are for every
+session (`docs/decisions/0014-fork-rewind-import.md`).
+"""
+
+import msgspec
+
+from zotd import ids
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.core.lineage import events_left
+from zotd.core.ports import NAME_CHARS, Row
+from zotd.history.draft import Draft
+from zotd.history.past import Past, past_at
+from zotd.store.journal import Journal
+from zotd.store.staged import STATE, Share
+from zotd.store.staging import staging
+from zotd.wire import events
+
+SUFFIX = " (fork)"
+
+
+async def fork(journal: Journal, origin: Row, seq: int | None, name: str | None) -> str:
+    """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
+
+    The other one may run meanwhile.
+
+    Raises:
+        CommandError: there is no such message, or calls had no result yet.
+        StorageError: the journal cannot be read or written.
+    """
+    past = await past_at(journal, origin, seq, whole=False)
+    now = rfc3339()
+    name = name or origin.name[: NAME_CHARS - len(SUFFIX)] + SUFFIX
+    row = Row(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE)
+    share = Share(origin.id, past.number, past.seq)
+    async with staging(journal.database, row) as staged:
+        await staged.copy(share)
+        draft = Draft(_as_of(past, staged.row))
+        record = records.ForkRow(time=now, session=origin.id, at=past.seq)
+        draft.add(record, [events.Forked(origin.id, past.seq)])
+        await staged.publish(draft.row, draft.take(), share=share)
+    return row.id
+
+
+def _as_of(past: Past, row: Row) -> Row:
+    """The row of a session that goes on from there. What was spent was spent by the other one."""
+    return msgspec.structs.replace(
+        row,
+        state="idle",
+        messages=len(past.fold.transcript.messages),
+        context=past.context,
+        base=past.fold.base,
+        abandoned=events_left(past.rewinds),
+    )

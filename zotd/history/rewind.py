@@ -1,0 +1,55 @@
+"""Rewinding a session: what the model sees moves to what it saw at an earlier message. Nothing is deleted."""
+
+import asyncio
+from collections.abc import Callable
+
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.core.lineage import Rewind, events_left
+from zotd.history.past import Past, past_at
+from zotd.ledger.ledger import Ledger, Shown
+from zotd.sessions.session import Session
+from zotd.wire import events
+from zotd.wire.errors import Code, CommandError
+
+
+async def rewind(session: Session, seq: int, *, accepted: Callable[[], None]) -> None:
+    """Go back to the message `seq`; `accepted` is called when that is safe on disk.
+
+    Raises:
+        CommandError: something runs, there is no such message, or calls had no result yet at it.
+        StorageError: the journal cannot be read or written.
+    """
+    await session.load()
+    _refuse_when_busy(session)
+    past = await past_at(session.ledger.journal, session.ledger.row, seq, whole=True)
+    _refuse_when_busy(session)  # something may have begun meanwhile
+    await go_back(session.ledger, past, accepted=accepted)
+
+
+def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None = None) -> asyncio.Future[None]:
+    """Record it; `past` is whole and of this ledger's session, whose transcript is loaded and has no open call."""
+    record = records.RewindRow(time=rfc3339(), to=past.number, seq=past.seq)
+    here = Rewind(ledger.row.records + 1, record.to, ledger.row.seq + 1, record.seq)
+    return ledger.write(
+        [Shown(record, [events.Rewound(past.seq)])],
+        durable=True,
+        context=past.context,
+        accepted=accepted,
+        past=past.fold,
+        state=ledger.rest,
+        abandoned=events_left([*past.rewinds, here]),
+    )
+
+
+def _refuse_when_busy(session: Session) -> None:
+    if session.work.is_stopping:
+        raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
+    if session.ledger.damage is not None:
+        raise CommandError(Code.BLOCKED, str(session.ledger.damage))
+    if session.work.is_active:
+        raise CommandError(Code.BUSY, "the session is busy; rewind it when the run is over, or abort it")
+    if session.ledger.transcript.open_calls:
+        raise CommandError(
+            Code.BUSY, "calls of a run that was cut wait for somebody; go on with it, or abort it, first"
+        )

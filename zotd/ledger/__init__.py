@@ -1,0 +1,1 @@
+"""One session's records and events, and what they cost."""

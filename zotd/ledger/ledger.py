@@ -1,0 +1,306 @@
+"""One session's records and events: numbers them, commits them, and shows them once they are committed.
+
+Whatever changes a session goes through `write`: in one synchronous step the records are numbered, folded into the
+transcript and handed to the journal; their events reach subscribers when the journal says that they are committed,
+in the same order (`docs/protocol.md`, Order).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from zotd.core import records
+from zotd.core.budget import counted
+from zotd.core.fold import Fold
+from zotd.core.lineage import Rewind, records_left
+from zotd.core.ports import Entry, Journal, Row, StorageError
+from zotd.core.records import AnyRecord, UsageRow
+from zotd.core.transcript import Transcript
+from zotd.ledger.titles import title_of
+from zotd.wire import events
+from zotd.wire.base import ENCODER
+from zotd.wire.content import Tokens
+
+MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResultEvent)
+"""Events that are messages of the history people see."""
+
+DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, events.Forked)
+"""Events that do not exist on stdio (`docs/protocol.md`)."""
+
+
+class LetGoError(StorageError):
+    """The session has left memory while something of it was on its way: nothing was recorded."""
+
+    def __init__(self, session: str) -> None:
+        """Of the session with this id."""
+        super().__init__(f"the session {session} was closed meanwhile; send it again")
+
+
+class Subscriber(Protocol):
+    """Somebody who follows a session. Both methods return at once and never raise."""
+
+    def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
+        """Events with `seq`, and the same as NDJSON."""
+        ...
+
+    def live(self, shown: Sequence[events.Event], data: bytes) -> None:
+        """Events without `seq`; may be merged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A record, and the events that it shows."""
+
+    record: AnyRecord
+    shows: Sequence[events.Event] = ()
+
+
+class Ledger:
+    """The only writer of a session's row, transcript and journal."""
+
+    def __init__(self, row: Row, journal: Journal, transcript: Transcript, *, addressed: bool) -> None:
+        """`addressed`: events carry `session` and `seq`; on stdio they carry neither."""
+        self.row = row
+        self.journal = journal
+        self.failure: StorageError | None = None
+        """Why the journal could not write; what is in memory is ahead of the disk then, until `reset`."""
+        self._addressed = addressed
+        self._subscribers: dict[Subscriber, None] = {}
+        self.observers: list[Callable[[Sequence[events.Event]], None]] = []
+        """Told of committed events, as they are before a carrier's changes; they return at once and never raise."""
+        self.failed: Callable[[], None] | None = None
+        """Told when the journal could not write for the first time since `reset`; returns at once and never raises."""
+        self._shown_seq = row.seq
+        self._state = Fold(transcript, row.base)
+        self._loaded = row.records == 0
+        self._under_way = 0
+        """Commits that the journal has not answered."""
+        self.settled = asyncio.Event()
+        """All that was written is on disk, or has failed."""
+        self.settled.set()
+        self.is_let_go = False
+        """Nothing more is written: the session has left memory, and the next one that is read would not know of it."""
+
+    @property
+    def transcript(self) -> Transcript:
+        """What the records say, as far as they are loaded."""
+        return self._state.transcript
+
+    @property
+    def loaded(self) -> bool:
+        """The transcript is in memory. Without it only settings may be written; a long session is then cheap to show."""
+        return self._loaded
+
+    @property
+    def damage(self) -> StorageError | None:
+        """Why nothing more is written: what is stored of the session cannot all be read."""
+        return self.journal.damage(self.row.id)
+
+    def load(self, stored: Sequence[AnyRecord]) -> None:
+        """Fold the records from number `row.base` on, as the journal has them."""
+        numbered = list(enumerate(stored, self.row.base))
+        rewinds = [Rewind(n, one.to, n, one.to) for n, one in numbered if isinstance(one, records.RewindRow)]
+        self._state.replay(numbered, records_left(rewinds))
+        self._loaded = True
+
+    def reset(self, row: Row) -> None:
+        """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow."""
+        self.row = row
+        self._state = Fold(Transcript(), row.base)
+        self.failure = None
+        self._shown_seq = row.seq
+        self._loaded = row.records == 0
+
+    @property
+    def label(self) -> str | None:
+        """The `session` field of events."""
+        return self.row.id if self._addressed else None
+
+    @property
+    def shown_seq(self) -> int:
+        """`seq` of the last event that subscribers have got."""
+        return self._shown_seq
+
+    @property
+    def followers(self) -> int:
+        """How many subscribers there are."""
+        return len(self._subscribers)
+
+    def title(self, text: str) -> None:
+        """Name a session that has no name after its first prompt; stored with the next record."""
+        if not self.row.name and text.strip():
+            self.row = msgspec.structs.replace(self.row, name=title_of(text))
+
+    @property
+    def rest(self) -> str:
+        """`state` of the row when nothing runs; what waits makes a restart look into the session."""
+        return "held" if self.transcript.waiting else "idle"
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Everything shown after this call goes to `subscriber` too."""
+        self._subscribers[subscriber] = None
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Harmless when it is not subscribed."""
+        self._subscribers.pop(subscriber, None)
+
+    def live(self, shown: Sequence[events.Event]) -> None:
+        """Show events that are not records; they already carry the session."""
+        if not shown or not self._subscribers:
+            return
+        data = ENCODER.encode_lines(shown)
+        for subscriber in list(self._subscribers):
+            subscriber.live(shown, data)
+
+    def write(
+        self,
+        items: Sequence[Shown],
+        *,
+        durable: bool,
+        usage: Tokens | None = None,
+        context: int | None = None,
+        accepted: Callable[[], None] | None = None,
+        past: Fold | None = None,
+        **changes: object,
+    ) -> asyncio.Future[None]:
+        """Record `items`; the result is done when they are committed and shown, and fails with StorageError.
+
+        `usage` is added to the session's figures, `context` replaces the size of the last request, `changes` are
+        other fields of the row. `accepted` is called when they are committed, before any event is shown: there the
+        response goes out that has to precede the events it causes. `past`: what the transcript goes back to first.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        failure = LetGoError(self.row.id) if self.is_let_go else self.failure
+        if failure is not None:
+            done.set_exception(failure)
+            return done
+        if past is not None:
+            self._state.go_back(past)
+        entries, shown = self._record(items)
+        self.row = msgspec.structs.replace(
+            self.row,
+            seq=self.row.seq + len(shown),
+            records=self.row.records + len(entries),
+            messages=len(self.transcript.messages) if self._loaded else self.row.messages,
+            usage=self.row.usage + usage if usage else self.row.usage,
+            spent=sum((counted(item.record) for item in items if isinstance(item.record, UsageRow)), self.row.spent),
+            context=self.row.context if context is None else context,
+            base=self._state.base if self._loaded else self.row.base,
+            failed=_has_failed(items, before=self.row.failed),
+            updated=items[-1].record.time if items else self.row.updated,
+            **changes,
+        )
+        data = b"".join(entry.events for entry in entries)
+        last = self.row.seq
+
+        def finish(error: StorageError | None) -> None:
+            self._count(-1)
+            if error is not None:
+                self._fail(error)
+            else:
+                if accepted is not None:
+                    accepted()
+                self._tell(items)
+                self._show(shown, data, last)
+            if done.done():  # whoever waited was cancelled; what was written is written
+                return
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        self._count(1)
+        self.journal.commit(self.row, entries, durable=durable, done=finish)
+        return done
+
+    def _tell(self, items: Sequence[Shown]) -> None:
+        if self.observers:
+            told = [event for item in items for event in item.shows]
+            for observer in list(self.observers):
+                observer(told)
+
+    def _count(self, change: int) -> None:
+        self._under_way += change
+        if self._under_way:
+            self.settled.clear()
+        else:
+            self.settled.set()
+
+    def _fail(self, error: StorageError) -> None:
+        if self.failure is None:  # the commits behind a failed one fail because of it: theirs is not the reason
+            self.failure = error
+            if self.failed is not None:
+                self.failed()
+
+    def _record(self, items: Sequence[Shown]) -> tuple[list[Entry], list[events.Event]]:
+        """Number the items and fold them; their entries, and their events in order."""
+        entries: list[Entry] = []
+        shown: list[events.Event] = []
+        for item in items:
+            entry, stamped = self._seal(item, len(entries), len(shown))
+            entries.append(entry)
+            shown.extend(stamped)
+            if self._loaded:
+                self._state.apply(entry.number, item.record)
+        return entries, shown
+
+    def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[Entry, list[events.Event]]:
+        first = self.row.seq + events_before + 1
+        shows = item.shows if self._addressed else [e for e in item.shows if not isinstance(e, DAEMON_EVENTS)]
+        stamped = [self._stamp(event, first + index) for index, event in enumerate(shows)]
+        return entry_of(self.row.records + records_before + 1, item.record, first, stamped), stamped
+
+    def _stamp(self, event: events.Event, seq: int) -> events.Event:
+        if not self._addressed:
+            return _plain(event)
+        return msgspec.structs.replace(event, session=self.row.id, seq=seq)
+
+    def _show(self, shown: list[events.Event], data: bytes, last: int) -> None:
+        self._shown_seq = last
+        if shown:
+            for subscriber in list(self._subscribers):
+                subscriber.committed(shown, data, last)
+
+
+def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[events.Event]) -> Entry:
+    """The record with this number and its events, as they are sent; the first of them has `first_seq`."""
+    return Entry(
+        number=number,
+        record=record,
+        first_seq=first_seq if shown else 0,
+        last_seq=first_seq + len(shown) - 1 if shown else 0,
+        events=ENCODER.encode_lines(shown) if shown else b"",
+        messages=sum(isinstance(event, MESSAGE_EVENTS) for event in shown),
+    )
+
+
+def _has_failed(items: Sequence[Shown], *, before: bool) -> bool:
+    """Whether the last run has ended with an error, after these records."""
+    for item in items:
+        match item.record:
+            case records.Attempt() | records.Clear() | records.RewindRow():
+                before = False
+            case records.Note(level="error"):
+                before = True
+            case _:
+                pass
+    return before
+
+
+def _plain(event: events.Event) -> events.Event:
+    """The event as `zot rpc` sends it: without what only the daemon adds (`docs/protocol.md`)."""
+    match event:
+        case events.UserMessage():
+            return msgspec.structs.replace(event, input=None, run=None, sender=None)
+        case events.ToolResultEvent():
+            return msgspec.structs.replace(event, name=None, extension=None, time=None)
+        case events.Done():
+            return msgspec.structs.replace(event, run=None)
+        case events.GuardNote(extension=extension, text=text):
+            return events.ExtNotify(extension, "warn", text)
+        case _:
+            return event

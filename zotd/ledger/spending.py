@@ -1,0 +1,161 @@
+"""What all sessions of this process may spend together, and each of them: the budgets of the configuration.
+
+    refusal? -> reserve -> settle          around each model request; `runs.billing` does it
+
+The day's sum is read from the usage rows when the daemon starts, and kept in memory from then on. A session's own is
+in its row of the journal (`core.ports.Row.spent`), which changes in the same commit as its usage rows.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, date, datetime
+
+from zotd.clock import rfc3339
+from zotd.config import Budget
+from zotd.core import budget
+from zotd.core.budget import Floor, Limits, Pot
+from zotd.core.ports import Row
+from zotd.core.records import Settings
+from zotd.wire.content import Tokens
+from zotd.wire.errors import Code, CommandError
+from zotd.wire.reports import BudgetState
+
+TODAY = "the budget of today"
+
+OF_SESSION = "the budget of this session"
+
+
+class Spending:
+    """One for a process. A day is that of the computer's time zone: people mean their own."""
+
+    def __init__(self, limits: Budget | None = None, *, now: Callable[[], float] = time.time) -> None:
+        """Without `limits` nothing is limited. `now` is the time in seconds since the epoch."""
+        self._now = now
+        self._day = self._today()
+        self._pot = Pot()
+        self._counts_days = False
+        """Else nobody asks what was spent today, and no step has to find out which day it is (10 us each time)."""
+        self._limit(limits or Budget())
+
+    async def recall(self, since: Callable[[str], Awaitable[Tokens]]) -> None:
+        """Begin with what is on record for today; `since` gives what was spent from a time (RFC 3339, UTC) on.
+
+        Raises:
+            StorageError: it could not be read; the day begins with nothing then.
+        """
+        if self._counts_days:
+            midnight = datetime(self._day.year, self._day.month, self._day.day).astimezone()
+            self._pot.spent += await since(rfc3339(midnight.timestamp()))
+
+    async def change(self, limits: Budget, since: Callable[[str], Awaitable[Tokens]]) -> None:
+        """Other budgets from now on; `since` as in `recall`, which is done when nobody has counted the day so far.
+
+        Raises:
+            StorageError: as there.
+        """
+        counted = self._counts_days
+        self._limit(limits)
+        if not counted:
+            self._day, self._pot.spent = self._today(), Tokens()
+            await self.recall(since)
+
+    # --- before a request -----------------------------------------------------------------------------------------
+
+    def refusal(self, settings: Settings, spent: Tokens) -> str | None:
+        """Why a session that has spent so much may not ask its model; None: it may. One sentence, with the way out."""
+        pot = self._today_s_pot()
+        if (lack := budget.shortage(self._daily, pot.spent, pot.reserved)) is not None:
+            way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or go on tomorrow"
+            return f"{TODAY} is used up: {lack}; {way}"
+        if (lack := budget.shortage(self._limits(settings), spent)) is not None:
+            return f"{OF_SESSION} is used up: {lack}; raise it with --budget-{lack.unit}, or begin another session"
+        return None
+
+    def check(self, settings: Settings, spent: Tokens) -> None:
+        """Raise CommandError (`budget_exceeded`) when there is a `refusal`."""
+        sentence = self.refusal(settings, spent)
+        if sentence is not None:
+            raise CommandError(Code.BUDGET_EXCEEDED, sentence)
+
+    def reserve(self, estimate: Tokens) -> int:
+        """Set this aside for a request that is about to be sent; the result is for `settle`."""
+        return self._today_s_pot().reserve(estimate)
+
+    def settle(self, reservation: int, took: Tokens) -> None:
+        """Count what the request took instead; once."""
+        self._today_s_pot().settle(reservation, took)
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def states(self, sessions: Iterable[Row]) -> list[BudgetState]:
+        """The day's budget and those of these sessions, where anything is limited."""
+        pot = self._today_s_pot()
+        found = [_state("day", self._daily, pot.spent, pot.reserved)]
+        found += [_state("session", self._limits(row.settings), row.spent, Tokens(), row=row) for row in sessions]
+        return [state for state in found if state.limit_usd is not None or state.limit_tokens is not None]
+
+    def warnings(self, sessions: Iterable[Row]) -> list[str]:
+        """A sentence for each of these budgets of which `budget.WARN_FROM` or more is spent."""
+        found = [(TODAY, budget.closest(self._daily, self._today_s_pot().spent))]
+        found += [
+            (f"the budget of {row.name or row.id}", budget.closest(self._limits(row.settings), row.spent))
+            for row in sessions
+        ]
+        return [
+            f"{whose} is {'used up' if spent.spent >= spent.limit else 'nearly used up'}: {spent}"
+            for whose, spent in found
+            if spent is not None and spent.spent >= budget.WARN_FROM * spent.limit
+        ]
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _limit(self, limits: Budget) -> None:
+        self.floor = Floor(limits.unknown_usd, limits.unknown_tokens)
+        """The least that a request of unknown cost counts with."""
+        self._daily = Limits(limits.day_usd, limits.day_tokens)
+        self._of_session = Limits(limits.session_usd, limits.session_tokens)
+        self._counts_days = self._daily != Limits()
+
+    def _limits(self, settings: Settings) -> Limits:
+        """A session's own budget goes before the configured one, each of the two limits for itself."""
+        usd, tokens = settings.budget_usd, settings.budget_tokens
+        return Limits(
+            self._of_session.usd if usd is None else usd,
+            self._of_session.tokens if tokens is None else tokens,
+        )
+
+    def _today_s_pot(self) -> Pot:
+        """A new day begins with nothing spent; what is under way counts for the day in which it ends."""
+        if self._counts_days:
+            today = self._today()
+            if today > self._day:  # a clock that was put back, or a flight to the west, gives no second budget
+                self._day = today
+                self._pot.spent = Tokens()
+        return self._pot
+
+    def _today(self) -> date:
+        return datetime.fromtimestamp(self._now(), UTC).astimezone().date()
+
+
+def check_budget(usd: float | None, tokens: int | None) -> None:
+    """Raise CommandError for a session's budget with which no request could be made."""
+    for name, limit in (("budget_usd", usd), ("budget_tokens", tokens)):
+        if limit is not None and not limit > 0:
+            raise CommandError(Code.BAD_REQUEST, f"{name} must be above 0, {limit} is not")
+
+
+def _state(scope: str, limits: Limits, spent: Tokens, reserved: Tokens, *, row: Row | None = None) -> BudgetState:
+    usd, tokens = spent.cost_usd + reserved.cost_usd, spent.total + reserved.total
+    return BudgetState(
+        scope=scope,
+        limit_usd=limits.usd,
+        limit_tokens=limits.tokens,
+        spent_usd=spent.cost_usd,
+        spent_tokens=spent.total,
+        reserved_usd=reserved.cost_usd,
+        reserved_tokens=reserved.total,
+        left_usd=None if limits.usd is None else max(0.0, limits.usd - usd),
+        left_tokens=None if limits.tokens is None else max(0, limits.tokens - tokens),
+        session=row.id if row else "",
+        name=row.name if row else "",
+    )

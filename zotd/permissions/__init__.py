@@ -1,0 +1,1 @@
+"""Whether a tool call may run: guards, rules, modes, and the people who are asked."""

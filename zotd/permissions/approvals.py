@@ -1,0 +1,396 @@
+"""One session's approvals: asks people about calls, and records what they decide (`docs/durability.md`, Approvals).
+
+    ask ──> request on disk ──> clients see it ──> waits ─┬─ decide ──> decision on disk ──> the decider is answered
+                                                          │             ──> everybody sees it ──> the call goes on
+                                                          └─ too late, or nobody waits any more: recorded as that
+
+After a restart the same questions are pending again, but for those that nobody decided in time. Nobody waits for them
+then: a decision is kept until `ask` comes for it, and a deadline is looked after here.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+from zotd import ids
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.core.approvals import ALLOW, CANCELLED, DENY, Lost, Questions, Resolution, Stale, Unknown, Won
+from zotd.core.choices import SAME, Choice, as_toml
+from zotd.core.permissions import Rule, digest
+from zotd.core.ports import StorageError
+from zotd.core.transcript import Transcript
+from zotd.ledger.ledger import Ledger, Shown
+from zotd.permissions.decisions import check_scope, decision_of, rules_of
+from zotd.wire import api, events
+from zotd.wire.errors import Code, CommandError
+
+HALF_MILLISECOND_S = 0.0005
+"""Added before a time is cut to milliseconds, so that it is rounded."""
+
+STOPPED = "the call was aborted"
+"""Why a question is over that nobody has decided about."""
+
+SETTLED = "the call does not wait for it any more"
+"""The same for one whose call runs without a decision, or has its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a question."""
+
+    allowed: bool
+    args: dict[str, object] | None
+    """Run it with these arguments instead; they have not been seen by any guard."""
+    reason: str
+    """Of a denial: one sentence for the model."""
+    by: str
+    """Who has decided; empty: nobody, it took too long."""
+    scope: str
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    row: records.ApprovalRow
+    stored: asyncio.Future[None]
+    """Done when it is on disk."""
+    answer: asyncio.Future[Answer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def deadline(self) -> float | None:
+        """In seconds since the epoch; None: it waits for ever."""
+        return None if self.row.expires is None else _seconds(self.row.expires)
+
+
+class Follower(Protocol):
+    """A client that follows the session."""
+
+    can_decide: bool
+    """It answers questions about calls, and may."""
+
+
+class Approvals:
+    """The approvals of one session. Methods raise StorageError when the journal cannot write."""
+
+    def __init__(self, ledger: Ledger, *, changed: Callable[[], None]) -> None:
+        """`changed` is told that one more, or one fewer, is pending."""
+        self.followers: set[Follower] = set()
+        """Clients that follow the session; whoever serves them keeps it up to date."""
+        self.is_frozen = False
+        """See `freeze`."""
+        self._ledger = ledger
+        self._changed = changed
+        self._questions = Questions()
+        self._requests: dict[str, _Request] = {}
+        """Those whose answer nobody has got yet, by their ids."""
+        self._shown: dict[str, events.ApprovalRequested] = {}
+        """What clients see as pending; changes in one step with the events that say so."""
+        self._decided: dict[str, asyncio.Future[None]] = {}
+        """Decisions on their way to the disk."""
+        self._alarm: asyncio.TimerHandle | None = None
+        """For the deadlines of questions from before a restart: those that were asked since have somebody who waits."""
+
+    def freeze(self) -> None:
+        """The process ends: what is pending stays so, although nobody will wait for it any more."""
+        self.is_frozen = True
+
+    @property
+    def is_attended(self) -> bool:
+        """Somebody follows the session who can decide."""
+        return any(follower.can_decide for follower in self.followers)
+
+    def pending(self) -> list[events.ApprovalRequested]:
+        """What waits for a decision, as clients were told of it, oldest first."""
+        return list(self._shown.values())
+
+    def rules_of(self, params: api.Approve) -> tuple[Rule, ...]:
+        """What the decision would allow from then on; nothing when it is refused, or about once."""
+        request = self._requests.get(params.approval)
+        return () if request is None else rules_of(params.scope, params.choice, request.row)
+
+    def granted(self) -> list[Rule]:
+        """What was allowed for the rest of the session."""
+        return list(self._ledger.row.granted)
+
+    @property
+    def is_due(self) -> bool:
+        """A question has a deadline: somebody has to be there when that passes."""
+        return self._questions.due is not None
+
+    def restore(self, transcript: Transcript) -> list[Shown]:
+        """Begin anew with what the journal holds; what has to be recorded of questions that nobody decided in time."""
+        self._questions, self._requests, self._shown = Questions(), {}, {}
+        late: list[Shown] = []
+        for row in transcript.approvals.values():
+            request = self._requests[row.id] = _Request(row, _done())
+            decision = transcript.decisions.get(row.id)
+            if decision is None and is_over(row):
+                decision = _denial(row)
+                late.append(Shown(decision, [_resolved(decision)]))
+            if decision is None:
+                self._questions.request(row.id, row.args_digest, expires=request.deadline)
+                self._shown[row.id] = asked(row, self._ledger.label)
+            else:
+                self._questions.resolved(row.id, _resolution(decision))
+                request.answer.set_result(_answer(decision))
+        self._watch()
+        return late
+
+    async def expire(self) -> None:
+        """End what is overdue, and wait until everybody knows: nobody is to be shown a question that is over.
+
+        No timer does for sure: while the machine sleeps, none runs.
+        """
+        waiting = [request for request in self._requests.values() if request.row.id in self._shown]
+        late = [request for request in waiting if is_over(request.row)]
+        for request in late:
+            self._expire(request)
+        ends = [self._decided[request.row.id] for request in late if request.row.id in self._decided]
+        if ends:
+            await asyncio.wait(ends)
+
+    async def ask(  # noqa: PLR0913  (a record has so many fields, and an object for them would be its copy)
+        self,
+        key: str,
+        tool: str,
+        args: dict[str, object],
+        *,
+        run: str,
+        preview: str | None,
+        ttl_s: float | None,
+        approval: str | None = None,
+        choices: tuple[Choice, ...] = (),
+    ) -> Answer:
+        """Have a person decide about the call `key`; waits for `ttl_s` at most (None: for ever).
+
+        `approval`: a question that was pending before a restart; it is not recorded again, and its own deadline holds.
+        `choices`: what the scopes beyond `once` would allow (`choices.choices_for`); none: they cannot be chosen.
+        Cancelled, it is over for everybody else, too.
+        """
+        request = self._requests.get(approval or "")
+        if request is None:
+            self.settle(key)  # what was asked before a restart was about other arguments
+            now = rfc3339()
+            row = records.ApprovalRow(
+                time=now,
+                id=ids.new("a"),
+                call_id=key,
+                tool=tool,
+                args=args,
+                args_digest=digest(tool, args),
+                expires=None if ttl_s is None else rfc3339(_seconds(now) + ttl_s + HALF_MILLISECOND_S),
+                run=run,
+                preview=preview,
+                choices=choices,
+            )
+            request = self._request(row)
+        return await self._answer(request)
+
+    async def decide(self, params: api.Approve, by: str, accepted: Callable[[], None]) -> None:
+        """Take the decision of `by`; `accepted` is called when it is on disk, before anybody sees or feels it.
+
+        Raises CommandError: `already_resolved`, `stale_args`, `not_found`, or `bad_request` when the scope does not
+        fit.
+        """
+        for key in self._questions.overdue(time.time()):  # since the session was looked for
+            self._expire(self._requests[key])
+        key = params.approval
+        decision = decision_of(params, by)
+        request = self._requests.get(key)
+        if key in self._questions.pending and request is not None:
+            check_scope(params, request.row)
+        match self._questions.decide(key, params.args_digest, _resolution(decision)):
+            case Won():
+                assert request is not None
+                await asyncio.shield(self._record(request, decision, accepted))
+            case Lost(first):
+                if key in self._decided:  # it may not have been stored, and then nobody has decided
+                    await asyncio.shield(self._decided[key])
+                raise CommandError(Code.ALREADY_RESOLVED, first.sentence)
+            case Stale():
+                raise CommandError(Code.STALE_ARGS, "the arguments are not those that would run; look at them again")
+            case Unknown():
+                raise CommandError(Code.NOT_FOUND, f'no approval "{key}" is pending in this session; see approval.list')
+
+    def cancel(self) -> None:
+        """End everything that is pending: the run was aborted, or is not gone on with."""
+        for key in self._questions.pending:
+            self._cancel(self._requests[key])
+        self._watch()
+
+    def settle(self, call: str) -> None:
+        """The call has its result, or needs no decision: what is still asked about it is over, and is forgotten."""
+        for request in [one for one in self._requests.values() if one.row.call_id == call]:
+            self._cancel(request, SETTLED)
+            del self._requests[request.row.id]
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def _request(self, row: records.ApprovalRow) -> _Request:
+        """Put a new question on record; clients see it as soon as it is there."""
+        event = asked(row, self._ledger.label)
+
+        def is_stored() -> None:
+            if row.id in self._questions.pending:  # else it was cancelled meanwhile
+                self._show(row.id, event)
+
+        self._questions.request(row.id, row.args_digest, expires=None if row.expires is None else _seconds(row.expires))
+        stored = self._ledger.write([Shown(row, [event])], durable=True, accepted=is_stored)
+        request = self._requests[row.id] = _Request(row, stored)
+        return request
+
+    async def _answer(self, request: _Request) -> Answer:
+        """Wait: ends with a decision, the deadline, the caller's cancellation, or a journal that cannot write."""
+        try:
+            await asyncio.shield(request.stored)
+            left_s = None if request.deadline is None else max(0.0, request.deadline - time.time())
+            async with asyncio.timeout(left_s):
+                return await asyncio.shield(request.answer)
+        except TimeoutError:
+            self._expire(request)
+            return await asyncio.shield(request.answer)  # as soon as that is on disk; or what was decided just before
+        except StorageError:
+            self._questions.end(request.row.id, Resolution(CANCELLED, "", reason=STOPPED))
+            raise
+        except asyncio.CancelledError:
+            self._cancel(request)
+            raise
+        finally:
+            self._requests.pop(request.row.id, None)
+
+    def _watch(self) -> None:
+        """Have the next deadline looked after, if there is one."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        due, self._alarm = self._questions.due, None
+        if due is not None:
+            self._alarm = asyncio.get_running_loop().call_later(max(0.0, due - time.time()), self._ring)
+
+    def _ring(self) -> None:
+        for key in self._questions.overdue(time.time()):
+            self._expire(self._requests[key])
+        self._watch()
+
+    def _expire(self, request: _Request) -> None:
+        self._end(request, _denial(request.row))
+
+    def _cancel(self, request: _Request, reason: str = STOPPED) -> None:
+        if not self.is_frozen:
+            self._end(request, _nobodys(request.row, CANCELLED, reason))
+
+    def _end(self, request: _Request, decision: records.Decision) -> None:
+        """Resolve it without a person, unless somebody has been quicker."""
+        if self._questions.end(request.row.id, _resolution(decision)):
+            self._record(request, decision, _nothing).add_done_callback(_seen)
+
+    # --- recording --------------------------------------------------------------------------------------------------
+
+    def _record(
+        self, request: _Request, decision: records.Decision, accepted: Callable[[], None]
+    ) -> asyncio.Future[None]:
+        """Put a decision on record, and let it take effect when it is there."""
+        key = request.row.id
+
+        def is_stored() -> None:
+            accepted()
+            self._show(key, None)
+
+        row = self._ledger.row
+        allowed = rules_of(decision.scope, decision.choice, request.row)
+        granted = tuple(dict.fromkeys((*row.granted, *allowed)))
+        # The row says `waiting` when a crash has cut the run: whoever looks after the last decision finds it held.
+        state = "held" if row.state == "waiting" and not self._questions.pending else row.state
+        written = self._ledger.write(
+            [Shown(decision, [_resolved(decision)])], durable=True, accepted=is_stored, granted=granted, state=state
+        )
+        self._decided[key] = written
+        written.add_done_callback(partial(self._take_effect, request, decision))
+        return written
+
+    def _take_effect(self, request: _Request, decision: records.Decision, written: asyncio.Future[None]) -> None:
+        del self._decided[decision.approval]
+        error = written.exception()
+        if error is None:
+            request.answer.set_result(_answer(decision))
+        else:
+            request.answer.set_exception(error)
+            _seen(request.answer)  # there may be nobody to get it
+
+    def _show(self, key: str, event: events.ApprovalRequested | None) -> None:
+        if event is None:
+            self._shown.pop(key, None)
+        else:
+            self._shown[key] = event
+        self._changed()
+
+
+def asked(row: records.ApprovalRow, session: str | None) -> events.ApprovalRequested:
+    """The question as clients see it, in the session with this id."""
+    return events.ApprovalRequested(
+        approval=row.id,
+        tool_id=row.call_id,
+        tool=row.tool,
+        args=row.args,
+        args_digest=row.args_digest,
+        preview=row.preview,
+        expires=row.expires,
+        rule=next((as_toml(choice) for choice in row.offered if choice.id == SAME), None),
+        choices=[events.ApprovalChoice(one.id, one.text, list(one.scopes), as_toml(one)) for one in row.offered],
+        session=session,
+    )
+
+
+def is_over(row: records.ApprovalRow) -> bool:
+    """Whether it should have been decided by now."""
+    return row.expires is not None and _seconds(row.expires) <= time.time()
+
+
+def _denial(row: records.ApprovalRow) -> records.Decision:
+    """What becomes of a question that nobody decided in time."""
+    within_s = round(_seconds(row.expires or row.time) - _seconds(row.time), 3)
+    return _nobodys(row, DENY, f"nobody decided within {within_s:g} s")
+
+
+def _nobodys(row: records.ApprovalRow, decision: str, reason: str) -> records.Decision:
+    return records.Decision(time=rfc3339(), approval=row.id, decision=decision, scope="once", by="", reason=reason)
+
+
+def _resolved(decision: records.Decision) -> events.ApprovalResolved:
+    return events.ApprovalResolved(decision.approval, decision.decision, decision.scope, decision.by, decision.reason)
+
+
+def _resolution(decision: records.Decision) -> Resolution:
+    return Resolution(decision.decision, decision.by, decision.scope, decision.reason)
+
+
+def _answer(decision: records.Decision) -> Answer:
+    if not decision.by:
+        reason = f"not run: {decision.reason}"
+    else:
+        reason = f"denied by the user{f': {decision.reason}' if decision.reason else ''}"
+    is_allowed = decision.decision == ALLOW
+    return Answer(is_allowed, decision.args, "" if is_allowed else reason, decision.by, decision.scope)
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _done() -> asyncio.Future[None]:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
+
+
+def _seen(future: "asyncio.Future[None] | asyncio.Future[Answer]") -> None:
+    """The exception was told elsewhere: to the log it would look like one that nobody has noticed."""
+    if future.done() and not future.cancelled():
+        future.exception()
+
+
+def _nothing() -> None:
+    """Nobody waits to be answered."""

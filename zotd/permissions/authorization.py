@@ -1,0 +1,171 @@
+"""May this call run, and with which arguments? Guards are asked first, then rules and mode, then a person.
+
+    call ──> guards ──> rules and mode ──> allow ──> it runs
+               ^              ├──────────> deny  ──> its result is the reason
+               │              └──────────> ask   ──> a person ──> allow, deny
+               └───────────────── with other arguments ──┘
+
+Source: `docs/durability.md`, Approvals.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from zotd.contributions.guards import Hooks
+from zotd.core import permissions
+from zotd.core.choices import choices_for
+from zotd.core.permissions import Action, Policy, Question, Ruling
+from zotd.core.ports import Replay, Tool
+from zotd.core.transcript import INTERRUPTED
+from zotd.exthost.guards import Note, Verdict
+from zotd.permissions.approvals import Approvals
+from zotd.permissions.preview import paths_of, preview_of
+
+TURNS = 5
+"""So often guards and a person may change the arguments after each other, before the call is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Who decides for one session."""
+
+    policy: Callable[[], Policy]
+    """Rules and mode as they are now."""
+    approvals: Approvals
+    cwd: str
+    home: str | None
+    """What `~` stands for where the tools run."""
+    run: Callable[[], str | None]
+    """The run in progress."""
+    recorded: Callable[[str, str], str | None]
+    """The question about a call, with arguments of this digest, that was on record before a restart."""
+    way: str
+    """What becomes of a question when nobody is: `park`, `deny` or `rules`."""
+    notify: Callable[[str], None]
+    """Tells the user, who is not there, that somebody waits."""
+    ttl_s: float | None = None
+
+
+class Clearance:
+    """The clearance of one run's calls."""
+
+    def __init__(self, bench: Bench, hooks: Hooks | None, *, unattended: str | None = None) -> None:
+        """`hooks`: the guards; None: there are none.
+
+        `unattended`: what the run's sender wants to become of a question that nobody can answer; None: the bench knows.
+        """
+        self._bench = bench
+        self._hooks = hooks
+        self._unattended = unattended
+
+    @property
+    def is_needed(self) -> bool:
+        """Somebody has to be asked; else every call may run."""
+        return (self._hooks is not None and self._hooks.concerns("tool_call")) or not self._bench.policy().is_open
+
+    def waved(self, calls: Iterable[tuple[str, str]]) -> None:
+        """Tell that calls (id and tool) run about which nobody had to be asked."""
+        if self._hooks is not None:
+            for key, tool in calls:
+                self._hooks.decided(key, tool, decision="approved", source="yolo")
+
+    def settled(self, keys: Iterable[str]) -> None:
+        """Tell that these calls run, or have a result: a question about them from before a restart is over."""
+        for key in keys:
+            self._bench.approvals.settle(key)
+
+    async def clear(self, key: str, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+        """Whether the call may run, and with which arguments. Safe to cancel."""
+        verdict = Verdict(dict(args))
+        notes: list[Note] = []
+        approved: str | None = None
+        for _ in range(TURNS):
+            verdict = await self._guarded(key, tool, args)
+            notes += verdict.notes
+            verdict.notes = notes
+            if verdict.is_blocked:
+                return verdict
+            changed = await self._rule(key, tool, verdict, approved)
+            if changed is None:
+                return verdict
+            args = changed
+            approved = permissions.digest(tool.spec.name, changed)
+        verdict.block("", f"{tool.spec.name} is denied: its arguments were changed again and again")
+        return verdict
+
+    async def again(self, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+        """Whether a call that was cleared before a restart may be repeated: nobody is asked twice about it."""
+        verdict = Verdict(dict(args))
+        ruling = permissions.judge(self._bench.policy(), await self._question(tool, args))
+        if ruling.action is Action.DENY:
+            verdict.block("", f"{INTERRUPTED}; it is not repeated: {ruling.reason}")
+        return verdict
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    async def _guarded(self, key: str, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+        if self._hooks is None or not self._hooks.concerns("tool_call"):
+            return Verdict(dict(args))
+        return await self._hooks.call(key, tool.spec.name, args)
+
+    async def _rule(
+        self, key: str, tool: Tool, verdict: Verdict[dict[str, object]], approved: str | None
+    ) -> dict[str, object] | None:
+        """Block the verdict, or let it be; other arguments when a person wants the call made with those.
+
+        `approved`: the digest of what a person has allowed already, unless a rule denies it.
+        """
+        policy = self._bench.policy()
+        if policy.is_open:
+            self._tell(key, tool, "approved", "yolo")
+            return None
+        ruling = permissions.judge(policy, await self._question(tool, verdict.value))
+        digest = permissions.digest(tool.spec.name, verdict.value)
+        if ruling.action is Action.ASK and digest == approved:
+            return None
+        was_asked = self._bench.recorded(key, digest) is not None
+        if ruling.action is Action.ASK and not was_asked and not self._bench.approvals.is_attended:
+            ruling = permissions.unattended(ruling, self._unattended or self._bench.way)
+        if ruling.action is Action.ASK:
+            return await self._ask(key, tool, verdict, ruling)
+        if ruling.action is Action.DENY:
+            verdict.block("", ruling.reason)
+        decision = "denied" if verdict.is_blocked else "approved"
+        self._tell(key, tool, decision, SOURCES[ruling.source], reason=verdict.reason)
+        return None
+
+    async def _ask(
+        self, key: str, tool: Tool, verdict: Verdict[dict[str, object]], ruling: Ruling
+    ) -> dict[str, object] | None:
+        name, args, question = tool.spec.name, verdict.value, await self._question(tool, verdict.value)
+        if not self._bench.approvals.is_attended:
+            self._bench.notify(f"{name} waits for a decision: {ruling.reason}")
+        answer = await self._bench.approvals.ask(
+            key,
+            name,
+            args,
+            run=self._bench.run() or "",
+            preview=await preview_of(name, tool.extension, args, self._bench.cwd, home=self._bench.home),
+            ttl_s=self._bench.ttl_s,
+            approval=self._bench.recorded(key, permissions.digest(name, args)),
+            choices=choices_for(question, cwd=self._bench.cwd, home=self._bench.home),
+        )
+        self._tell(key, tool, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
+        if not answer.allowed:
+            verdict.block(answer.by, answer.reason)
+            return None
+        return answer.args
+
+    async def _question(self, tool: Tool, args: Mapping[str, object]) -> Question:
+        is_safe = tool.extension is None and tool.replay is Replay.SAFE
+        bench = self._bench
+        found = await paths_of(tool.spec.name, tool.extension, args, bench.cwd, home=bench.home)
+        return Question(tool.spec.name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
+
+    def _tell(self, key: str, tool: Tool, decision: str, source: str, *, reason: str = "") -> None:
+        if self._hooks is not None:
+            self._hooks.decided(key, tool.spec.name, decision=decision, source=source, reason=reason)
+
+
+SOURCES = {"yolo": "yolo", "rule": "policy", "mode": "policy", "session": "remembered"}
+"""Where a ruling comes from, in the words of the event `permission_decision`."""

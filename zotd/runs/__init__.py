@@ -1,0 +1,1 @@
+"""Runs: the queue of a session, model requests, tool calls, compaction, recovery."""

@@ -1,0 +1,97 @@
+"""A `compact` command, carried out: one model request, its records, exactly one `done` however it ends."""
+
+import asyncio
+from contextlib import closing, nullcontext
+
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.core.retry import ModelError
+from zotd.ledger.ledger import Ledger, Shown
+from zotd.runs.billing import COMPACTION, Purse
+from zotd.runs.context import Plan
+from zotd.runs.summary import Summary, compaction_record, summarise
+from zotd.wire import events
+from zotd.wire.api import Partial, RunInfo
+
+
+class Compacting:
+    """One compaction of one session; abort it like a run."""
+
+    def __init__(self, run: str, ledger: Ledger, plan: Plan, *, instructions: str) -> None:
+        """`instructions`: what the user wants the summary to keep."""
+        self.id = run
+        self._ledger = ledger
+        self._plan = plan
+        self._purse = Purse(plan, ledger, run)
+        self._instructions = instructions
+        self._started = rfc3339()
+        self._aborted = False
+        self._task: asyncio.Task[Summary | ModelError] | None = None
+
+    async def run(self) -> str:
+        """Summarise; returns how it ended: `end_turn`, `error` or `aborted`."""
+        with closing(self._purse):
+            await self._ledger.write([Shown(self._attempt())], durable=True, state="running")
+            if self._aborted:
+                return await self._end("aborted")
+            async with asyncio.TaskGroup() as tasks:
+                task = self._task = tasks.create_task(self._summarise(), name=f"compaction {self.id}")
+            if task.cancelled():
+                return await self._end("aborted")
+            outcome = task.result()
+            return await (self._end("error", outcome) if isinstance(outcome, ModelError) else self._keep(outcome))
+
+    def abort(self) -> None:
+        """End it now; nothing is changed."""
+        self._aborted = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def info(self) -> RunInfo:
+        """As a snapshot shows it."""
+        return RunInfo(self.id, 0, self._started, Partial("", []))
+
+    async def _summarise(self) -> Summary | ModelError:
+        hooks, messages = self._plan.hooks, self._ledger.transcript.messages
+        try:
+            with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
+                return await summarise(self._purse, self._plan.model, messages, self._instructions)
+        except ModelError as error:
+            return error
+
+    def _attempt(self) -> records.Attempt:
+        """On record before the request is sent, as that of any other."""
+        settings = self._plan.settings
+        return records.Attempt(
+            time=rfc3339(),
+            run=self.id,
+            step=0,
+            number=0,
+            provider=settings.provider,
+            model=settings.model,
+            estimate=self._purse.begin(COMPACTION),
+        )
+
+    async def _keep(self, summary: Summary) -> str:
+        note = records.Note(time=rfc3339(), level="info", text="compacted")
+        await self._close(
+            [compaction_record(summary, self._ledger.transcript.known()), Shown(note, [events.Done(run=self.id)])],
+            context=0,
+        )
+        return "end_turn"
+
+    async def _end(self, stop: str, error: ModelError | None = None) -> str:
+        shown: list[events.Event] = [events.Done(run=self.id)]
+        if error is not None:
+            shown.insert(0, events.Error(error.sentence))
+        text = error.sentence if error else "compaction aborted"
+        note = records.Note(time=rfc3339(), level="error" if error else "info", text=text)
+        await self._close([Shown(note, shown)], error)
+        return stop
+
+    async def _close(self, items: list[Shown], error: ModelError | None = None, *, context: int | None = None) -> None:
+        """What the request took goes before `items`, in one commit."""
+        row = self._purse.bill(0, error)
+        assert row is not None, "the request was begun and not billed"
+        rest = self._ledger.rest
+        await self._ledger.write([Shown(row), *items], durable=True, usage=row.tokens, context=context, state=rest)

@@ -1,0 +1,43 @@
+"""What a run works with, put together before it starts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from zotd.contributions.guards import Hooks
+from zotd.contributions.toolbox import Toolbox
+from zotd.core import records
+from zotd.core.ports import Model, Probe, ToolContext
+from zotd.core.retry import Policy
+from zotd.ledger.spending import Spending
+from zotd.permissions.authorization import Clearance
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run works with; fixed when it starts, but for the tools."""
+
+    model: Model
+    settings: records.Settings
+    toolbox: Callable[[], Toolbox]
+    """Asked before each step: extensions come and go."""
+    system: str
+    compact_at: float
+    """Part of the context window from which on the transcript is summarised first."""
+    tool_context: Callable[[str, Callable[[str], None]], ToolContext]
+    """From a call's id and where its progress goes."""
+    clearance: Clearance
+    """Whether calls may run."""
+    notes: Sequence[str] = ()
+    """What could not be used and the user should know; shown when the run starts."""
+    hooks: Hooks | None = None
+    """None: no extension can be asked anything."""
+    spending: Spending = field(default_factory=Spending)
+    """The budgets that its requests are paid from; by default nothing is limited."""
+    retries: Policy = field(default_factory=Policy)
+    """How long it waits for a model that fails."""
+    opening: records.Opening | None = None
+    """The call that the first step makes instead of the model."""
+    absent: Callable[[str], str] = lambda _: ""
+    """Why there is no tool of this name, as a sentence for the model; empty: nobody knows."""
+    probe: Probe | None = None
+    """Called at the points of the run, `runs.runner.POINTS`."""

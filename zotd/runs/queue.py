@@ -1,0 +1,184 @@
+"""What waits for its turn in a session: inputs, compactions and runs that go on, first one first."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zotd import ids
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.core.transcript import Transcript
+from zotd.ledger.ledger import Shown
+from zotd.runs.shell import Shell
+from zotd.wire import events
+from zotd.wire.api import Started
+from zotd.wire.content import Text
+from zotd.wire.errors import Code, CommandError
+
+MAX_WAITING = 64
+"""Inputs that may wait (`docs/durability.md`)."""
+
+SHOWN_CHARS = 2_000
+"""Of a waiting input's text, in the queue that clients see; the input itself is not cut."""
+
+
+STEER = "steer"
+"""The mode of an input that joins the run in progress at its next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client says of its request beside the input."""
+
+    id: str | None = None
+    """How it names it, so that a repetition is known; None: it does not."""
+    digest: str = ""
+    """Of the request, to tell a repetition from another one with the same name."""
+    unattended: str | None = None
+    patience_s: float | None = None
+    """This and the one before: see `records.Input`."""
+
+    def known(self, transcript: Transcript) -> records.Known | None:
+        """What became of it when it came before, also before a restart; None: it is new.
+
+        Raises:
+            CommandError: it was another one with the same id.
+        """
+        first = transcript.requests.get(self.id) if self.id is not None else None
+        if first is not None and self.digest != first.digest:
+            raise CommandError(Code.DUPLICATE_KEY, "this request_id was used for another request; make a new one")
+        return first
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Something that waits: an input, or (without one) a compaction, a run that goes on, or a command of a person."""
+
+    accepted: Callable[[Started], None]
+    """Tells the sender; called once, before any event that the job causes."""
+    input: records.Input | None = None
+    stored: bool = False
+    """The input is in the journal already, and its sender has been told."""
+    instructions: str = ""
+    resumes: bool = False
+    """It goes on where the last run was cut."""
+    shell: Shell | None = None
+    """The command of a person."""
+    run: str = field(default_factory=lambda: ids.new("r"))
+    answered: asyncio.Future[None] | None = None
+    """Done when the job has started; fails when it could not."""
+
+    @property
+    def told(self) -> bool:
+        """The sender knows that it was taken, and waits for its events."""
+        return self.stored or (self.answered is not None and self.answered.done())
+
+    def answer(self, started: Started) -> None:
+        """Tell the sender that it starts."""
+        self.accepted(started)
+        if self.answered is not None and not self.answered.done():
+            self.answered.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell the sender that it could not start; harmless when it has."""
+        if self.answered is not None and not self.answered.done():
+            self.answered.set_exception(error if isinstance(error, Exception) else asyncio.CancelledError())
+
+
+class Queue:
+    """The jobs of one session. Changing it is synchronous; its record goes to the journal afterwards."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[Job] = deque()
+        self._taken: Job | None = None
+        """Taken and not started: it has its place in the queue until its run is in the journal."""
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, job: Job, *, held: bool = False) -> None:
+        """Put it last. A full queue that is `held` takes one more: that one lets them go on."""
+        if len(self._jobs) >= MAX_WAITING + held:
+            raise CommandError(Code.QUEUE_FULL, f"{MAX_WAITING} inputs wait already; withdraw one or wait")
+        self._jobs.append(job)
+
+    def put_first(self, job: Job) -> None:
+        """Put it before everything that waits."""
+        self._jobs.appendleft(job)
+
+    def restore(self, job: Job) -> None:
+        """Put last what was accepted before a restart; there may be one more than fits: the one that was starting."""
+        self._jobs.append(job)
+
+    def put_back(self, job: Job) -> None:
+        """Put first what was taken and could not start."""
+        self._taken = None
+        job.run = ids.new("r")  # everybody has heard that the other one is over
+        self._jobs.appendleft(job)
+
+    def take(self, *, held: bool) -> Job | None:
+        """The first job, which waits no longer; while inputs are `held` the first that is none. None: there is none."""
+        for job in self._jobs:
+            if not held or job.input is None:
+                self._jobs.remove(job)
+                self._taken = job
+                return job
+        return None
+
+    def withdraw(self, input_id: str) -> None:
+        """Remove an input that waits."""
+        self._jobs.remove(self._find(input_id))
+
+    def move(self, input_id: str, position: int) -> None:
+        """Put an input that waits at `position` among the inputs, from 1; beyond the end is last."""
+        job = self._find(input_id)
+        self._jobs.remove(job)
+        others = [other for other in self._jobs if other.input is not None]
+        place = max(0, position - 1)
+        self._jobs.insert(self._jobs.index(others[place]) if place < len(others) else len(self._jobs), job)
+
+    def started(self, first: records.Input) -> list[events.Event]:
+        """This input starts, in the record that is written now; the event that shows the rest, if it had waited."""
+        if self._taken is None or self._taken.input is not first or not self._taken.stored:
+            return []
+        self._taken = None
+        return [events.QueueChanged(self.items(), held=False)]
+
+    @property
+    def has_steering(self) -> bool:
+        """Inputs wait that join the run at its next step."""
+        return any(_steers(job) for job in self._jobs)
+
+    def steering(self) -> list[records.Input]:
+        """Those inputs, which wait no longer: they belong into the record that is written now."""
+        found = [job for job in self._jobs if _steers(job)]
+        for job in found:
+            self._jobs.remove(job)
+        return [job.input for job in found if job.input is not None]
+
+    def items(self) -> list[events.QueueItem]:
+        """The stored inputs that have not started, as clients see them."""
+        jobs = [*([self._taken] if self._taken else []), *self._jobs]
+        return [_item(job.input) for job in jobs if job.input is not None and job.stored]
+
+    def record(self, *, held: bool) -> Shown:
+        """The order as a record, and the event that shows it; what they leave out is withdrawn."""
+        items = self.items()
+        order = records.QueueOrder(time=rfc3339(), order=[item.id for item in items], held=held)
+        return Shown(order, [events.QueueChanged(items, held)])
+
+    def _find(self, input_id: str) -> Job:
+        for job in self._jobs:
+            if job.input is not None and job.input.id == input_id:
+                return job
+        raise CommandError(Code.NOT_FOUND, f"no input {input_id} waits; it has started, or was withdrawn")
+
+
+def _steers(job: Job) -> bool:
+    return job.stored and job.input is not None and job.input.mode == STEER
+
+
+def _item(record: records.Input) -> events.QueueItem:
+    text = "".join(block.text for block in record.content if isinstance(block, Text))
+    return events.QueueItem(record.id, text[:SHOWN_CHARS], record.sender, record.mode)

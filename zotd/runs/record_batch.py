@@ -1,0 +1,90 @@
+"""What a run has to record, until it is committed: in one transaction, so that what belongs together is stored together.
+
+    add, bill, close ... ──> commit ──> shown
+
+When that is due is the driver's to say (`docs/durability.md`). A process that ends before it loses what is here.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from zotd.clock import rfc3339
+from zotd.core import records, turn
+from zotd.ledger.ledger import Ledger, Shown
+from zotd.wire import events
+from zotd.wire.content import Tokens
+
+
+class Batch:
+    """The records of one run that are not committed yet, in order."""
+
+    def __init__(self, ledger: Ledger, run: str, accepted: Callable[[], None] | None) -> None:
+        """`accepted` is called at the first commit, before any event is shown."""
+        self.context: int | None = None
+        """Tokens that the reply in here took with its request; None: there is none, or nobody knows."""
+        self.has_ended = False
+        """The run's `done` is committed and is being shown."""
+        self._ledger = ledger
+        self._run = run
+        self._accepted = accepted
+        self._items: list[Shown] = []
+        self._usage: Tokens | None = None
+        self._state = "running"
+        self._is_last = False
+
+    def add(self, *items: Shown) -> None:
+        """To be recorded, and shown when it is."""
+        self._items += items
+
+    def bill(self, row: records.UsageRow, *, replied: bool) -> None:
+        """The usage of one request. `replied`: something has come of it, so clients are told; else it only counts."""
+        shown: list[events.Event] = []
+        tokens = row.tokens
+        if tokens is not None:
+            self._usage = (self._usage or Tokens()) + tokens
+        if replied and tokens is not None:
+            self.context = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
+            total = self._ledger.row.usage + (self._usage or Tokens())
+            shown.append(
+                events.Usage(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.cost_usd, total)
+            )
+        self.add(Shown(row, shown))
+
+    def close(self, end: turn.End) -> None:
+        """The end of the run: shown with the last record, or by one of its own when something went wrong."""
+        shown: list[events.Event] = []
+        if end.open_step:
+            shown.append(events.TurnEnd(end.stop, end.error))
+        if end.error is not None:
+            shown.append(events.Error(end.error))
+        shown.append(events.Done(run=self._run))
+        if end.stop == "end_turn" and self._items:
+            last = self._items[-1]
+            self._items[-1] = Shown(last.record, [*last.shows, *shown])
+        else:
+            note = records.Note(time=rfc3339(), level="error" if end.error else "info", text=end.error or end.stop)
+            self.add(Shown(note, shown))
+        self._state = self._ledger.rest
+        self._is_last = True
+
+    async def commit(self, *, durable: bool = False) -> None:
+        """Store all of it and wait until it is shown; `durable`: and until the disk has it. Afterwards it is empty."""
+        if not self._items:
+            return
+        items, self._items = self._items, []
+        usage, self._usage = self._usage, None
+        context, self.context = self.context, None
+        accepted, self._accepted = self._accepted, None
+        await self._ledger.write(
+            items,
+            durable=durable or accepted is not None,
+            usage=usage,
+            context=context,
+            accepted=partial(self._committed, accepted),
+            state=self._state,
+        )
+
+    def _committed(self, accepted: Callable[[], None] | None) -> None:
+        self.has_ended = self._is_last
+        if accepted is not None:
+            accepted()

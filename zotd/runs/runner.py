@@ -1,0 +1,393 @@
+"""Carries out one run: what `core.turn` decides becomes model requests, tool calls, records and events.
+
+One coroutine (`run`) owns the turn and writes every record but one; the tasks it starts only report back. Records
+gather in a `Batch` and are committed where `docs/durability.md` wants them: with the next attempt, before a call
+that is not safe, and at the end of the run; results that nothing waits for go out at once, unsynced.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from zotd.clock import rfc3339
+from zotd.contributions.guards import noted
+from zotd.core import compaction, records, turn
+from zotd.core.ports import ToolContext, ToolOutcome
+from zotd.core.reply import Assembler
+from zotd.core.retry import Failure, ModelError
+from zotd.exthost.guards import Note, Verdict
+from zotd.ledger.ledger import Ledger, Shown
+from zotd.runs import recovery
+from zotd.runs.attempts import Attempts
+from zotd.runs.billing import Purse
+from zotd.runs.context import Plan
+from zotd.runs.model_request import Asked, Asking, rewritten
+from zotd.runs.queue import Queue
+from zotd.runs.record_batch import Batch
+from zotd.runs.retry_pause import Pause
+from zotd.runs.summary import Summary, compaction_record, summarise
+from zotd.runs.tool_calls import NOT_STARTED, Calls
+from zotd.wire import events
+from zotd.wire.api import RunInfo
+from zotd.wire.content import Block, Text, ToolCall, visible
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """These calls may run: the guards, if there are any, have nothing against it."""
+
+    calls: Sequence[str]
+
+
+Action = turn.Action | Launch
+
+Report = Callable[[], Sequence[Action]]
+"""What a task of the run found, told to the turn by the coroutine that owns it."""
+
+
+POINTS = ("input taken", "attempt on record", "opened", "replied", "calls on record", "call ended", "ended")
+"""Where a run calls its `Probe`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a run starts with."""
+
+    input: records.Input | None
+    """None: the run goes on where the last one was cut."""
+    new: bool = False
+    """The input is not in the journal yet: it gets there with the first attempt, in one commit."""
+    accepted: Callable[[], None] | None = None
+    """Called at the first commit, before any event is shown."""
+
+
+class Driver:
+    """One run of one session."""
+
+    def __init__(
+        self, run: str, ledger: Ledger, plan: Plan, *, queue: Queue, start: Start, rested: Callable[[], None]
+    ) -> None:
+        """`queue`: where inputs come from that join the run. `rested` is told when it may be parked."""
+        self.id = run
+        self._ledger = ledger
+        self._plan = plan
+        self._queue = queue
+        self._purse = Purse(plan, ledger, run)
+        self._attempts = Attempts(run, plan.settings, queue, start.input, purse=self._purse)
+        self.pause = Pause(plan.retries)
+        """Its waits for a model that fails."""
+        self._has_cut_reply = False
+        self._turn = turn.Turn(
+            max_steps=plan.settings.max_steps,
+            context=ledger.row.context,
+            compact_from=compaction.tokens_limit(plan.model.context_window, plan.compact_at),
+            policy=plan.retries,
+        )
+        self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
+        self._calls = Calls(
+            context=self._call_context, ended=self._call_ended, judged=self._call_judged, absent=plan.absent
+        )
+        self._asking = Asking(run, plan, ledger, self._purse, noted=self._note)
+        self._started = rfc3339()
+        self._rested = rested
+        self._input = start.input
+        self._is_new = start.new
+        self._batch = Batch(ledger, run, start.accepted)
+        self._notes = plan.notes
+        self._request: asyncio.Task[None] | None = None
+        self._stop: str | None = None
+        self._is_at_rest = False  # what was reported is carried out; a request or calls may run
+        calls = () if start.input else self._calls.take_over(ledger.transcript, plan.toolbox().tools)
+        self._tell(turn.Begin(calls))  # now, so that an abort that comes before `run` is the second thing it hears
+
+    async def run(self) -> str:
+        """Run until the end; returns how it ended: `end_turn`, `error`, `aborted`, or `cut` without an end (`drain`).
+
+        When the journal cannot write, an ExceptionGroup with a StorageError comes out; nothing that was told is lost.
+        """
+        if self._input is None:
+            self._batch.add(self._attempts.resumed())
+        elif self._is_new:
+            self._batch.add(Shown(self._input))
+        self._reach("input taken")
+        with closing(self._purse):
+            async with asyncio.TaskGroup() as tasks:
+                return await self._heed_reports(tasks)
+
+    def abort(self) -> None:
+        """End the run now; harmless when it is ending already."""
+        self._tell(turn.Abort())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its `done` is out; what it started may still be on its way out."""
+        return self._batch.has_ended
+
+    def drain(self) -> None:
+        """Stop before the next model request; `run` then returns `cut`."""
+        self._tell(turn.Drain())
+
+    def is_parked(self, questions: int) -> bool:
+        """Whether nothing moves: all there is are so many calls that people are asked about."""
+        return self._is_at_rest and self._reports.empty() and self._calls.only_ask(questions)
+
+    @property
+    def written(self) -> int:
+        """Characters that have come of the reply under way."""
+        return self._asking.written
+
+    def info(self) -> RunInfo:
+        """The run as a snapshot shows it."""
+        calls, waiting = self._calls.running(), self.pause.info()
+        return RunInfo(self.id, self._turn.step, self._started, self._asking.partial(), None, calls, waiting)
+
+    # --- carrying out -----------------------------------------------------------------------------------------
+
+    async def _heed_reports(self, tasks: asyncio.TaskGroup) -> str:
+        while self._stop is None:
+            self._is_at_rest = True
+            self._rested()
+            report = await self._reports.get()
+            self._is_at_rest = False
+            for action in report():
+                await self._carry_out(action, tasks)
+            await self._batch.commit()
+        return self._stop
+
+    async def _carry_out(self, action: Action, tasks: asyncio.TaskGroup) -> None:
+        match action:
+            case turn.Send():
+                self._batch.add(self._attempts.begin(action))
+                await self._batch.commit(durable=True)
+                self._reach("attempt on record")
+                self._show_notes()
+                self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
+            case turn.Wait():
+                await self._begin_pause(action)
+                self._request = tasks.create_task(self._wait(action.attempt), name=f"retry of {self.id}")
+            case turn.Compact(attempt):
+                # A summary takes a while: the prompt is accepted and shown before it.
+                self._batch.add(self._attempts.summary(self._turn.step))
+                await self._batch.commit(durable=True)
+                self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
+            case turn.Cancel():
+                self._cancel_request()
+            case turn.Start(keys) | Launch(keys):
+                await self._start_calls(keys, tasks, judged=isinstance(action, Launch))
+            case turn.CancelCalls(keys):
+                self._calls.cut(keys)
+            case turn.Skip(key):
+                self._record_result(key, ToolOutcome.error(NOT_STARTED))
+            case turn.End():
+                self._batch.close(action)
+                await self._batch.commit(durable=True)
+                self._reach("ended")
+                self._stop = action.stop
+            case turn.Leave():
+                await self._batch.commit(durable=True)
+                self._stop = "cut"
+
+    async def _start_calls(self, keys: Sequence[str], tasks: asyncio.TaskGroup, *, judged: bool) -> None:
+        """Start these calls, or have them cleared first."""
+        clearance = self._plan.clearance
+        if not judged and clearance.is_needed:
+            await self._batch.commit()  # people see what the model wants while guards, or they, think about it
+            keys = self._calls.judge(keys, clearance, tasks)
+        if not keys:
+            return
+        clearance.settled(keys)
+        started = self._calls.started(self.id, keys)
+        self._batch.add(*map(Shown, started))
+        await self._batch.commit(durable=bool(started))
+        if not judged:
+            clearance.waved(self._calls.named(keys))
+        self._reach("calls on record")
+        self._calls.start(keys, tasks)
+        if self._ledger.label is not None:  # on stdio, what the original does not send is an unknown event
+            self._ledger.live([events.ToolStart(key, session=self._ledger.label) for key in keys])
+
+    def _show_notes(self) -> None:
+        notes, self._notes = self._notes, ()
+        self._ledger.live([events.Notice("warn", note, session=self._ledger.label) for note in notes])
+
+    def _reach(self, point: str) -> None:
+        if self._plan.probe is not None:
+            self._plan.probe(point)
+
+    def _tell(self, event: turn.Input) -> None:
+        self._reports.put_nowait(partial(self._turn.receive, event))
+
+    # --- model requests ---------------------------------------------------------------------------------------
+
+    async def _stream(self, send: turn.Send) -> None:
+        """Read the reply, and report the end of it."""
+        provider = self._plan.settings.provider
+        try:
+            asked = await self._asking.ask(send.step, send.number, partial(self._opened, send))
+        except ModelError as error:
+            self._reports.put_nowait(partial(self._failed, send.attempt, error))
+        except Exception:  # a fault of ours or of a vendor's library must end this run only
+            log.exception("the model request of %s failed", self.id)
+            sentence = f"the request to {provider} failed inside zot; the log says more"
+            self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.INTERNAL, sentence)))
+        else:
+            self._reports.put_nowait(partial(self._replied, send, asked))
+
+    async def _opened(self, send: turn.Send) -> None:
+        """`assistant_start` comes with the provider's 200 and needs a commit of its own; it is not worth a sync."""
+        self._tell(turn.Opened(send.attempt))
+        self._reach("opened")
+        await self._ledger.write([self._attempts.answered(send)], durable=False)
+
+    def _note(self, notes: Sequence[Note]) -> None:
+        """Have it recorded what guards did."""
+        self._reports.put_nowait(partial(self._noted, notes))
+
+    def _noted(self, notes: Sequence[Note]) -> Sequence[Action]:
+        self._batch.add(*noted(notes))
+        return ()
+
+    def _replied(self, send: turn.Send, asked: Asked) -> Sequence[Action]:
+        reply = self._asking.take()
+        if self._turn.awaited != send.attempt:
+            return ()
+        if reply is None:
+            sentence = f"{self._plan.settings.provider} sent an empty stream; send the prompt again"
+            return self._failed(send.attempt, ModelError(Failure.CUT, sentence))
+        if reply.stop == "refusal":
+            self._asking.put_back(reply)
+            sentence = f"{self._plan.settings.model} declined to answer; say it differently or use another model"
+            return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
+        self.pause.passed()
+        content = reply.message()
+        calls = [block for block in content if isinstance(block, ToolCall)]
+        self._record_usage(reply)
+        stop = "tool_use" if calls else (reply.stop or "end_turn")
+        shown: list[events.Event] = [events.ToolCallEvent(call.id, call.name, call.args) for call in calls]
+        self._record_reply(content, stop, [*shown, events.TurnEnd(stop)], asked.seen)
+        expected = self._calls.expect(calls, reply.broken_calls(), asked.toolbox.tools)
+        self._reach("replied")
+        steered = not calls and self._queue.has_steering
+        return self._turn.receive(turn.Replied(send.attempt, expected, self._batch.context or 0, steered))
+
+    def _failed(self, attempt: int, error: ModelError) -> Sequence[Action]:
+        if self._turn.awaited == attempt:
+            self._keep_partial("error", error)
+            error = self._without_images(error)
+        return self._turn.receive(self._failure(attempt, error))
+
+    def _failure(self, attempt: int, error: ModelError) -> turn.Failed:
+        return turn.Failed(attempt, error, random.random(), self.pause.failed(error))  # noqa: S311  (spreads retries)
+
+    def _without_images(self, error: ModelError) -> ModelError:
+        """Have images that may be why a request was refused left out of the next ones, and say so."""
+        if not error.refuses_content or not self._ledger.transcript.has_new_images:
+            return error
+        said, _, _ = error.sentence.partition(";")
+        sentence = f"{said}; the new images are left out of what follows: send a prompt to go on without them"
+        self._batch.add(Shown(records.Note(time=rfc3339(), level="warn", text=sentence, refused=True)))
+        return ModelError(Failure.REFUSED, sentence)
+
+    def _cancel_request(self) -> None:
+        if self._request is not None:
+            self._request.cancel()
+        self._keep_partial("aborted")
+
+    def _keep_partial(self, stop: str, error: ModelError | None = None) -> None:
+        """What came of a reply that was cut: its text stays; calls that nobody has seen complete do not."""
+        reply = self._asking.take()
+        self._record_usage(reply, error)
+        if reply is None:
+            return
+        text = reply.text()
+        self._has_cut_reply = bool(text)
+        # What the guards have not let through yet stays hidden: the transcript keeps it.
+        self._record_reply([Text(text)] if text else [], stop, [], "" if self._asking.holds_text else None)
+
+    async def _begin_pause(self, wait: turn.Wait) -> None:
+        if self._has_cut_reply:  # it stays in the history for people; the model is asked without it
+            self._has_cut_reply = False
+            self._batch.add(recovery.asked_again())
+        await self._batch.commit()  # people see what came of the reply before they see that it is asked for again
+        self._ledger.live([self.pause.begin(wait.number, wait.delay_s, self._ledger.label)])
+
+    async def _wait(self, attempt: int) -> None:
+        await self.pause.wait()
+        self._tell(turn.Waited(attempt))
+
+    # --- compaction -------------------------------------------------------------------------------------------
+
+    async def _compact(self, attempt: int) -> None:
+        hooks, messages = self._plan.hooks, self._ledger.transcript.messages
+        try:
+            with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
+                summary = await summarise(self._purse, self._plan.model, messages)
+        except ModelError as error:
+            self._reports.put_nowait(partial(self._not_compacted, attempt, error))
+        else:
+            self._reports.put_nowait(partial(self._compacted, attempt, summary))
+
+    def _compacted(self, attempt: int, summary: Summary) -> Sequence[Action]:
+        if self._turn.awaited == attempt:
+            self.pause.passed()
+            self._record_usage(None)
+            self._batch.add(compaction_record(summary, self._ledger.transcript.known()))
+        return self._turn.receive(turn.Compacted(attempt))
+
+    def _not_compacted(self, attempt: int, error: ModelError) -> Sequence[Action]:
+        if self._turn.awaited == attempt:
+            self._record_usage(None, error)
+        sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
+        failed = ModelError(error.failure, sentence, retry_after_s=error.retry_after_s, status=error.status)
+        return self._turn.receive(self._failure(attempt, failed))
+
+    # --- tool calls -------------------------------------------------------------------------------------------
+
+    def _call_context(self, key: str) -> ToolContext:
+        return self._plan.tool_context(key, partial(self._progress, key))
+
+    def _progress(self, key: str, text: str) -> None:
+        self._ledger.live([events.ToolProgress(key, text, session=self._ledger.label)])
+
+    def _call_ended(self, key: str, outcome: ToolOutcome) -> None:
+        self._reports.put_nowait(partial(self._finished, key, outcome))
+
+    def _call_judged(self, key: str, verdict: Verdict[dict[str, object]]) -> None:
+        self._reports.put_nowait(partial(self._decided, key, verdict))
+
+    def _decided(self, key: str, verdict: Verdict[dict[str, object]]) -> Sequence[Action]:
+        self._batch.add(*noted(verdict.notes))
+        return [Launch([key])] if self._calls.decide(key, verdict) else ()
+
+    def _finished(self, key: str, outcome: ToolOutcome) -> Sequence[Action]:
+        self._reach("call ended")
+        self._record_result(key, outcome)
+        return self._turn.receive(turn.Finished(key))
+
+    # --- records ----------------------------------------------------------------------------------------------
+
+    def _record_result(self, key: str, outcome: ToolOutcome) -> None:
+        self._plan.clearance.settled([key])
+        record, event = self._calls.result(self.id, key, outcome)
+        self._batch.add(Shown(record, [event]))
+
+    def _record_usage(self, reply: Assembler | None, error: ModelError | None = None) -> None:
+        """One row for each attempt, whether it was answered (`reply`) or not; without figures when nobody knows any."""
+        row = self._purse.bill(self._turn.step, error)
+        if row is not None:  # else what is cancelled is the wait for the next attempt
+            self._batch.bill(row, replied=reply is not None)
+
+    def _record_reply(
+        self, content: list[Block], stop: str, after: Sequence[events.Event], seen: str | None = None
+    ) -> None:
+        """`seen`: what people are shown instead of the text; None: the text itself."""
+        record = records.Reply(time=rfc3339(), run=self.id, step=self._turn.step, content=content, stop=stop)
+        blocks = visible(content) if seen is None else rewritten(visible(content), seen)
+        shown: list[events.Event] = [events.AssistantMessage(blocks, record.time)] if blocks else []
+        self._batch.add(Shown(record, [*shown, *after]))

@@ -1,0 +1,269 @@
+"""Runs the tool calls of one step: has them cleared, says what must be recorded first, gives every call a result.
+
+A run that goes on after a crash begins with the calls that were left without one (`take_over`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from zotd.clock import rfc3339
+from zotd.core import records
+from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
+from zotd.core.transcript import NOT_RUN, Transcript
+from zotd.core.turn import Call
+from zotd.exthost.guards import Verdict
+from zotd.ids import new as new_id
+from zotd.ledger.ledger import Shown
+from zotd.permissions.authorization import Clearance
+from zotd.runs.repeat import repeat
+from zotd.wire import events
+from zotd.wire.api import RunningCall
+from zotd.wire.content import Image, ToolCall, ToolContent
+
+log = logging.getLogger(__name__)
+
+ABORTED = "aborted by the user before it was done; what it had already done stays done"
+NOT_STARTED = "not run: the user aborted first"
+
+
+class Calls:
+    """The calls of one run."""
+
+    def __init__(
+        self,
+        *,
+        context: Callable[[str], ToolContext],
+        ended: Callable[[str, ToolOutcome], None],
+        judged: Callable[[str, Verdict[dict[str, object]]], None],
+        absent: Callable[[str], str],
+    ) -> None:
+        """`context` makes a call's context from its id.
+
+        `ended` is called on the loop with each call's outcome, exactly once per call that was judged or started;
+        `judged` with what the guards decided, which `decide` has to be told when it is recorded. `absent`: see `Plan`.
+        """
+        self._context = context
+        self._ended = ended
+        self._judged = judged
+        self._absent = absent
+        self._tools: Mapping[str, Tool] = {}
+        self._calls: dict[str, ToolCall] = {}
+        self._broken: frozenset[str] = frozenset()
+        self._args: dict[str, dict[str, object]] = {}
+        """Of calls whose arguments a guard has changed."""
+        self._operations: dict[str, str] = {}
+        """The operation keys of calls that have one."""
+        self._started: dict[str, records.CallStarted] = {}
+        """Of calls that had started before a crash: how."""
+        self._dropped: frozenset[str] = frozenset()
+        """Calls that are not made, because the outcome of one before them is unknown."""
+        self._since: dict[str, float] = {}
+        """When calls began to run, in seconds of the loop's clock."""
+        self._cut: set[str] = set()
+        self._tasks: dict[str, asyncio.Task[ToolOutcome]] = {}
+        self._questions: dict[str, asyncio.Task[Verdict[dict[str, object]]]] = {}
+
+    def expect(self, calls: Sequence[ToolCall], broken: frozenset[str], tools: Mapping[str, Tool]) -> list[Call]:
+        """The calls of a reply, as the turn wants to know them; `broken` have arguments that are not JSON.
+
+        `tools`: those that the model could choose from.
+        """
+        self._tools = tools
+        self._calls = {call.id: call for call in calls}
+        self._broken = broken
+        self._args = {}
+        self._operations = {}
+        self._started = {}
+        self._dropped = frozenset()
+        return [Call(call.id, self._is_parallel(call)) for call in calls]
+
+    def take_over(self, transcript: Transcript, tools: Mapping[str, Tool]) -> list[Call]:
+        """The same for the calls that a run before this one has left without a result.
+
+        Those that had started are repeated as their tools allow. When it is not known of one whether it happened, the
+        others that change something are not made: they were meant to follow it.
+        """
+        calls = transcript.open_calls
+        expected = self.expect(calls, frozenset(), tools)
+        self._started = dict(transcript.started)
+        if transcript.has_unknown:
+            self._drop_new()
+        return expected
+
+    # --- clearance --------------------------------------------------------------------------------------------
+
+    def judge(self, ids: Sequence[str], clearance: Clearance, tasks: asyncio.TaskGroup) -> list[str]:
+        """Have these calls cleared side by side; returns those about which there is nothing to ask."""
+        settled: list[str] = []
+        for key in ids:
+            call = self._calls[key]
+            tool = self._tools.get(call.name)
+            if tool is None or key in self._broken or key in self._dropped:
+                settled.append(key)
+                continue
+            started = self._started.get(key)
+            asking = clearance.again(tool, started.args) if started else clearance.clear(key, tool, call.args)
+            task = tasks.create_task(asking, name=f"clearance of {key}")
+            self._questions[key] = task
+            task.add_done_callback(partial(self._answered, key))
+        return settled
+
+    def decide(self, key: str, verdict: Verdict[dict[str, object]]) -> bool:
+        """Whether the call may start, with the arguments as cleared; if not, it gets its outcome."""
+        if key in self._cut:  # between the answer and now
+            self._ended(key, ToolOutcome.error(NOT_STARTED))
+        elif verdict.is_blocked:
+            self._ended(key, ToolOutcome.error(verdict.reason))
+        else:
+            self._args[key] = verdict.value
+            return True
+        return False
+
+    # --- running ----------------------------------------------------------------------------------------------
+
+    def only_ask(self, questions: int) -> bool:
+        """Whether so many calls wait for people, and none runs or is still looked at by guards."""
+        return not self._tasks and len(self._questions) == questions > 0
+
+    def started(self, run: str, ids: Sequence[str]) -> list[records.CallStarted]:
+        """What has to be on disk before these calls start: one record for each that is not safe to repeat."""
+        found: list[records.CallStarted] = []
+        for call in (self._calls[key] for key in ids):
+            tool = self._tools.get(call.name)
+            is_new = call.id not in self._started and call.id not in self._dropped  # else it is on record, or not made
+            if tool is not None and is_new and call.id not in self._broken and tool.replay is not Replay.SAFE:
+                operation = operation_key(tool)
+                if operation is not None:
+                    self._operations[call.id] = operation
+                record = records.CallStarted(
+                    time=rfc3339(),
+                    run=run,
+                    call_id=call.id,
+                    name=call.name,
+                    args=self._args.get(call.id, call.args),
+                    replay=tool.replay,
+                    operation_key=operation,
+                )
+                found.append(record)
+        return found
+
+    def named(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """These calls, each with the name of its tool."""
+        return [(key, self._calls[key].name) for key in ids]
+
+    def start(self, ids: Sequence[str], tasks: asyncio.TaskGroup) -> None:
+        """Run these calls side by side."""
+        now = asyncio.get_running_loop().time()
+        for key in ids:
+            self._since[key] = now
+            task = tasks.create_task(self._run(self._calls[key]), name=f"call {key}")
+            self._tasks[key] = task
+            # The callback and not the task tells the outcome: a task that is cancelled before its first step
+            # never runs a line of its own.
+            task.add_done_callback(partial(self._tell, key))
+
+    def running(self) -> list[RunningCall]:
+        """The calls that run now, and for how long."""
+        now = asyncio.get_running_loop().time()
+        return [RunningCall(key, round(now - self._since[key], 3)) for key in self._tasks]
+
+    def cut(self, ids: Sequence[str]) -> None:
+        """End these calls now; each still gets its outcome."""
+        for key in ids:
+            question, task = self._questions.pop(key, None), self._tasks.get(key)
+            self._cut.add(key)
+            if question is not None:
+                question.cancel()
+                self._ended(key, ToolOutcome.error(NOT_STARTED))
+            elif task is not None:  # else it has ended, and its outcome is on its way to the turn
+                task.cancel()
+
+    def result(self, run: str, key: str, outcome: ToolOutcome) -> tuple[records.CallResult, events.ToolResultEvent]:
+        """The record of a call's outcome, and the event that shows it."""
+        if outcome.state == "unknown":
+            self._drop_new()
+        call = self._calls[key]
+        record = records.CallResult(
+            time=rfc3339(),
+            run=run,
+            call_id=key,
+            name=call.name,
+            is_error=outcome.is_error,
+            content=outcome.content,
+            unknown=outcome.state == "unknown",
+        )
+        tool = self._tools.get(call.name)
+        shows = events.ToolResultEvent(
+            key,
+            outcome.is_error,
+            shown(outcome),
+            name=call.name,
+            extension=tool.extension if tool else None,
+            time=record.time,
+        )
+        return record, shows
+
+    def _drop_new(self) -> None:
+        new = (call for call in self._calls.values() if call.id not in self._started)
+        self._dropped = frozenset(call.id for call in new if not self._is_safe(call))
+
+    def _is_parallel(self, call: ToolCall) -> bool:
+        tool = self._tools.get(call.name)
+        return tool is None or tool.parallel
+
+    def _is_safe(self, call: ToolCall) -> bool:
+        tool = self._tools.get(call.name)
+        return tool is not None and tool.replay is Replay.SAFE
+
+    async def _run(self, call: ToolCall) -> ToolOutcome:
+        if call.id in self._dropped:
+            return ToolOutcome.error(NOT_RUN)
+        tool = self._tools.get(call.name)
+        if tool is None and call.id not in self._started:
+            names = ", ".join(sorted(self._tools)) or "none"
+            reason = self._absent(call.name) or f'unknown tool "{call.name}"'
+            return ToolOutcome.error(f"{reason}; the tools here are: {names}")
+        if call.id in self._broken:
+            return ToolOutcome.error(
+                f"the arguments of {call.name} were not a JSON object; call it again with legal JSON"
+            )
+        try:
+            if call.id in self._started:
+                return await repeat(tool, self._started[call.id], self._context(call.id))
+            assert tool is not None
+            context = replace(self._context(call.id), operation_key=self._operations.get(call.id))
+            return await tool.run(self._args.get(call.id, call.args), context)
+        except Exception as error:  # a tool's fault must cost this call only
+            log.exception("tool %s failed", call.name)
+            return ToolOutcome.error(
+                f"{call.name} failed inside zot: {type(error).__name__}; the daemon's log says more"
+            )
+
+    def _answered(self, key: str, task: asyncio.Task[Verdict[dict[str, object]]]) -> None:
+        if self._questions.pop(key, None) is not None and not task.cancelled() and task.exception() is None:
+            self._judged(key, task.result())
+
+    def _tell(self, key: str, task: asyncio.Task[ToolOutcome]) -> None:
+        del self._tasks[key]
+        self._ended(key, ToolOutcome.error(ABORTED) if task.cancelled() else task.result())
+
+
+def operation_key(tool: Tool) -> str | None:
+    """A new key for a call of this tool, by which a repetition is known; None: it would not be repeated as such."""
+    return new_id("o") if tool.replay in {Replay.IDEMPOTENT, Replay.RECONCILE} else None
+
+
+def shown(outcome: ToolOutcome) -> ToolContent:
+    """The outcome's content as clients see it: images as byte counts."""
+    return [Image(block.mime_type, block.bytes) if isinstance(block, Image) else block for block in outcome.content]
+
+
+def cut_results(found: Sequence[records.CallResult]) -> list[Shown]:
+    """The results of calls that were cut, with the events that show them."""
+    return [
+        Shown(result, [events.ToolResultEvent(result.call_id, True, result.content, name=result.name)])
+        for result in found
+    ]

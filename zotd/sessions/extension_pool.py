@@ -1,0 +1,349 @@
+"""Which extension processes live, and for whom.
+
+--ext of a session          a host of its own, as long as the session is in memory
+a workspace                 one host for its sessions, from the first one until `LINGER_S` after the last
+scope `daemon`              one host for all, from the daemon's start to its end
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from zotd.contributions import discovery
+from zotd.contributions.discovery import Places
+from zotd.contributions.resolution import Lineup
+from zotd.contributions.scope import LOOK_S, House, Layer, Tell, looked, rechecked
+from zotd.contributions.trust import Trusting
+from zotd.contributions.view import Extensions, Submission
+from zotd.core.life import State
+from zotd.exthost.arrivals import Arrivals
+from zotd.exthost.changes import Changes
+from zotd.exthost.discovery import Discovered
+from zotd.exthost.host import Limits, Listener, ReloadReport
+from zotd.exthost.requests import ToolRequest
+from zotd.exthost.surroundings import Surroundings
+from zotd.process.estate import Estate
+from zotd.process.strays import Strays
+from zotd.sessions.session import Session
+from zotd.store.trust import Trust
+from zotd.tasks import contained
+from zotd.wire import events, ext
+from zotd.wire.version import VERSION
+from zotd.workspace.environment import Environment
+
+log = logging.getLogger(__name__)
+
+LINGER_S = 60.0
+"""How long a workspace's processes stay after its last session: a client that comes back finds them warm."""
+
+FEATURES = ("session_id", "tool_progress", "set_status", "unregister")
+"""What `hello_ack` says that this host knows beyond the original."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What all hosts of this process stand on."""
+
+    places: Places
+    environment: Environment
+    """Of this process, for what no client has opened."""
+    limits: Limits
+    trust: Trust
+    strays: Strays
+    """Ends what extensions leave behind."""
+    reserved_commands: Sequence[str] = ()
+    """Slash commands that no extension can have."""
+    estate: Estate | None = None
+    """Lets extensions outlive the daemon; None: they end with it."""
+
+
+class Hosting:
+    """The hosts of one process."""
+
+    def __init__(self, grounds: Grounds, *, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
+        """`spawn` starts a named task whose owner outlives the sessions."""
+        self.trust = grounds.trust
+        self.places = grounds.places
+        self.limits = grounds.limits
+        self._grounds = grounds
+        self._spawn = spawn
+        self._house = House(self._tell, self._call_tool, grounds.limits, grounds.reserved_commands)
+        self.tell: Tell = lambda _: None
+        """Gets events of topics; set by who has followers."""
+        self._daemon: Layer | None = None
+        self._channels: Layer | None = None
+        self._workspaces: dict[str, Layer] = {}
+        self._own: dict[str, Layer] = {}
+        self._stops: dict[str, asyncio.TimerHandle] = {}
+        self._ending: set[Layer] = set()
+        self._is_stopped = False
+        self._arrivals = Arrivals(spawn)
+        self._changes = Changes(spawn)
+        self.submit: Callable[[Session, str, Submission], None] = _nowhere
+        """Given a session, an extension's name, and what it wants submitted; set by who can run commands."""
+        self.call_tool: Callable[[ToolRequest], None] = _unanswered
+        """Given a tool that an extension wants run; set by who can run tools."""
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Every host, those of the daemon and of workspaces first."""
+        daemon = [layer for layer in (self._daemon, self._channels) if layer is not None]
+        return [*daemon, *self._workspaces.values(), *self._own.values()]
+
+    @property
+    def count(self) -> int:
+        """How many extensions there are that are not stopped, over all hosts."""
+        return sum(one.state is not State.STOPPED for layer in self.layers for one in layer.host.extensions)
+
+    def start(self) -> None:
+        """Start what lives as long as the daemon."""
+        places = self._grounds.places
+        if places.has_daemon:
+            environment = self._grounds.environment
+            surroundings = Surroundings(
+                cwd=str(places.home),
+                home=places.home,
+                env=environment.variables,
+                withheld=environment.keys,
+                version=VERSION,
+                features=FEATURES,
+                strays=self._grounds.strays,
+                estate=self._grounds.estate,
+                place="daemon",
+            )
+            layer = Layer(self._house, surroundings, partial(discovery.of_daemon, places))
+            self._daemon = self._begin(layer, after=self._grounds.strays.swept)
+
+    def start_channels(
+        self, surroundings: Surroundings, discover: Callable[[], Discovered], listener: Listener
+    ) -> None:
+        """Start the extensions that serve messaging channels; `listener` hears from them."""
+        surroundings = replace(surroundings, cwd=str(self.places.home), strays=self._grounds.strays)
+        layer = self._channels = Layer(self._house, surroundings, discover, channels=listener)
+        self._spawn("start channels", self._open_channels(layer))
+
+    def send_channel(self, name: str, frame: ext.ToExtension) -> bool:
+        """Send a frame to one of those; False when it is not there to get it."""
+        return self._channels is not None and self._channels.host.send(name, frame)
+
+    @property
+    def serves_channels(self) -> bool:
+        """Somebody may write at any time."""
+        return self._channels is not None and bool(self._channels.host.extensions)
+
+    def join(self, session: Session) -> Extensions | None:
+        """The session's extensions, started if they are not running; None: it wants none. Returns at once."""
+        settings = session.ledger.row.settings
+        if session.extensions is not None:
+            for used in self.of_session(session.id):
+                self._vouch(used, session)
+            return session.extensions
+        if self._is_stopped or (settings.no_ext and not settings.extensions):
+            return None
+        own = self._begin_own(session, settings.extensions) if settings.extensions else None
+        shared = [] if settings.no_ext else [self._workspace(session), *([self._daemon] if self._daemon else [])]
+        view = session.extensions = Extensions(
+            session.ledger,
+            Lineup(own=own, shared=shared, home=self._grounds.places.home),
+            limits=self._grounds.limits,
+            reserved_commands=self._grounds.reserved_commands,
+            submit=lambda extension, frame: self.submit(session, extension, frame),
+        )
+        for layer in (own, *shared):
+            if layer is not None:
+                layer.join(view)
+        view.audience.begin()
+        return view
+
+    def leave(self, session: Session) -> None:
+        """The session leaves memory, or gets other extensions; harmless when it has none."""
+        view, session.extensions = session.extensions, None
+        if view is None:
+            return
+        view.end()
+        for layer in self.layers:
+            layer.views.pop(session.id, None)
+        own = self._own.pop(session.id, None)
+        if own is not None:
+            self._end(own)
+        cwd = session.ledger.row.cwd
+        workspace = self._workspaces.get(cwd)
+        if workspace is not None and not workspace.views and cwd not in self._stops:
+            self._stops[cwd] = asyncio.get_running_loop().call_later(LINGER_S, self._close, cwd)
+
+    async def grants(self, session: Session) -> bool:
+        """Whether somebody trusts the session's workspace."""
+        layer = self._workspaces.get(session.ledger.row.cwd)
+        if layer is not None and layer.trusting is not None and layer.started.is_set():
+            await rechecked(layer)
+            return layer.trusting.is_granted
+        trusting = Trusting(self.trust, session.ledger.row.cwd)
+        if session.environment.trusts_workspace:
+            trusting.vouch()
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await asyncio.to_thread(trusting.look)
+        except TimeoutError:
+            log.warning(
+                "nothing of %s is used: its code could not be looked at within %g s", session.ledger.row.cwd, LOOK_S
+            )
+        return trusting.is_granted
+
+    def of_session(self, session_id: str) -> list[Layer]:
+        """The hosts that a session uses, its own first."""
+        return [layer for layer in reversed(self.layers) if session_id in layer.views]
+
+    def of_cwd(self, cwd: str) -> list[Layer]:
+        """The hosts that sessions in this directory use: those that only one of them has, and those that all share."""
+        own = [layer for layer in self._own.values() if layer.cwd == cwd]
+        workspace = self._workspaces.get(cwd)
+        return [*own, *([workspace] if workspace else []), *([self._daemon] if self._daemon else [])]
+
+    async def reload(self, layers: Sequence[Layer], name: str | None) -> ReloadReport:
+        """Restart one extension, or read all manifests again, in these layers side by side."""
+        report = ReloadReport()
+        await looked(layers)
+        if name is not None:
+            layers = [layer for layer in layers if any(one.name == name for one in layer.host.extensions)]
+            report.errors += [] if layers else [f"no extension {name} runs here; reload all to find a new one"]
+        async with asyncio.TaskGroup() as tasks:
+            for layer in layers:
+                tasks.create_task(layer.reload(name, report), name=f"reload in {layer.cwd}")
+        return report
+
+    def trust_changed(self, path: str) -> None:
+        """Start or stop what the workspace with this real path brings along; returns at once."""
+        for layer in self._workspaces.values():  # several, when sessions know it by different names
+            if layer.trusting is not None and layer.trusting.path == path:
+                self._spawn(f"trust {layer.cwd}", layer.look_again())
+
+    async def stop(self) -> None:
+        """End every process, all side by side, within 3.3 s; what joins from now on gets none."""
+        self._is_stopped = True
+        for timer in self._stops.values():
+            timer.cancel()
+        self._arrivals.close()
+        self._changes.close()
+        for view in {key: view for layer in self.layers for key, view in layer.views.items()}.values():
+            view.audience.end()
+        async with asyncio.TaskGroup() as tasks:
+            for layer in (*self.layers, *self._ending):
+                _ = contained(tasks, f"stop of the extensions of {layer.cwd}", layer.stop())
+        self._workspaces.clear()
+        self._own.clear()
+        self._daemon = self._channels = None
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _workspace(self, session: Session) -> Layer:
+        cwd = session.ledger.row.cwd
+        timer = self._stops.pop(cwd, None)
+        if timer is not None:
+            timer.cancel()
+        layer = self._workspaces.get(cwd)
+        if layer is None:
+            trusting = Trusting(self.trust, cwd)
+            surroundings = replace(self._surroundings(session, f"workspace {cwd}"), vet=trusting.vet)
+            layer = Layer(self._house, surroundings, partial(self._find, cwd, trusting), trusting=trusting)
+            if session.environment.trusts_workspace:
+                trusting.vouch()
+            self._workspaces[cwd] = layer
+            self._spawn(f"start extensions of {cwd}", self._open(layer))
+        else:
+            self._vouch(layer, session)
+        return layer
+
+    def _vouch(self, layer: Layer, session: Session) -> None:
+        """The client that has attached last may trust what nobody had trusted, as it is now."""
+        if not session.environment.trusts_workspace or layer.trusting is None:
+            return
+        was_trusted = layer.trusting.is_vouched_for and layer.trusting.is_trusted
+        layer.trusting.vouch()
+        if not was_trusted:
+            self.trust_changed(layer.trusting.path)
+
+    def _find(self, cwd: str, trusting: Trusting) -> Discovered:
+        is_trusted = trusting.look()
+        return discovery.of_workspace(self._grounds.places, Path(cwd), is_trusted=is_trusted, trusting=trusting)
+
+    def _begin_own(self, session: Session, paths: Sequence[str]) -> Layer:
+        explicit = [Path(session.ledger.row.cwd, path) for path in paths]
+        surroundings = replace(self._surroundings(session, f"session {session.id}"), is_explicit=True)
+        layer = Layer(self._house, surroundings, partial(discovery.of_session, self.places, explicit))
+        layer.is_of_session = True
+        self._own[session.id] = layer
+        return self._begin(layer)
+
+    async def _open(self, layer: Layer) -> None:
+        """Start a workspace's extensions, and the host of Python modules when there is a first one."""
+
+        def stirred() -> None:
+            self._spawn(f"modules of {layer.cwd}", layer.look_for_modules())
+
+        def unwatch() -> None:
+            self._arrivals.forget(stirred)
+            self._changes.forget(layer.cwd)
+
+        layer.unwatch = unwatch
+        # Before the start: what comes in between is found twice, and not missed.
+        await self._arrivals.watch(discovery.tool_directories(self.places, Path(layer.cwd)), stirred)
+        places = partial(discovery.watched, self.places, Path(layer.cwd))
+        layer.is_watched = await self._changes.watch(layer.cwd, places, layer.recheck)
+        await layer.start()
+
+    async def _open_channels(self, layer: Layer) -> None:
+        """Start the channels that there are, and those whose files come later."""
+        place = self.places.home / "extensions"
+        places = {self.places.home: {"extensions"}, place: {"channels"}, place / "channels": None}
+        await self._changes.watch("channels", lambda: places, layer.look_again)
+        await layer.start(self._grounds.strays.swept)
+
+    def _begin(self, layer: Layer, after: asyncio.Event | None = None) -> Layer:
+        self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
+        return layer
+
+    def _end(self, layer: Layer) -> None:
+        layer.unwatch()
+        self._ending.add(layer)
+        self._spawn(f"stop extensions of {layer.cwd}", self._stop(layer))
+
+    def _close(self, cwd: str) -> None:
+        self._stops.pop(cwd, None)
+        self._end(self._workspaces.pop(cwd))
+
+    async def _stop(self, layer: Layer) -> None:
+        await layer.stop()
+        self._ending.discard(layer)
+
+    def _surroundings(self, session: Session, place: str) -> Surroundings:
+        row = session.ledger.row
+        return Surroundings(
+            cwd=row.cwd,
+            home=self._grounds.places.home,
+            env=session.environment.variables,
+            withheld={**self._grounds.environment.keys, **session.environment.keys},
+            version=VERSION,
+            provider=row.settings.provider,
+            model=row.settings.model,
+            features=FEATURES,
+            strays=self._grounds.strays,
+            estate=self._grounds.estate,
+            place=place,
+        )
+
+    def _tell(self, event: events.Event) -> None:
+        self.tell(event)
+
+    def _call_tool(self, request: ToolRequest) -> None:
+        self.call_tool(request)
+
+
+def _nowhere(session: Session, extension: str, frame: Submission) -> None:
+    log.warning("a %s of %s to %s goes nowhere", frame.__struct_config__.tag, extension, session.id)
+
+
+def _unanswered(request: ToolRequest) -> None:
+    log.warning("a call of %s by %s goes nowhere", request.name, request.extension)

@@ -1,0 +1,255 @@
+"""Slash commands: those that the daemon itself knows, and those of extensions.
+
+/name args  ->  built in?  ->  it does it        else the extension that has the name  ->  what it wants done
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from zotd.contributions.ui_state import DISPLAY_CHARS, NOTE_CHARS
+from zotd.contributions.view import Submission
+from zotd.core import records
+from zotd.core.depth import TOO_DEEP, is_too_deep
+from zotd.core.registry import TOOL_NAME
+from zotd.exthost.host import ReloadReport
+from zotd.exthost.offers import UnknownCommandError
+from zotd.sessions.extension_pool import Hosting
+from zotd.sessions.session import Session
+from zotd.wire import ext
+from zotd.wire.api import CommandResult, Started
+from zotd.wire.errors import Code, CommandError
+
+OF_CLIENTS = (
+    *("help", "new", "sessions", "model", "exit", "quit", "login", "logout", "settings", "rename", "fork"),
+    *("steer", "queue"),
+)
+"""Commands that clients carry out themselves, and that no extension can have."""
+
+
+SKILL = "skill:"
+"""`/skill:NAME ...` begins a run with that skill."""
+
+QUIETED = "what it submits is not run: somebody has aborted, and asked for nothing since"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who typed a command."""
+
+    sender: str
+    """As the queue and the log show it."""
+    respond: Callable[[CommandResult], None]
+    """Answers; called before any event that the command causes."""
+    client: str | None = None
+    """The connection's id, which the extension is told."""
+    insert: Callable[[str], None] | None = None
+    """Puts text into the editor of the one who asked; None: there is no editor."""
+
+
+class Commands:
+    """Runs slash commands for clients, and for extensions that submit them."""
+
+    def __init__(self, hosting: Hosting, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
+        """`spawn` starts a named task for what an extension submits."""
+        self._hosting = hosting
+        self._spawn = spawn
+        hosting.submit = self._submitted
+
+    async def run(self, session: Session, name: str, args: str, asker: Asker) -> None:
+        """Run `/name args` in this session, and answer.
+
+        Raises:
+            CommandError: there is no such command, or it failed; one sentence says what, and what to do.
+        """
+        name = name.removeprefix("/")
+        if asker.client is not None:
+            session.is_quieted = False  # a person asks for it, also for what the command submits
+        builtin = BUILTIN.get(name.casefold())
+        if builtin is not None:
+            await builtin.run(self, session, args.strip(), asker)
+            return
+        if name.startswith(SKILL):
+            await _skill(session, name.removeprefix(SKILL), args.strip(), asker)
+            return
+        extensions = self._hosting.join(session)
+        if extensions is None:
+            raise CommandError(Code.NOT_FOUND, f"there is no /{name}: the session has no extensions")
+        if not extensions.offers.has_command(name):  # perhaps one brings it that is still starting
+            await extensions.ready()
+        try:
+            extension, answer = await extensions.offers.invoke(name, args, about=extensions.about, client=asker.client)
+        except UnknownCommandError as error:
+            raise CommandError(Code.NOT_FOUND, f"there is no /{name}; {self._known(session)}") from error
+        if answer.error:
+            raise CommandError(Code.BAD_REQUEST, answer.error[:NOTE_CHARS])
+        await self._carry_out(session, extension, answer, asker)
+
+    async def reload(self, session: Session, name: str | None) -> ReloadReport:
+        """Read the manifests of the session's extensions again, and restart them all, or the one with this name."""
+        self._hosting.join(session)
+        return await self._hosting.reload(self._hosting.of_session(session.id), name)
+
+    # --- of extensions ----------------------------------------------------------------------------------------
+
+    async def _carry_out(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
+        extensions = session.extensions
+        if extensions is None:
+            raise CommandError(Code.CONFLICT, f"the session was closed before {extension} answered")
+        match answer.action:
+            case "prompt" | "tool_prompt":
+                await self._prompt(session, extension, answer, asker)
+            case "display":
+                text = answer.display[:DISPLAY_CHARS]
+                asker.respond(CommandResult("display", extension, text))
+                extensions.board.display(extension, text)
+            case "insert":
+                text = answer.insert[:DISPLAY_CHARS]
+                asker.respond(CommandResult("insert", extension, text))
+                if asker.insert is not None:
+                    asker.insert(text)
+            case "open_panel" if answer.open_panel is not None:
+                asker.respond(CommandResult("open_panel", extension))
+                refused = extensions.board.open(extension, answer.open_panel)
+                if refused is not None:
+                    extensions.board.note(extension, "error", refused)
+            case "open_panel":
+                raise CommandError(Code.BAD_REQUEST, f"{extension} wants a panel opened, and did not say which")
+            case _:
+                asker.respond(CommandResult("noop", extension))
+
+    async def _prompt(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
+        if answer.action == "tool_prompt":
+            _check_opening(extension, answer)
+
+        def accepted(started: Started) -> None:
+            result = CommandResult("prompt", extension, input=started.input, run=started.run)
+            asker.respond(replace(result, position=started.position, started=started.started))
+
+        opening = None
+        if answer.action == "tool_prompt":
+            opening = records.Opening(answer.tool_name, answer.tool_args or {})
+        await session.load()
+        await session.prompt(
+            answer.prompt or (f"/{answer.tool_name}" if opening else ""),
+            [],
+            sender=asker.sender,
+            when_busy="queue",
+            accepted=accepted,
+            opening=opening,
+        )
+
+    def _submitted(self, session: Session, extension: str, frame: Submission) -> None:
+        self._spawn(f"what {extension} submits to {session.id}", self._submit(session, extension, frame))
+
+    async def _submit(self, session: Session, extension: str, frame: Submission) -> None:
+        if session.is_quieted and session.extensions is not None:  # one that submits at every turn would never end
+            session.extensions.board.note(extension, "warn", QUIETED)
+            return
+        try:
+            if isinstance(frame, ext.SubmitSlash):
+                name, _, args = frame.text.strip().partition(" ")
+                await self.run(session, name, args, Asker(extension, _unheard))
+            else:
+                await session.load()
+                await session.prompt(frame.text, [], sender=extension, when_busy="queue", accepted=lambda _: None)
+        except CommandError as error:
+            if session.extensions is not None:
+                session.extensions.board.note(extension, "error", error.sentence)
+
+    def _known(self, session: Session) -> str:
+        extensions = session.extensions
+        names = [*BUILTIN, *([one.name for one in extensions.offers.commands()] if extensions else [])]
+        return "there are " + ", ".join(f"/{name}" for name in names)
+
+
+async def _clear(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    del args
+    await session.clear(accepted=lambda: asker.respond(CommandResult("noop")))
+
+
+async def _compact(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    await session.load()
+    await session.compact(args, accepted=lambda started: asker.respond(CommandResult("prompt", run=started.run)))
+
+
+async def _continue(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    del args
+    await session.load()
+
+    def accepted(started: Started) -> None:
+        asker.respond(CommandResult("prompt", input=started.input, run=started.run, started=started.started))
+
+    await session.go_on(accepted=accepted)
+
+
+async def _reload(commands: Commands, session: Session, args: str, asker: Asker) -> None:
+    asker.respond(CommandResult("display", text=_words(await commands.reload(session, args or None))))
+
+
+async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    del args
+    asker.respond(CommandResult("noop"))
+    session.abort()
+
+
+async def _skill(session: Session, name: str, args: str, asker: Asker) -> None:
+    """What is typed is the prompt, and the call that reads the skill stands behind it as if the model had made it."""
+    await session.load()
+
+    def accepted(started: Started) -> None:
+        result = CommandResult("prompt", input=started.input, run=started.run)
+        asker.respond(replace(result, position=started.position, started=started.started))
+
+    await session.prompt(
+        f"/{SKILL}{name} {args}".strip(),
+        [],
+        sender=asker.sender,
+        when_busy="queue",
+        accepted=accepted,
+        opening=records.Opening("skill", {"name": name}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A slash command of the daemon."""
+
+    description: str
+    """For lists: goes on from its name."""
+    run: Callable[[Commands, Session, str, Asker], Awaitable[None]]
+
+
+BUILTIN: Mapping[str, Builtin] = {
+    "clear": Builtin("starts the conversation anew; what was said stays in the history", _clear),
+    "compact": Builtin("summarises the conversation; what stands behind it says what matters", _compact),
+    "continue": Builtin("goes on with a run that was cut, failed or was aborted, and with what waits", _continue),
+    "reload-ext": Builtin("restarts the extensions, or the one that is named", _reload),
+    "stop": Builtin("aborts what runs", _stop),
+}
+"""Built in, by name."""
+
+RESERVED = (*BUILTIN, *OF_CLIENTS)
+"""Names that no extension can have."""
+
+
+def _check_opening(extension: str, answer: ext.CommandResponse) -> None:
+    """Refuse a call that must not get into the transcript: each later request of the session would carry it."""
+    if not answer.tool_name:
+        raise CommandError(Code.BAD_REQUEST, f"{extension} wants a tool run, and did not say which")
+    if not TOOL_NAME.fullmatch(answer.tool_name):
+        raise CommandError(
+            Code.BAD_REQUEST, f'{extension} wants the tool "{answer.tool_name[:80]}" run, which cannot be'
+        )
+    if is_too_deep(answer.tool_args):
+        raise CommandError(Code.BAD_REQUEST, f"{extension} wants {answer.tool_name} run with {TOO_DEEP}")
+
+
+def _unheard(result: CommandResult) -> None:
+    """An extension that submits a command is not told what came of it."""
+
+
+def _words(report: ReloadReport) -> str:
+    figures = f"{len(report.loaded)} loaded, {len(report.ready)} ready, {len(report.stopped)} stopped"
+    return "\n".join([f"extensions reloaded: {figures}", *report.errors])

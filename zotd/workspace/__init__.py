@@ -1,0 +1,1 @@
+"""What a working directory contributes to its sessions: environment, instructions, files."""
