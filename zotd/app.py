@@ -28,7 +28,7 @@ from zotd.embed.reloading import Configuration
 from zotd.exthost import staging
 from zotd.exthost.installed import InstallError
 from zotd.exthost.modules import interpreter
-from zotd.history.retention import Keeper
+from zotd.history.retention import RetentionTask
 from zotd.process import signals
 from zotd.process.heritage import Heritage
 from zotd.process.keeper import keeper
@@ -131,7 +131,7 @@ class Daemon:
             parts = self._assemble(journal)
             stack.push_async_callback(parts.close)
             parts.models.last_used = _pair(await journal.settings.get(LAST_USED))
-            parts.manager.hosting.start()
+            parts.manager.extension_pool.start()
             house = await self._furnish(parts, journal, heritage)
             self._configure(parts, house)
             await self._open_channels(house)
@@ -227,7 +227,7 @@ class Daemon:
     async def _open_channels(self, house: House) -> None:
         """Start what serves messaging channels; without it, when what is known about senders cannot be used."""
         home, config = self._setup.home, self._setup.loaded.config
-        hosting = house.manager.hosting
+        extension_pool = house.manager.extension_pool
         try:
             store = await asyncio.to_thread(Store, home / CHANNELS_FILE)
         except StorageError as error:
@@ -241,11 +241,11 @@ class Daemon:
         channels = house.channels = Channels(
             store=store,
             manager=house.manager,
-            send=hosting.send_channel,
+            send=extension_pool.send_channel,
             spawn=self._spawn,
             cwd=Path(config.channels.cwd or home / "channels"),
         )
-        hosting.start_channels(surroundings, programs.discover, channels)
+        extension_pool.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())
 
     async def _furnish(self, parts: Parts, journal: Journal, heritage: Heritage) -> House:
@@ -278,7 +278,7 @@ class Daemon:
         self._leaving.watch(house)
         self._spawn("descendants", heritage.watch())
         used = partial(journal.database.read, space.used_bytes)
-        self._spawn("retention", Keeper(manager, lambda: self._config.retention, used).run())
+        self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used).run())
         return house
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:

@@ -84,7 +84,7 @@ class Manager:
 
     def __init__(self, session):
         self.session = session
-        self.hosting = SimpleNamespace(join=lambda _: None)
+        self.extension_pool = SimpleNamespace(join=lambda _: None)
 
     async def get(self, _):
         return self.session

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from zotd.contributions.resolution import Lineup
+from zotd.contributions.resolution import Resolution
 from zotd.contributions.view import Extensions
 from zotd.core.ports import Row
 from zotd.core.records import Settings
@@ -19,7 +19,7 @@ TIME = "2026-11-21T20:11:18.919Z"
 
 
 def looking():
-    """A `sessions.lineup.Layer` that is looking for its extensions, for ever."""
+    """A `sessions.resolution.Layer` that is looking for its extensions, for ever."""
     return SimpleNamespace(started=asyncio.Event(), host=SimpleNamespace(extensions=[]), trusting=None)
 
 
@@ -27,8 +27,8 @@ def looking():
 def extensions():
     row = Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
     ledger = Ledger(row, Memory(), Transcript(), addressed=True)
-    lineup = Lineup(own=None, shared=[looking()], home=Path("/nowhere"))
-    return Extensions(ledger, lineup, limits=Limits(), reserved_commands=(), submit=lambda *_: None)
+    resolution = Resolution(own=None, shared=[looking()], home=Path("/nowhere"))
+    return Extensions(ledger, resolution, limits=Limits(), reserved_commands=(), submit=lambda *_: None)
 
 
 @pytest.mark.looptime

@@ -8,7 +8,7 @@ import pytest
 from zotd import config
 from zotd.core.permissions import Action, Question, Rule, judge
 from zotd.permissions.preview import paths_of
-from zotd.permissions.rules import FILE, FILE_BYTES, Ground, Rulebook
+from zotd.permissions.rules import FILE, FILE_BYTES, RuleStore, WorkspaceRules
 from zotd.wire.errors import Code, CommandError
 
 
@@ -25,7 +25,7 @@ class Home:
         self.config = self.path / "config.toml"
 
     def book(self, *rules):
-        return Rulebook(rules, path=self.config)
+        return RuleStore(rules, path=self.config)
 
     def own(self, text):
         file = self.cwd / FILE
@@ -56,7 +56,7 @@ def home(tmp_path):
 async def test_a_rule_that_is_added_is_saved_and_holds_at_once(home):
     book = home.book()
     new = Rule("bash", Action.ALLOW, "git push")
-    before = book.policy(Ground(), mode="ask", granted=())
+    before = book.policy(WorkspaceRules(), mode="ask", granted=())
     await book.check(new)
     assert not home.config.exists()
     await book.add(new)
@@ -64,7 +64,7 @@ async def test_a_rule_that_is_added_is_saved_and_holds_at_once(home):
     assert tomllib.loads(home.config.read_text()) == {
         "rules": [{"tool": "bash", "match": "git push", "action": "allow"}]
     }
-    assert (before.rules, book.policy(Ground(), mode="ask", granted=()).rules) == ((), (new,))
+    assert (before.rules, book.policy(WorkspaceRules(), mode="ask", granted=()).rules) == ((), (new,))
 
 
 async def test_a_rule_that_cannot_be_saved_holds_for_nobody(home):
@@ -76,7 +76,7 @@ async def test_a_rule_that_cannot_be_saved_holds_for_nobody(home):
         assert caught.value.code == Code.CONFLICT
     assert book.rules == ()
     with pytest.raises(CommandError, match="no configuration"):
-        await Rulebook().check(Rule("bash", Action.ALLOW))
+        await RuleStore().check(Rule("bash", Action.ALLOW))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ async def test_a_trusted_workspace_asks_and_denies_and_allows_nothing(home):
     )
     ground = await home.survey()
     assert (ground.narrowing, ground.mode, ground.note) == ((Rule("bash", Action.DENY),), "ask", None)
-    assert await home.survey(is_trusted=False) == Ground()
+    assert await home.survey(is_trusted=False) == WorkspaceRules()
     assert [home.book().policy(ground, mode=mode, granted=()).mode for mode in ("yolo", "read-only")] == [
         "ask",
         "read-only",
@@ -125,7 +125,7 @@ async def test_a_trusted_workspace_asks_and_denies_and_allows_nothing(home):
 
 async def test_a_workspace_that_says_nothing_of_the_mode_leaves_it(home):
     home.own('model = "x"')
-    assert await home.survey() == Ground()
+    assert await home.survey() == WorkspaceRules()
 
 
 @pytest.mark.parametrize("text", ["rules = [", '[[rules]]\ntool = "bash"', "#" * (FILE_BYTES + 1)])
@@ -146,9 +146,9 @@ async def test_a_file_that_would_never_end_is_broken_too(home):
 
 
 async def test_no_file_is_nothing_to_worry_about(home):
-    assert await home.survey() == Ground()
+    assert await home.survey() == WorkspaceRules()
     (home.cwd / ".zot").write_text("")
-    assert await home.survey() == Ground()
+    assert await home.survey() == WorkspaceRules()
 
 
 async def test_the_users_own_configuration_is_no_floor_where_the_workspace_is_the_users_home(home):

@@ -12,8 +12,8 @@ from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.ledger.spending import Spending
-from zotd.runs.billing import COMPACTION, Purse
-from zotd.runs.context import Plan
+from zotd.runs.billing import COMPACTION, RequestBilling
+from zotd.runs.context import RunContext
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel
 from zotd.wire.content import Text, Tokens
@@ -32,17 +32,17 @@ class Till:
         row = Row("s_1", "", "/", TIME, TIME, wanted, "idle")
         self.ledger = Ledger(row, Memory(), Transcript(), addressed=True)
         self.spending = Spending(Budget(day_usd=DAY))
-        plan = Plan(
+        plan = RunContext(
             model=ScriptModel(rates=rates),
             settings=wanted,
             toolbox=lambda: pytest.fail("no tools"),
             system="",
             compact_at=0.85,
             tool_context=lambda *_: pytest.fail("no tools"),
-            clearance=None,  # type: ignore[arg-type]  # no call is made
+            authorization=None,  # type: ignore[arg-type]  # no call is made
             spending=self.spending,
         )
-        self.purse = Purse(plan, self.ledger, "r_1")
+        self.billing = RequestBilling(plan, self.ledger, "r_1")
 
     @property
     def day(self):
@@ -52,10 +52,10 @@ class Till:
     def answer(self, *parts):
         reply = Assembler(None, lambda: "c")
         reply.feed([Opened(), *parts])
-        self.purse.answered(reply)
+        self.billing.answered(reply)
 
     def bill(self, step=1, error=None):
-        row = self.purse.bill(step, error)
+        row = self.billing.bill(step, error)
         assert row is not None
         return row
 
@@ -65,8 +65,8 @@ class Till:
 
 async def test_a_request_that_was_answered_counts_with_the_vendor_s_figures():
     till = Till()
-    estimate = till.purse.begin()
-    till.purse.admit()
+    estimate = till.billing.begin()
+    till.billing.admit()
     assert till.day.reserved_usd == estimate.cost_usd > 0
     till.answer(Counted(PRICED), Stopped("end_turn"))
     row = till.bill(3)
@@ -80,8 +80,8 @@ async def test_a_request_that_was_answered_counts_with_the_vendor_s_figures():
 @pytest.mark.parametrize("failure", Failure)
 def test_a_request_that_failed_before_its_reply_costs_nothing_or_nobody_knows(failure):
     till = Till()
-    estimate = till.purse.begin()
-    till.purse.admit()
+    estimate = till.billing.begin()
+    till.billing.admit()
     row = till.bill(1, ModelError(failure, "it failed"))
     known = failure not in OF_UNKNOWN_COST
     assert (row.tokens, row.estimate) == ((Tokens(), None) if known else (None, estimate))
@@ -90,8 +90,8 @@ def test_a_request_that_failed_before_its_reply_costs_nothing_or_nobody_knows(fa
 
 async def test_an_aborted_request_of_which_nothing_came_counts_with_its_estimate():
     till = Till()
-    estimate = till.purse.begin(COMPACTION)
-    till.purse.admit()
+    estimate = till.billing.begin(COMPACTION)
+    till.billing.admit()
     row = till.bill(1)
     assert (row.tokens, row.estimate, row.purpose) == (None, estimate, "compaction")
     await till.keep(row)
@@ -100,15 +100,15 @@ async def test_an_aborted_request_of_which_nothing_came_counts_with_its_estimate
 
 def test_one_that_was_aborted_before_it_was_sent_cost_nothing():
     till = Till()
-    till.purse.begin()
+    till.billing.begin()
     row = till.bill(1)
     assert (row.tokens, row.estimate, till.day.spent_usd) == (Tokens(), None, 0)
 
 
 def test_a_reply_that_was_cut_counts_with_no_less_than_the_estimate():
     till = Till()
-    estimate = till.purse.begin()
-    till.purse.admit()
+    estimate = till.billing.begin()
+    till.billing.admit()
     till.answer(Counted(Tokens(input=9, output=1, cost_usd=0.0001)))
     row = till.bill(1, ModelError(Failure.CUT, "it broke"))
     assert row.tokens == Tokens(input=9, output=1, cost_usd=0.0001)
@@ -118,8 +118,8 @@ def test_a_reply_that_was_cut_counts_with_no_less_than_the_estimate():
 
 def test_tokens_without_a_price_are_exact_and_their_cost_is_an_estimate():
     till = Till(rates=None)
-    till.purse.begin()
-    till.purse.admit()
+    till.billing.begin()
+    till.billing.admit()
     till.answer(Counted(Tokens(input=100_000, output=10)), Stopped("end_turn"))
     row = till.bill(1)
     assert row.tokens == Tokens(input=100_000, output=10)
@@ -129,7 +129,7 @@ def test_tokens_without_a_price_are_exact_and_their_cost_is_an_estimate():
 
 def test_a_call_that_a_person_has_chosen_costs_nothing_also_when_no_price_is_known():
     till = Till(rates=None)
-    till.purse.begin()
+    till.billing.begin()
     till.answer(Counted(Tokens()), Stopped("tool_use"))
     row = till.bill(1)
     assert (row.tokens, row.estimate) == (Tokens(), None)
@@ -137,40 +137,40 @@ def test_a_call_that_a_person_has_chosen_costs_nothing_also_when_no_price_is_kno
 
 def test_what_joins_the_transcript_with_the_request_is_estimated_once():
     till = Till()
-    till.purse.expect([Text("x" * 30_000)])
-    assert till.purse.begin().input > 9000
-    assert till.purse.begin().input < 100
+    till.billing.expect([Text("x" * 30_000)])
+    assert till.billing.begin().input > 9000
+    assert till.billing.begin().input < 100
 
 
 def test_each_request_has_one_row():
     till = Till()
-    assert till.purse.bill(1) is None
-    till.purse.begin()
-    till.purse.admit()
-    assert isinstance(till.purse.bill(1), records.UsageRow)
-    assert till.purse.bill(1) is None
+    assert till.billing.bill(1) is None
+    till.billing.begin()
+    till.billing.admit()
+    assert isinstance(till.billing.bill(1), records.UsageRow)
+    assert till.billing.bill(1) is None
 
 
 async def test_nothing_is_sent_when_the_budget_of_the_day_or_of_the_session_is_used_up():
     till = Till(budget_tokens=5000)
-    till.purse.begin()
-    till.purse.admit()
+    till.billing.begin()
+    till.billing.admit()
     await till.keep(till.bill())  # an estimate of more than 5,000 tokens: nobody knows
-    till.purse.begin()
+    till.billing.begin()
     with pytest.raises(ModelError, match=r"the budget of this session is used up: 5,000 of 5,000 tokens") as refused:
-        till.purse.admit()
+        till.billing.admit()
     row = till.bill(2, refused.value)
     assert (row.tokens, row.estimate, till.day.reserved_usd) == (Tokens(), None, 0)
     till.spending.settle(till.spending.reserve(Tokens()), Tokens(cost_usd=DAY))
-    till.purse.begin()
+    till.billing.begin()
     with pytest.raises(ModelError, match="the budget of today is used up"):
-        till.purse.admit()
+        till.billing.admit()
 
 
 def test_what_was_set_aside_for_a_request_that_nobody_could_record_counts():
     till = Till()
-    estimate = till.purse.begin()
-    till.purse.admit()
-    till.purse.close()
-    till.purse.close()
+    estimate = till.billing.begin()
+    till.billing.admit()
+    till.billing.close()
+    till.billing.close()
     assert (till.day.spent_usd, till.day.reserved_usd) == (estimate.cost_usd, 0)

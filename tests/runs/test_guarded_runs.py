@@ -19,7 +19,7 @@ from zotd.exthost.guards import Guards
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.runs.queue import Queue
-from zotd.runs.runner import Driver, Start
+from zotd.runs.runner import Runner, Start
 from zotd.runs.tool_calls import ABORTED, NOT_STARTED
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel, says
@@ -104,7 +104,7 @@ class Bench:
         hooks = Hooks(Guards(partial(only, self.guard), 5.0), About("s_1", "/"), emit=lambda _: None)
         made = plan(self.ledger, self.model, {tool.name: tool for tool in self.tools}, hooks)
         first = records.Input(time=TIME, id="i_1", content=[Text("go")], sender="")
-        self.driver = Driver(
+        self.runner = Runner(
             "r_1",
             self.ledger,
             made,
@@ -114,7 +114,7 @@ class Bench:
         )
 
     async def run(self):
-        return await self.driver.run()
+        return await self.runner.run()
 
     async def records(self):
         return await self.journal.records("s_1", 1)
@@ -141,7 +141,7 @@ async def test_an_abort_at_any_moment_after_the_guard_s_answer_gives_the_call_on
         await bench.guard.questions.get()
         bench.guard.answers.put_nowait({})
         await ticks(number)
-        bench.driver.abort()
+        bench.runner.abort()
     assert run.result() == "aborted"
     ((is_error, text),) = await bench.results()
     assert (is_error, text in ({ABORTED} if tool.began else {ABORTED, NOT_STARTED})) == (True, True)
@@ -154,7 +154,7 @@ async def test_an_abort_while_the_guard_thinks_starts_nothing():
     async with asyncio.TaskGroup() as tasks:
         run = tasks.create_task(bench.run())
         await bench.guard.questions.get()
-        bench.driver.abort()
+        bench.runner.abort()
     assert (run.result(), tool.began, await bench.results()) == ("aborted", [], [(True, NOT_STARTED)])
     assert bench.guard.answers.empty()
 

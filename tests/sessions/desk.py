@@ -11,8 +11,8 @@ from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
 from zotd.permissions.approvals import Approvals
-from zotd.permissions.authorization import Bench, Clearance
-from zotd.runs.context import Plan
+from zotd.permissions.authorization import Authorization, AuthorizationContext
+from zotd.runs.context import RunContext
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.workspace.environment import Environment
@@ -26,7 +26,7 @@ def new_row():
 
 def clearance(ledger, hooks=None, mode="yolo"):
     """Of a session in which everything may run, as far as the guards say nothing else."""
-    bench = Bench(
+    bench = AuthorizationContext(
         policy=lambda: Policy(mode),
         approvals=Approvals(ledger, changed=lambda: None),
         cwd="/",
@@ -36,19 +36,19 @@ def clearance(ledger, hooks=None, mode="yolo"):
         way="park",
         notify=lambda _: None,
     )
-    return Clearance(bench, hooks)
+    return Authorization(bench, hooks)
 
 
 def plan(ledger, model, tools: Mapping[str, Tool], hooks=None):
     """Of a run with these tools."""
-    return Plan(
+    return RunContext(
         model=model,
         settings=ledger.row.settings,
         toolbox=lambda: Toolbox(tools, (), {}),
         system="",
         compact_at=0.85,
         tool_context=lambda key, progress: ToolContext("s_1", key, "/", {}, "/nowhere", progress),
-        clearance=clearance(ledger, hooks),
+        authorization=clearance(ledger, hooks),
         hooks=hooks,
     )
 

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from zotd.contributions.discovery import Places
+from zotd.contributions.discovery import ExtensionSources
 from zotd.core.ports import Row
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.exthost.host import Limits
 from zotd.ledger.ledger import Ledger
 from zotd.process import Strays
-from zotd.sessions.defaults import Terms
-from zotd.sessions.extension_pool import LINGER_S, Grounds, Hosting
+from zotd.sessions.defaults import SessionDefaults
+from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
 from zotd.store.memory import Memory
@@ -33,10 +33,10 @@ async def hosting(tmp_path):
         def spawn(name, work):
             _ = contained(tasks, name, work)
 
-        grounds = Grounds(Places(home), Environment({}), Limits(), Trust(home), Strays(home, spawn))
-        hosting = Hosting(grounds, spawn=spawn)
+        grounds = PoolConfig(ExtensionSources(home), Environment({}), Limits(), Trust(home), Strays(home, spawn))
+        extension_pool = ExtensionPool(grounds, spawn=spawn)
         yield hosting
-        await hosting.stop()
+        await extension_pool.stop()
 
 
 def make(*args, **options):
@@ -61,73 +61,80 @@ def session(tmp_path):
 
 
 @pytest.mark.looptime
-async def test_a_workspace_ends_a_minute_after_its_last_session(hosting, session, looptime, tmp_path):
+async def test_a_workspace_ends_a_minute_after_its_last_session(extension_pool, session, looptime, tmp_path):
     first, second = session("s_1"), session("s_2")
-    hosting.join(first)
-    hosting.join(second)
-    hosting.leave(first)
+    extension_pool.join(first)
+    extension_pool.join(second)
+    extension_pool.leave(first)
     await asyncio.sleep(LINGER_S)
-    assert hosting.of_cwd(str(tmp_path)), "the second one is still there"
-    hosting.leave(second)
+    assert extension_pool.of_cwd(str(tmp_path)), "the second one is still there"
+    extension_pool.leave(second)
     await asyncio.sleep(LINGER_S - 1)
-    assert hosting.of_cwd(str(tmp_path))
+    assert extension_pool.of_cwd(str(tmp_path))
     await asyncio.sleep(2)
-    assert hosting.of_cwd(str(tmp_path)) == []
+    assert extension_pool.of_cwd(str(tmp_path)) == []
     assert looptime == 2 * LINGER_S + 1
 
 
 @pytest.mark.looptime
-async def test_who_comes_back_in_time_finds_it_warm_whoever_has_left_meanwhile(hosting, session, looptime, tmp_path):
+async def test_who_comes_back_in_time_finds_it_warm_whoever_has_left_meanwhile(
+    extension_pool, session, looptime, tmp_path
+):
     """A session that only has extensions of its own works in the same directory, and does not keep the others."""
     sharing, alone = session("s_1"), session("s_2", no_ext=True, extensions=["/nowhere"])
-    hosting.join(sharing)
-    hosting.join(alone)
-    (_, warm) = hosting.of_cwd(str(tmp_path))
-    hosting.leave(sharing)
+    extension_pool.join(sharing)
+    extension_pool.join(alone)
+    (_, warm) = extension_pool.of_cwd(str(tmp_path))
+    extension_pool.leave(sharing)
     await asyncio.sleep(LINGER_S / 2)
-    hosting.leave(alone)
-    hosting.join(sharing)
+    extension_pool.leave(alone)
+    extension_pool.join(sharing)
     await asyncio.sleep(2 * LINGER_S)
-    assert hosting.of_cwd(str(tmp_path)) == [warm]
+    assert extension_pool.of_cwd(str(tmp_path)) == [warm]
     del looptime
 
 
-async def test_what_joins_when_everything_ends_gets_no_extensions(hosting, session):
+async def test_what_joins_when_everything_ends_gets_no_extensions(extension_pool, session):
     joined = session("s_1")
-    hosting.join(joined)
-    await hosting.stop()
-    assert hosting.join(session("s_2")) is None
-    assert hosting.layers == []
+    extension_pool.join(joined)
+    await extension_pool.stop()
+    assert extension_pool.join(session("s_2")) is None
+    assert extension_pool.layers == []
 
 
-async def test_a_session_that_has_left_is_told_of_no_more(hosting, session):
+async def test_a_session_that_has_left_is_told_of_no_more(extension_pool, session):
     one = session("s_1")
-    hosting.join(one)
+    extension_pool.join(one)
     assert one.ledger.observers != []
-    hosting.leave(one)
-    hosting.leave(one)
+    extension_pool.leave(one)
+    extension_pool.leave(one)
     assert (one.extensions, one.ledger.observers) == (None, [])
 
 
 @pytest.mark.looptime
-async def test_what_only_a_session_has_ends_a_minute_after_its_last_client(hosting, session, looptime):
+async def test_what_only_a_session_has_ends_a_minute_after_its_last_client(extension_pool, session, looptime):
     nobody = SimpleNamespace(skills=None)
     manager = managing(
-        journal=Memory(), models=nobody, planner=nobody, hosting=hosting, spawn=nobody, terms=Terms({}, unload_s=1800)
+        journal=Memory(),
+        models=nobody,
+        planner=nobody,
+        extension_pool=extension_pool,
+        spawn=nobody,
+        terms=SessionDefaults({}, unload_s=1800),
     )
     left = session("s_1", no_ext=True, extensions=["/nowhere"])
     vars(manager)["_sessions"][left.id] = left
-    hosting.join(left)
+    extension_pool.join(left)
     left.holders += 1
     manager.settle(left)
     await asyncio.sleep(2 * LINGER_S)
-    assert hosting.of_session(left.id), "somebody follows it"
+    assert extension_pool.of_session(left.id), "somebody follows it"
     left.holders -= 1
     manager.settle(left)
     await asyncio.sleep(LINGER_S - 1)
-    assert hosting.of_session(left.id)
+    assert extension_pool.of_session(left.id)
     await asyncio.sleep(2)
-    assert hosting.of_session(left.id) == []
+    assert extension_pool.of_session(left.id) == []
     assert manager.is_loaded(left.id), "its key and what it knows stay for as long as any session's"
     await asyncio.sleep(1800 - LINGER_S)
     assert not manager.is_loaded(left.id)

@@ -13,7 +13,7 @@ from zotd.core.permissions import Policy
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Opened, Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
-from zotd.permissions.authorization import Bench, Clearance
+from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.store.memory import Memory
 from zotd.tasks import contained
 from zotd.testing.script_model import ScriptModel, says
@@ -55,7 +55,7 @@ class Asking(Desk):
             rows = session.ledger.transcript.approvals.values()
             return next((row.id for row in rows if (row.call_id, row.args_digest) == (call, digest)), None)
 
-        bench = Bench(
+        bench = AuthorizationContext(
             policy=lambda: Policy(self.mode),
             approvals=session.approvals,
             cwd="/",
@@ -65,7 +65,7 @@ class Asking(Desk):
             way="park",
             notify=unheard,
         )
-        return replace(made, clearance=Clearance(bench, None))
+        return replace(made, authorization=Authorization(bench, None))
 
 
 class Elsewhere(Memory):

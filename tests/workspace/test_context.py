@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zotd.workspace.context import MAX_CONTEXT_BYTES, Places, read
+from zotd.workspace.context import MAX_CONTEXT_BYTES, ContextPaths, read
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def desk(tmp_path):
 
 
 def places(desk, *, cwd="src", trusted=False, **fields):
-    return Places(
+    return ContextPaths(
         home=desk / "home",
         user=desk / "user",
         builtin_skills=Path("/builtin"),

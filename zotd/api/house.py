@@ -119,7 +119,7 @@ class House:
             sessions=len(sessions),
             running=sum(session.state == "running" for session in sessions),
             clients=self.connections,
-            extensions=self.manager.hosting.count,
+            extensions=self.manager.extension_pool.count,
             warnings=[
                 *self.about_config,
                 *self.warnings,

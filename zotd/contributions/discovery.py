@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zotd.contributions.trust import Trusting
+from zotd.contributions.trust import WorkspaceTrust
 from zotd.exthost import data
 from zotd.exthost.changes import tree
 from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
@@ -32,7 +32,7 @@ MAX_PROGRAMS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ExtensionSources:
     """Where extensions are looked for."""
 
     home: Path
@@ -43,12 +43,12 @@ class Places:
     """Extensions of scope `daemon` are somebody else's."""
 
 
-def tool_directories(places: Places, cwd: Path) -> list[Path]:
+def tool_directories(places: ExtensionSources, cwd: Path) -> list[Path]:
     """Where Python modules for this workspace may be, also while nobody trusts it."""
     return [project_extensions(cwd) / "tools", places.home / "extensions" / "tools"]
 
 
-def watched(places: Places, cwd: Path) -> dict[Path, Collection[str] | None]:
+def watched(places: ExtensionSources, cwd: Path) -> dict[Path, Collection[str] | None]:
     """Directories where a change may concern the code of a workspace, for `exthost.changes`. Blocks."""
     dot = cwd / ".zot"
     found: dict[Path, Collection[str] | None] = {cwd: {".zot", PROJECT_MCP_FILE}}
@@ -91,7 +91,7 @@ def commands(python: str | None, cwd: Path) -> list[str]:
     return [*(line[:COMMAND_CHARS] for line in found[:MAX_COMMANDS]), *([f"and {more} more"] if more > 0 else [])]
 
 
-def of_session(places: Places, paths: Iterable[Path]) -> Discovered:
+def of_session(places: ExtensionSources, paths: Iterable[Path]) -> Discovered:
     """What `--ext` names. Blocks, as all of these do."""
     found = discover(explicit=list(paths), cwd=None, home=None, is_trusted=_nobody)
     data.prepare(found.manifests, home=places.home, cwd=places.home, is_explicit=True)
@@ -115,7 +115,9 @@ def _directory(path: Path) -> Path:
     return path.parent if path.name == FILE else path
 
 
-def of_workspace(places: Places, cwd: Path, *, is_trusted: bool, trusting: Trusting | None = None) -> Discovered:
+def of_workspace(
+    places: ExtensionSources, cwd: Path, *, is_trusted: bool, trusting: WorkspaceTrust | None = None
+) -> Discovered:
     """What the sessions of a directory share. `trusting`: what it has found is noted in the manifests to be started."""
     found = discover(explicit=(), cwd=cwd, home=places.home, is_trusted=lambda _: is_trusted)
     if places.has_daemon:
@@ -143,7 +145,7 @@ def of_workspace(places: Places, cwd: Path, *, is_trusted: bool, trusting: Trust
     return found
 
 
-def of_daemon(places: Places) -> Discovered:
+def of_daemon(places: ExtensionSources) -> Discovered:
     """What all workspaces share: the user's extensions of scope `daemon`."""
     found = discover(explicit=(), cwd=None, home=places.home, is_trusted=_nobody)
     for some in (found.manifests, found.disabled):
@@ -154,7 +156,7 @@ def of_daemon(places: Places) -> Discovered:
     return found
 
 
-def _marked(manifest: Manifest, trusting: Trusting, cwd: Path, user: Path) -> Manifest:
+def _marked(manifest: Manifest, trusting: WorkspaceTrust, cwd: Path, user: Path) -> Manifest:
     """With `granted`, for what the workspace brings along; the user's own needs nobody's word."""
     is_user_s = manifest.directory.is_relative_to(user) or (
         manifest.file is not None and manifest.file != cwd / PROJECT_MCP_FILE

@@ -55,7 +55,7 @@ def _result(event: events.ToolResultEvent, about: About) -> ext.Event:
     )
 
 
-class Audience:
+class EventSubscriptions:
     """The extensions that hear of a session; each hears everything in the order in which it happened."""
 
     def __init__(self, extensions: Callable[[], Sequence[Extension]], about: About) -> None:

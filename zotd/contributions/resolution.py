@@ -8,26 +8,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from zotd.contributions.trust import Trusting
+from zotd.contributions.trust import WorkspaceTrust
 from zotd.core.life import State
 from zotd.exthost.extension import Extension
 from zotd.exthost.host import Host
 
 
-class Layer(Protocol):
+class ScopeLike(Protocol):
     """A host that may still be starting."""
 
     host: Host
     started: asyncio.Event
     """Set when it has looked for its extensions."""
-    trusting: Trusting | None
+    trusting: WorkspaceTrust | None
     """Of a workspace: what nobody trusts is not used."""
 
 
-class Lineup:
+class Resolution:
     """The extensions of one session."""
 
-    def __init__(self, *, own: Layer | None, shared: Sequence[Layer], home: Path) -> None:
+    def __init__(self, *, own: ScopeLike | None, shared: Sequence[ScopeLike], home: Path) -> None:
         """`own`: those that only this session has. `home`: what lies there is for all workspaces, and comes last."""
         self.layers = [*([own] if own else []), *shared]
         self._own = own

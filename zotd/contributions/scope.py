@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from zotd.contributions.trust import Trusting
+from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import Extensions
 from zotd.core.life import State
 from zotd.core.ports import ToolOutcome
@@ -31,7 +31,7 @@ FAULT_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class HostConfig:
     """What the hosts of this process have in common."""
 
     tell: Tell
@@ -43,16 +43,16 @@ class House:
     """Slash commands that no extension can have."""
 
 
-class Layer:
+class ExtensionScope:
     """A host and its sessions; what an extension wants goes to those. Satisfies `exthost.host.Listener`."""
 
     def __init__(
         self,
-        house: House,
+        house: HostConfig,
         surroundings: Surroundings,
         discover: Callable[[], Discovered],
         *,
-        trusting: Trusting | None = None,
+        trusting: WorkspaceTrust | None = None,
         channels: Listener | None = None,
     ) -> None:
         """`discover` reads the manifests, in a thread. `trusting`: of a workspace with code of its own.
@@ -120,7 +120,7 @@ class Layer:
         elif trusting.question is not None and trusting.question != asked:
             self._ask()
             for view in list(self.views.values()):
-                view.board.note("trust", "warn", trusting.sentence or "")
+                view.ui_state.note("trust", "warn", trusting.sentence or "")
 
     async def reload(self, name: str | None, into: ReloadReport) -> None:
         """Restart the extension with this name, or read all manifests again; adds to the report."""
@@ -200,14 +200,14 @@ class Layer:
             self.faults[file] = error
         words = f"{file}: {error}" if error else f"{file} is mended"
         for view in self._users(extension):
-            view.board.note(extension, "warn" if error else "success", words)
+            view.ui_state.note(extension, "warn" if error else "success", words)
 
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _users(self, extension: str, session: str | None = None) -> list[Extensions]:
         """Who has this extension, of all sessions or this one; a session may have another one of the name."""
         views = [view for key, view in self.views.items() if session in {None, key}]
-        return [view for view in views if view.lineup.has(extension, self.host)]
+        return [view for view in views if view.resolution.has(extension, self.host)]
 
     async def _look(self, work: Awaitable[object]) -> None:
         try:
@@ -223,7 +223,7 @@ class Layer:
             self._tell(self.trusting.question)
 
 
-async def rechecked(layer: Layer) -> None:
+async def rechecked(layer: ExtensionScope) -> None:
     """Before a run, where nothing tells of changes: look, and go on after `LOOK_S` with what was found last."""
     if not layer.is_watched:
         with suppress(TimeoutError):
@@ -231,7 +231,7 @@ async def rechecked(layer: Layer) -> None:
                 await layer.recheck()
 
 
-async def looked(layers: Iterable[Layer]) -> None:
+async def looked(layers: Iterable[ExtensionScope]) -> None:
     """Wait until these have looked for their extensions, at most `LOOK_S`; one that hangs does not keep others back."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LOOK_S):

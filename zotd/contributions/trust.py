@@ -17,7 +17,7 @@ SHOWN_ITEMS = 5
 """Of what is not run, in the sentence about it."""
 
 
-class Trusting:
+class WorkspaceTrust:
     """The trust in one workspace. What blocks says so: call it in a thread."""
 
     def __init__(self, trust: Trust, cwd: str) -> None:

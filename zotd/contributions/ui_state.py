@@ -44,7 +44,7 @@ Showing = ext.Notify | ext.ClearNotes | ext.OpenPanel | ext.PanelRender | ext.Pa
 """Frames that change what is shown."""
 
 
-class Board:
+class UiState:
     """The notes, panels and segments of one session."""
 
     def __init__(self, ledger: Ledger) -> None:

@@ -1,6 +1,6 @@
 """What one session has of extensions: tools, guards, slash commands, and what they show.
 
-Hosts start and stop processes; `sessions.lineup` makes one list of them.
+Hosts start and stop processes; `sessions.resolution` makes one list of them.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from zotd.contributions.events import Audience
+from zotd.contributions.events import EventSubscriptions
 from zotd.contributions.guards import Hooks
-from zotd.contributions.resolution import Lineup
+from zotd.contributions.resolution import Resolution
 from zotd.contributions.toolbox import Toolbox, choose
-from zotd.contributions.ui_state import Board
+from zotd.contributions.ui_state import UiState
 from zotd.core.life import State
 from zotd.core.records import Settings
 from zotd.exthost.extension import Extension
@@ -42,7 +42,7 @@ class Extensions:
     def __init__(
         self,
         ledger: Ledger,
-        lineup: Lineup,
+        resolution: Resolution,
         *,
         limits: Limits,
         reserved_commands: Sequence[str],
@@ -50,13 +50,13 @@ class Extensions:
     ) -> None:
         """`submit` is given an extension's name, and what it wants submitted."""
         self.about = About(ledger.row.id, ledger.row.cwd)
-        self.lineup = lineup
-        self.board = Board(ledger)
-        self.audience = Audience(lineup.used, self.about)
+        self.resolution = resolution
+        self.ui_state = UiState(ledger)
+        self.subscriptions = EventSubscriptions(resolution.used, self.about)
         """Those who hear of what happens in the session."""
-        self.guards = Guards(lineup.used, limits.intercept_s)
+        self.guards = Guards(resolution.used, limits.intercept_s)
         self.offers = Offers(
-            lineup.used,
+            resolution.used,
             reserved_commands=reserved_commands,
             tool_s=limits.tool_s,
             command_s=limits.command_s,
@@ -102,24 +102,24 @@ class Extensions:
 
     def hooks(self, *, streams: bool) -> Hooks:
         """Whom a run asks. `streams`: see `Hooks`."""
-        return Hooks(self.guards, self.about, self.audience.emit, streams)
+        return Hooks(self.guards, self.about, self.subscriptions.emit, streams)
 
     def skills(self) -> list[str]:
         """The directories of skills that extensions bring along."""
-        used = [extension for extension in self.lineup.used() if not self.lineup.is_outdated(extension)]
+        used = [extension for extension in self.resolution.used() if not self.resolution.is_outdated(extension)]
         named = (path for extension in used for path in extension.manifest.skills)
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
 
     def hints(self) -> list[str]:
         """What people should know when a run starts: extensions that are missing from it, and why; each once."""
-        missing = (sentence for one in self.lineup.used() if (sentence := _why_missing(one)) is not None)
-        new = [sentence for sentence in (*self.lineup.warnings(), *missing) if sentence not in self._hinted]
+        missing = (sentence for one in self.resolution.used() if (sentence := _why_missing(one)) is not None)
+        new = [sentence for sentence in (*self.resolution.warnings(), *missing) if sentence not in self._hinted]
         self._hinted.update(new)
         return new
 
     def send(self, name: str, frame: OfPanel) -> bool:
         """Send a frame about a panel of this session; False when the extension is not there to get it."""
-        extension = self.lineup.find(name)
+        extension = self.resolution.find(name)
         if extension is None:
             return False
         cwd = self.about.cwd_for(extension.manifest)
@@ -132,7 +132,7 @@ class Extensions:
         if isinstance(wish, ext.Submit | ext.SubmitSlash):
             self._submit(extension, wish)
             return None
-        return self.board.take(extension, wish)
+        return self.ui_state.take(extension, wish)
 
     def activate(self, tools: Sequence[str]) -> None:
         """Show these deferred tools to the model from now on."""
@@ -142,29 +142,29 @@ class Extensions:
 
     def changed(self) -> None:
         """Extensions, or what they offer, came or went."""
-        self.lineup.forget()
+        self.resolution.forget()
         self._toolbox = None
         self.offers.forget()
-        self.audience.begin()
+        self.subscriptions.begin()
 
     def state_changed(self, extension: str, state: State, reason: str) -> None:
         """An extension has another state, or goes on as before for a reason: what should have replaced it has failed."""
         self.changed()
         if state not in {State.READY, State.STARTING}:
-            self.board.left(extension)
+            self.ui_state.left(extension)
         if reason:
-            self.board.note(extension, "error" if state is State.PARKED else "warn", f"{extension} {reason}")
+            self.ui_state.note(extension, "error" if state is State.PARKED else "warn", f"{extension} {reason}")
 
     def end(self) -> None:
         """The session leaves memory, or gets other extensions: these hear and show nothing more of it."""
-        self.audience.end()
+        self.subscriptions.end()
         self._ledger.observers.remove(self._committed)
-        self.board.clear()
+        self.ui_state.clear()
 
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _tell_who_is_slow(self) -> None:
-        slow = [one.name for one in self.lineup.used() if not one.was_tried and one.serving is None]
+        slow = [one.name for one in self.resolution.used() if not one.was_tried and one.serving is None]
         if slow:
             words = f"waiting up to {READY_S:g} s for extensions that have not said hello: {', '.join(slow)}"
             self._ledger.live([events.Notice("info", words, session=self._ledger.label)])
@@ -172,15 +172,15 @@ class Extensions:
     async def _settle(self, patience: asyncio.Timeout) -> None:
         with suppress(TimeoutError):
             async with patience:
-                for layer in self.lineup.layers:
+                for layer in self.resolution.layers:
                     await layer.started.wait()
                     await layer.host.wait_ready(READY_S)
 
     def _committed(self, shown: Sequence[events.Event]) -> None:
         for event in shown:
             if isinstance(event, events.UserMessage):
-                self.board.clear_notes()
-            self.audience.tell(event)
+                self.ui_state.clear_notes()
+            self.subscriptions.tell(event)
 
 
 def _why_missing(extension: Extension) -> str | None:

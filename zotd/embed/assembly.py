@@ -6,24 +6,24 @@ from functools import partial
 from pathlib import Path
 
 from zotd.config import Config
-from zotd.contributions.discovery import Places, programs
+from zotd.contributions.discovery import ExtensionSources, programs
 from zotd.core.ports import Probe
 from zotd.core.retry import ATTENDED_S, Policy
 from zotd.exthost.host import Limits
 from zotd.ledger.spending import Spending
-from zotd.permissions.config import Oversight
-from zotd.permissions.rules import Rulebook
+from zotd.permissions.config import ApprovalConfig
+from zotd.permissions.rules import RuleStore
 from zotd.process.estate import Estate, estate_of
 from zotd.process.strays import Strays
 from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
-from zotd.sessions.defaults import Terms
-from zotd.sessions.extension_pool import LINGER_S, Grounds, Hosting
+from zotd.sessions.defaults import SessionDefaults
+from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Defaults, Keys, Models
 from zotd.sessions.notifier import Notifier
-from zotd.sessions.planner import Desk, Planner
+from zotd.sessions.planner import Planner, PlannerConfig
 from zotd.sessions.slash_commands import RESERVED
 from zotd.store import credentials
 from zotd.store.journal import Journal
@@ -81,39 +81,39 @@ def assemble(
     env = unsupervised(env)
     providers = Providers(catalog, env)
     models = _models(home, env, config, catalog=catalog, providers=providers)
-    hosting = Hosting(grounds, spawn=spawn)
+    extension_pool = ExtensionPool(grounds, spawn=spawn)
     notifier = Notifier(config.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn)
-    oversight = Oversight(
-        rulebook=Rulebook(config.rules, path=home / CONFIG_FILE),
+    approval_config = ApprovalConfig(
+        rule_store=RuleStore(config.rules, path=home / CONFIG_FILE),
         unattended=config.approval.unattended if addressed else "deny",  # nobody can decide over standard input
         ttl_s=config.approval.ttl_s,
         notify=notifier.tell,
     )
-    desk = Desk(
+    desk = PlannerConfig(
         home=home,
         user=Path.home(),
         compact_at=config.compact_at,
         stream_guarded=config.guard.stream,
         retries=retries(config, addressed=addressed),
-        oversight=oversight,
+        approval_config=approval_config,
         probe=probe,
     )
     spending = Spending(config.budget)
-    planner = Planner(models, hosting, spending, desk)
+    planner = Planner(models, extension_pool, spending, desk)
     manager = Manager(
         journal=journal,
         models=models,
         planner=planner,
-        hosting=hosting,
+        extension_pool=extension_pool,
         spawn=spawn,
-        terms=Terms(
+        terms=SessionDefaults(
             environment=env,
             unload_s=config.limits.session_unload_s,
             mode=config.approval.mode,
             reasoning=config.reasoning,
             max_steps=config.max_steps,
             addressed=addressed,
-            oversight=oversight,
+            approval_config=approval_config,
         ),
     )
     return Parts(manager, models, catalog, spending, grounds.strays, notifier, grounds.estate, providers.close)
@@ -121,14 +121,14 @@ def assemble(
 
 def _grounds(
     home: Path, env: Mapping[str, str], config: Config, catalog: Catalog, *, spawn: Spawn, addressed: bool
-) -> Grounds:
+) -> PoolConfig:
     strays = Strays(home, spawn)
     # As long as a workspace's processes would have stayed that nobody came back to.
     within_s = config.limits.session_unload_s + LINGER_S
     estate = estate_of(env, strays, within_s=within_s) if addressed else None
     strays.sweep(spares_kept=not addressed)  # but for what the estate has taken
-    return Grounds(
-        places=Places(home=home, python=config.ext.python, has_daemon=addressed),
+    return PoolConfig(
+        places=ExtensionSources(home=home, python=config.ext.python, has_daemon=addressed),
         environment=split(unsupervised(env), catalog.key_variables(), None),
         limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
         trust=Trust(home, partial(programs, config.ext.python)),

@@ -77,7 +77,9 @@ class Leaving:
             self._timer.cancel()
             self._timer = None
         idle_s = self._limits().idle_exit_s
-        needed = self._house.connections or manager.hosting.serves_channels or any(map(is_awaited, manager.loaded))
+        needed = (
+            self._house.connections or manager.extension_pool.serves_channels or any(map(is_awaited, manager.loaded))
+        )
         if self._autostarted and idle_s and not needed:
             self._timer = asyncio.get_running_loop().call_later(idle_s, self._leave)
 

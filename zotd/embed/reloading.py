@@ -116,10 +116,10 @@ class Configuration:
         planner.desk = replace(
             planner.desk, compact_at=config.compact_at, stream_guarded=config.guard.stream, retries=retries(config)
         )
-        oversight = manager.oversight
-        oversight.rulebook.replace(config.rules)
-        oversight.unattended = config.approval.unattended
-        oversight.ttl_s = config.approval.ttl_s
+        approval_config = manager.approval_config
+        approval_config.rule_store.replace(config.rules)
+        approval_config.unattended = config.approval.unattended
+        approval_config.ttl_s = config.approval.ttl_s
         self._parts.notifier.argv = config.approval.notify_command
 
     def _spent(self, since: str) -> Awaitable[Tokens]:

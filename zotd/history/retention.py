@@ -30,7 +30,7 @@ IN_USE = frozenset({"running", "waiting", "held", "blocked"})
 log = logging.getLogger(__name__)
 
 
-class Keeper:
+class RetentionTask:
     """Carries out the rules that hold at the moment."""
 
     def __init__(

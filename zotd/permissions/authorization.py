@@ -26,7 +26,7 @@ TURNS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class AuthorizationContext:
     """Who decides for one session."""
 
     policy: Callable[[], Policy]
@@ -46,22 +46,22 @@ class Bench:
     ttl_s: float | None = None
 
 
-class Clearance:
-    """The clearance of one run's calls."""
+class Authorization:
+    """Decides for each call of one run whether it may run, and with which arguments."""
 
-    def __init__(self, bench: Bench, hooks: Hooks | None, *, unattended: str | None = None) -> None:
+    def __init__(self, context: AuthorizationContext, hooks: Hooks | None, *, unattended: str | None = None) -> None:
         """`hooks`: the guards; None: there are none.
 
-        `unattended`: what the run's sender wants to become of a question that nobody can answer; None: the bench knows.
+        `unattended`: what the run's sender wants to become of a question that nobody can answer; None: as the configuration says.
         """
-        self._bench = bench
+        self._context = context
         self._hooks = hooks
         self._unattended = unattended
 
     @property
     def is_needed(self) -> bool:
         """Somebody has to be asked; else every call may run."""
-        return (self._hooks is not None and self._hooks.concerns("tool_call")) or not self._bench.policy().is_open
+        return (self._hooks is not None and self._hooks.concerns("tool_call")) or not self._context.policy().is_open
 
     def waved(self, calls: Iterable[tuple[str, str]]) -> None:
         """Tell that calls (id and tool) run about which nobody had to be asked."""
@@ -72,7 +72,7 @@ class Clearance:
     def settled(self, keys: Iterable[str]) -> None:
         """Tell that these calls run, or have a result: a question about them from before a restart is over."""
         for key in keys:
-            self._bench.approvals.settle(key)
+            self._context.approvals.settle(key)
 
     async def clear(self, key: str, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
         """Whether the call may run, and with which arguments. Safe to cancel."""
@@ -96,7 +96,7 @@ class Clearance:
     async def again(self, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
         """Whether a call that was cleared before a restart may be repeated: nobody is asked twice about it."""
         verdict = Verdict(dict(args))
-        ruling = permissions.judge(self._bench.policy(), await self._question(tool, args))
+        ruling = permissions.judge(self._context.policy(), await self._question(tool, args))
         if ruling.action is Action.DENY:
             verdict.block("", f"{INTERRUPTED}; it is not repeated: {ruling.reason}")
         return verdict
@@ -115,7 +115,7 @@ class Clearance:
 
         `approved`: the digest of what a person has allowed already, unless a rule denies it.
         """
-        policy = self._bench.policy()
+        policy = self._context.policy()
         if policy.is_open:
             self._tell(key, tool, "approved", "yolo")
             return None
@@ -123,9 +123,9 @@ class Clearance:
         digest = permissions.digest(tool.spec.name, verdict.value)
         if ruling.action is Action.ASK and digest == approved:
             return None
-        was_asked = self._bench.recorded(key, digest) is not None
-        if ruling.action is Action.ASK and not was_asked and not self._bench.approvals.is_attended:
-            ruling = permissions.unattended(ruling, self._unattended or self._bench.way)
+        was_asked = self._context.recorded(key, digest) is not None
+        if ruling.action is Action.ASK and not was_asked and not self._context.approvals.is_attended:
+            ruling = permissions.unattended(ruling, self._unattended or self._context.way)
         if ruling.action is Action.ASK:
             return await self._ask(key, tool, verdict, ruling)
         if ruling.action is Action.DENY:
@@ -138,17 +138,17 @@ class Clearance:
         self, key: str, tool: Tool, verdict: Verdict[dict[str, object]], ruling: Ruling
     ) -> dict[str, object] | None:
         name, args, question = tool.spec.name, verdict.value, await self._question(tool, verdict.value)
-        if not self._bench.approvals.is_attended:
-            self._bench.notify(f"{name} waits for a decision: {ruling.reason}")
-        answer = await self._bench.approvals.ask(
+        if not self._context.approvals.is_attended:
+            self._context.notify(f"{name} waits for a decision: {ruling.reason}")
+        answer = await self._context.approvals.ask(
             key,
             name,
             args,
-            run=self._bench.run() or "",
-            preview=await preview_of(name, tool.extension, args, self._bench.cwd, home=self._bench.home),
-            ttl_s=self._bench.ttl_s,
-            approval=self._bench.recorded(key, permissions.digest(name, args)),
-            choices=choices_for(question, cwd=self._bench.cwd, home=self._bench.home),
+            run=self._context.run() or "",
+            preview=await preview_of(name, tool.extension, args, self._context.cwd, home=self._context.home),
+            ttl_s=self._context.ttl_s,
+            approval=self._context.recorded(key, permissions.digest(name, args)),
+            choices=choices_for(question, cwd=self._context.cwd, home=self._context.home),
         )
         self._tell(key, tool, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
         if not answer.allowed:
@@ -158,8 +158,8 @@ class Clearance:
 
     async def _question(self, tool: Tool, args: Mapping[str, object]) -> Question:
         is_safe = tool.extension is None and tool.replay is Replay.SAFE
-        bench = self._bench
-        found = await paths_of(tool.spec.name, tool.extension, args, bench.cwd, home=bench.home)
+        context = self._context
+        found = await paths_of(tool.spec.name, tool.extension, args, context.cwd, home=context.home)
         return Question(tool.spec.name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
 
     def _tell(self, key: str, tool: Tool, decision: str, source: str, *, reason: str = "") -> None:

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from zotd.permissions.rules import Rulebook
+from zotd.permissions.rules import RuleStore
 
 
 @dataclass(slots=True)
-class Oversight:
+class ApprovalConfig:
     """How calls are overseen (`[approval]` and `[[rules]]` of the configuration).
 
     One for all sessions: it changes when the configuration is read again, and holds for runs that begin afterwards.
     """
 
-    rulebook: Rulebook = field(default_factory=Rulebook)
+    rule_store: RuleStore = field(default_factory=RuleStore)
     unattended: str = "deny"
     """What becomes of a question when nobody is attached who can decide: see `permissions.unattended`."""
     ttl_s: float | None = None

@@ -1,6 +1,6 @@
 """The rules of all sessions, and what a workspace adds to them (`docs/durability.md`, Approvals).
 
-    config.toml ──> Rulebook ──policy(ground, …)──> permissions.Policy
+    config.toml ──> RuleStore ──policy(ground, …)──> permissions.Policy
                        ^            ^
               always ──┘            └── survey: where rules about paths lead, what a trusted workspace forbids
 
@@ -34,7 +34,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class WorkspaceRules:
     """What holds where a session works, besides the rules of all."""
 
     twins: Sequence[Rule] = ()
@@ -48,7 +48,7 @@ class Ground:
     """What is wrong with its configuration: a sentence for people."""
 
 
-class Rulebook:
+class RuleStore:
     """The rules of the configuration; one object for all sessions."""
 
     def __init__(self, rules: Iterable[config.Rule] = (), *, path: Path | None = None) -> None:
@@ -75,21 +75,21 @@ class Rulebook:
         if rule not in self.rules:
             self.rules = (*self.rules, rule)
 
-    async def survey(self, cwd: str, *, home: str | None, is_trusted: bool) -> Ground:
+    async def survey(self, cwd: str, *, home: str | None, is_trusted: bool) -> WorkspaceRules:
         """What holds for sessions in `cwd`; the workspace's own rules only if somebody has trusted it.
 
         `home`: what `~` stands for. Where something cannot be read, every call is asked about, and `note` says so.
         """
         narrowing = [rule for rule in self.rules if rule.action is not Action.ALLOW]
         if not is_trusted and not narrowing:
-            return Ground()
+            return WorkspaceRules()
         try:
             async with asyncio.timeout(LOOK_S):
                 return await asyncio.to_thread(self._survey, narrowing, cwd, home, is_trusted=is_trusted)
         except TimeoutError:
             return _closed(f"{cwd} did not answer within {LOOK_S:g} s")
 
-    def policy(self, ground: Ground, *, mode: str, granted: Iterable[Rule]) -> Policy:
+    def policy(self, ground: WorkspaceRules, *, mode: str, granted: Iterable[Rule]) -> Policy:
         """What holds for a session in this mode, now."""
         return Policy(
             mode=permissions.narrowest(mode, ground.mode),
@@ -98,13 +98,13 @@ class Rulebook:
             granted=tuple(granted),
         )
 
-    def _survey(self, rules: Sequence[Rule], cwd: str, home: str | None, *, is_trusted: bool) -> Ground:
+    def _survey(self, rules: Sequence[Rule], cwd: str, home: str | None, *, is_trusted: bool) -> WorkspaceRules:
         path = Path(cwd, FILE)
         # Where the workspace's `.zot` is the home of all, its configuration is the user's own, and no floor.
         is_ours = self._path is not None and os.path.realpath(path) == os.path.realpath(self._path)
-        own = _own(path) if is_trusted and not is_ours else Ground()
+        own = _own(path) if is_trusted and not is_ours else WorkspaceRules()
         narrowing = [rule for rule in own.narrowing if rule.action is not Action.ALLOW]
-        return Ground(
+        return WorkspaceRules(
             twins=_twins(rules, cwd, home),
             narrowing=(*narrowing, *_twins(narrowing, cwd, home)),
             mode=own.mode,
@@ -120,7 +120,7 @@ class Rulebook:
             raise CommandError(Code.CONFLICT, str(error)) from error
 
 
-def _own(path: Path) -> Ground:
+def _own(path: Path) -> WorkspaceRules:
     """What a workspace's configuration says."""
     try:
         with open_regular(path) as file:
@@ -129,21 +129,21 @@ def _own(path: Path) -> Ground:
             return _closed(f"{path} has more than {FILE_BYTES >> 10} KiB")
         loaded = config.parse(content.decode(), path)
     except (FileNotFoundError, NotADirectoryError):
-        return Ground()
+        return WorkspaceRules()
     except (ConfigError, ToolError, ValueError) as error:
         return _closed(str(error))
     except OSError as error:
         return _closed(f"{path} cannot be read: {error.strerror}")
     has_mode = loaded.sources["approval.mode"] is Source.FILE
-    return Ground(
+    return WorkspaceRules(
         narrowing=tuple(map(_rule, loaded.config.rules)), mode=loaded.config.approval.mode if has_mode else None
     )
 
 
-def _closed(problem: str) -> Ground:
+def _closed(problem: str) -> WorkspaceRules:
     """Nobody knows what is forbidden here: a person decides about everything."""
     note = f"{problem}; until that is mended, every call of a tool is asked about"
-    return Ground(narrowing=(Rule("*", Action.ASK),), note=note)
+    return WorkspaceRules(narrowing=(Rule("*", Action.ASK),), note=note)
 
 
 def _twins(rules: Iterable[Rule], cwd: str, home: str | None) -> tuple[Rule, ...]:

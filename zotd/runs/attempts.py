@@ -10,7 +10,7 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.turn import Send
 from zotd.ledger.ledger import Shown
-from zotd.runs.billing import COMPACTION, Purse
+from zotd.runs.billing import COMPACTION, RequestBilling
 from zotd.runs.queue import Queue
 from zotd.wire import events
 from zotd.wire.content import Tokens, visible
@@ -20,14 +20,20 @@ class Attempts:
     """The attempts of one run."""
 
     def __init__(
-        self, run: str, settings: records.Settings, queue: Queue, first: records.Input | None, *, purse: Purse
+        self,
+        run: str,
+        settings: records.Settings,
+        queue: Queue,
+        first: records.Input | None,
+        *,
+        billing: RequestBilling,
     ) -> None:
-        """`first`: the run's own input; None: it goes on where another run was cut. `purse` is told what begins."""
+        """`first`: the run's own input; None: it goes on where another run was cut. `billing` is told what begins."""
         self._run = run
         self._settings = settings
         self._queue = queue
         self._first = first
-        self._purse = purse
+        self._billing = billing
 
     def resumed(self) -> Shown:
         """The run begins where another one was cut; no model is asked by this."""
@@ -38,18 +44,18 @@ class Attempts:
         started, steered, shown = self._join() if send.number == 1 else (None, [], [])
         if send.number == 1:
             shown.append(events.TurnStart(send.step))
-        record = self._record(send.step, send.number, started=started, steered=steered, estimate=self._purse.begin())
+        record = self._record(send.step, send.number, started=started, steered=steered, estimate=self._billing.begin())
         return Shown(record, shown)
 
     def summary(self, step: int) -> Shown:
         """A summary is about to be asked for; what the run is about enters the transcript before that."""
         started, steered, shown = self._join()
-        record = self._record(step, 0, started=started, steered=steered, estimate=self._purse.begin(COMPACTION))
+        record = self._record(step, 0, started=started, steered=steered, estimate=self._billing.begin(COMPACTION))
         return Shown(record, shown)
 
     def answered(self, send: Send) -> Shown:
         """The provider has begun to answer."""
-        record = self._record(send.step, send.number, answered=True, estimate=self._purse.estimate)
+        record = self._record(send.step, send.number, answered=True, estimate=self._billing.estimate)
         return Shown(record, [events.AssistantStart()])
 
     def _join(self) -> tuple[str | None, list[str], list[events.Event]]:
@@ -63,7 +69,7 @@ class Attempts:
         return None if first is None else first.id, [joined.id for joined in steered], shown
 
     def _message(self, first: records.Input) -> events.UserMessage:
-        self._purse.expect(first.content)
+        self._billing.expect(first.content)
         return events.UserMessage(
             visible(first.content), first.time, input=first.id, run=self._run, sender=first.sender or None
         )

@@ -7,14 +7,14 @@ from zotd.core import budget, records
 from zotd.core.reply import Assembler
 from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
 from zotd.ledger.ledger import Ledger
-from zotd.runs.context import Plan
+from zotd.runs.context import RunContext
 from zotd.wire.content import Block, Tokens
 
 REPLY, COMPACTION = "reply", "compaction"
 """What a request is for: `purpose` of a usage row."""
 
 
-class Purse:
+class RequestBilling:
     """One request after the other, and exactly one usage row for each, whatever becomes of it.
 
         begin -> [admit -> [answered]] -> bill
@@ -22,7 +22,7 @@ class Purse:
     `close` it when the run is over.
     """
 
-    def __init__(self, plan: Plan, ledger: Ledger, run: str) -> None:
+    def __init__(self, plan: RunContext, ledger: Ledger, run: str) -> None:
         self._plan = plan
         self._ledger = ledger
         self._run = run

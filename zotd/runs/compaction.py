@@ -7,22 +7,22 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.retry import ModelError
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.runs.billing import COMPACTION, Purse
-from zotd.runs.context import Plan
+from zotd.runs.billing import COMPACTION, RequestBilling
+from zotd.runs.context import RunContext
 from zotd.runs.summary import Summary, compaction_record, summarise
 from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
 
 
-class Compacting:
+class CompactionRun:
     """One compaction of one session; abort it like a run."""
 
-    def __init__(self, run: str, ledger: Ledger, plan: Plan, *, instructions: str) -> None:
+    def __init__(self, run: str, ledger: Ledger, plan: RunContext, *, instructions: str) -> None:
         """`instructions`: what the user wants the summary to keep."""
         self.id = run
         self._ledger = ledger
         self._plan = plan
-        self._purse = Purse(plan, ledger, run)
+        self._billing = RequestBilling(plan, ledger, run)
         self._instructions = instructions
         self._started = rfc3339()
         self._aborted = False
@@ -30,7 +30,7 @@ class Compacting:
 
     async def run(self) -> str:
         """Summarise; returns how it ended: `end_turn`, `error` or `aborted`."""
-        with closing(self._purse):
+        with closing(self._billing):
             await self._ledger.write([Shown(self._attempt())], durable=True, state="running")
             if self._aborted:
                 return await self._end("aborted")
@@ -55,7 +55,7 @@ class Compacting:
         hooks, messages = self._plan.hooks, self._ledger.transcript.messages
         try:
             with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
-                return await summarise(self._purse, self._plan.model, messages, self._instructions)
+                return await summarise(self._billing, self._plan.model, messages, self._instructions)
         except ModelError as error:
             return error
 
@@ -69,7 +69,7 @@ class Compacting:
             number=0,
             provider=settings.provider,
             model=settings.model,
-            estimate=self._purse.begin(COMPACTION),
+            estimate=self._billing.begin(COMPACTION),
         )
 
     async def _keep(self, summary: Summary) -> str:
@@ -91,7 +91,7 @@ class Compacting:
 
     async def _close(self, items: list[Shown], error: ModelError | None = None, *, context: int | None = None) -> None:
         """What the request took goes before `items`, in one commit."""
-        row = self._purse.bill(0, error)
+        row = self._billing.bill(0, error)
         assert row is not None, "the request was begun and not billed"
         rest = self._ledger.rest
         await self._ledger.write([Shown(row), *items], durable=True, usage=row.tokens, context=context, state=rest)

@@ -9,11 +9,11 @@ from zotd.core import records
 from zotd.core.ports import Model, Probe, ToolContext
 from zotd.core.retry import Policy
 from zotd.ledger.spending import Spending
-from zotd.permissions.authorization import Clearance
+from zotd.permissions.authorization import Authorization
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunContext:
     """What a run works with; fixed when it starts, but for the tools."""
 
     model: Model
@@ -25,7 +25,7 @@ class Plan:
     """Part of the context window from which on the transcript is summarised first."""
     tool_context: Callable[[str, Callable[[str], None]], ToolContext]
     """From a call's id and where its progress goes."""
-    clearance: Clearance
+    authorization: Authorization
     """Whether calls may run."""
     notes: Sequence[str] = ()
     """What could not be used and the user should know; shown when the run starts."""

@@ -16,8 +16,8 @@ from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Op
 from zotd.core.retry import Failure, ModelError
 from zotd.exthost.guards import Note, Verdict
 from zotd.ledger.ledger import Ledger
-from zotd.runs.billing import Purse
-from zotd.runs.context import Plan
+from zotd.runs.billing import RequestBilling
+from zotd.runs.context import RunContext
 from zotd.wire import events
 from zotd.wire.api import Partial, ToolUse
 from zotd.wire.base import ENCODER
@@ -25,8 +25,8 @@ from zotd.wire.content import Block, Text, Tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How a request was answered; the reply itself is `Asking.take()`."""
+class SentRequest:
+    """How a request was answered; the reply itself is `RequestSender.take()`."""
 
     toolbox: Toolbox
     """What the model could choose from."""
@@ -34,19 +34,25 @@ class Asked:
     """The reply's text as guards want people to see it, empty when they hide it; None: as it is."""
 
 
-class Asking:
+class RequestSender:
     """The model requests of one run, one after another."""
 
     def __init__(
-        self, run: str, plan: Plan, ledger: Ledger, purse: Purse, *, noted: Callable[[Sequence[Note]], None]
+        self,
+        run: str,
+        plan: RunContext,
+        ledger: Ledger,
+        billing: RequestBilling,
+        *,
+        noted: Callable[[Sequence[Note]], None],
     ) -> None:
-        """The requests of the run with this id. `purse` pays.
+        """The requests of the run with this id. `billing` pays.
 
         `noted` is told what guards did that a reader of the transcript should know.
         """
         self._plan = plan
         self._ledger = ledger
-        self._purse = purse
+        self._billing = billing
         self._noted = noted
         self._run = run
         self._pacing = Pacing()
@@ -56,7 +62,7 @@ class Asking:
         self.holds_text = False
         """The reply's text is not shown before the guards have seen all of it."""
 
-    async def ask(self, step: int, number: int, opened: Callable[[], Awaitable[None]]) -> Asked:
+    async def ask(self, step: int, number: int, opened: Callable[[], Awaitable[None]]) -> SentRequest:
         """Send the request for this try of this step, and read the reply to its end; shows what arrives.
 
         `opened` is awaited when the provider has begun to answer. Safe to cancel: what has come so far stays.
@@ -70,7 +76,7 @@ class Asking:
         if step == 1 and self._plan.opening is not None:
             stream = self._opening(self._plan.opening)
         else:
-            self._purse.admit()
+            self._billing.admit()
             stream = self._plan.model.stream(self._request(toolbox))
         reply = Assembler(self._ledger.label, partial(ids.new, "c"))
         self._pacing.begin()
@@ -78,12 +84,12 @@ class Asking:
             async for parts in stream:
                 if self._reply is None:
                     self._reply = reply
-                    self._purse.answered(reply)
+                    self._billing.answered(reply)
                     await opened()  # to commit it while more is read took longer: the threads fight for the GIL
                 self._show(reply.feed(parts))
                 self._keep(step, reply)
                 reply.check()
-        return Asked(toolbox, await self._censored(reply))
+        return SentRequest(toolbox, await self._censored(reply))
 
     def take(self) -> Assembler | None:
         """The reply, whole or as far as it came; None when there is none, or it has been taken."""

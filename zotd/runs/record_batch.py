@@ -2,7 +2,7 @@
 
     add, bill, close ... ──> commit ──> shown
 
-When that is due is the driver's to say (`docs/durability.md`). A process that ends before it loses what is here.
+When that is due is decided by the runner (`docs/durability.md`). A process that ends before it loses what is here.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from zotd.wire import events
 from zotd.wire.content import Tokens
 
 
-class Batch:
+class RecordBatch:
     """The records of one run that are not committed yet, in order."""
 
     def __init__(self, ledger: Ledger, run: str, accepted: Callable[[], None] | None) -> None:

@@ -1,7 +1,7 @@
 """Carries out one run: what `core.turn` decides becomes model requests, tool calls, records and events.
 
 One coroutine (`run`) owns the turn and writes every record but one; the tasks it starts only report back. Records
-gather in a `Batch` and are committed where `docs/durability.md` wants them: with the next attempt, before a call
+gather in a `RecordBatch` and are committed where `docs/durability.md` wants them: with the next attempt, before a call
 that is not safe, and at the end of the run; results that nothing waits for go out at once, unsynced.
 """
 
@@ -23,14 +23,14 @@ from zotd.exthost.guards import Note, Verdict
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
 from zotd.runs.attempts import Attempts
-from zotd.runs.billing import Purse
-from zotd.runs.context import Plan
-from zotd.runs.model_request import Asked, Asking, rewritten
+from zotd.runs.billing import RequestBilling
+from zotd.runs.context import RunContext
+from zotd.runs.model_request import RequestSender, SentRequest, rewritten
 from zotd.runs.queue import Queue
-from zotd.runs.record_batch import Batch
+from zotd.runs.record_batch import RecordBatch
 from zotd.runs.retry_pause import Pause
 from zotd.runs.summary import Summary, compaction_record, summarise
-from zotd.runs.tool_calls import NOT_STARTED, Calls
+from zotd.runs.tool_calls import NOT_STARTED, ToolCalls
 from zotd.wire import events
 from zotd.wire.api import RunInfo
 from zotd.wire.content import Block, Text, ToolCall, visible
@@ -67,19 +67,19 @@ class Start:
     """Called at the first commit, before any event is shown."""
 
 
-class Driver:
+class Runner:
     """One run of one session."""
 
     def __init__(
-        self, run: str, ledger: Ledger, plan: Plan, *, queue: Queue, start: Start, rested: Callable[[], None]
+        self, run: str, ledger: Ledger, plan: RunContext, *, queue: Queue, start: Start, rested: Callable[[], None]
     ) -> None:
         """`queue`: where inputs come from that join the run. `rested` is told when it may be parked."""
         self.id = run
         self._ledger = ledger
         self._plan = plan
         self._queue = queue
-        self._purse = Purse(plan, ledger, run)
-        self._attempts = Attempts(run, plan.settings, queue, start.input, purse=self._purse)
+        self._billing = RequestBilling(plan, ledger, run)
+        self._attempts = Attempts(run, plan.settings, queue, start.input, billing=self._billing)
         self.pause = Pause(plan.retries)
         """Its waits for a model that fails."""
         self._has_cut_reply = False
@@ -90,15 +90,15 @@ class Driver:
             policy=plan.retries,
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
-        self._calls = Calls(
+        self._calls = ToolCalls(
             context=self._call_context, ended=self._call_ended, judged=self._call_judged, absent=plan.absent
         )
-        self._asking = Asking(run, plan, ledger, self._purse, noted=self._note)
+        self._sender = RequestSender(run, plan, ledger, self._billing, noted=self._note)
         self._started = rfc3339()
         self._rested = rested
         self._input = start.input
         self._is_new = start.new
-        self._batch = Batch(ledger, run, start.accepted)
+        self._batch = RecordBatch(ledger, run, start.accepted)
         self._notes = plan.notes
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
@@ -116,7 +116,7 @@ class Driver:
         elif self._is_new:
             self._batch.add(Shown(self._input))
         self._reach("input taken")
-        with closing(self._purse):
+        with closing(self._billing):
             async with asyncio.TaskGroup() as tasks:
                 return await self._heed_reports(tasks)
 
@@ -140,12 +140,12 @@ class Driver:
     @property
     def written(self) -> int:
         """Characters that have come of the reply under way."""
-        return self._asking.written
+        return self._sender.written
 
     def info(self) -> RunInfo:
         """The run as a snapshot shows it."""
         calls, waiting = self._calls.running(), self.pause.info()
-        return RunInfo(self.id, self._turn.step, self._started, self._asking.partial(), None, calls, waiting)
+        return RunInfo(self.id, self._turn.step, self._started, self._sender.partial(), None, calls, waiting)
 
     # --- carrying out -----------------------------------------------------------------------------------------
 
@@ -195,18 +195,18 @@ class Driver:
 
     async def _start_calls(self, keys: Sequence[str], tasks: asyncio.TaskGroup, *, judged: bool) -> None:
         """Start these calls, or have them cleared first."""
-        clearance = self._plan.clearance
-        if not judged and clearance.is_needed:
+        authorization = self._plan.authorization
+        if not judged and authorization.is_needed:
             await self._batch.commit()  # people see what the model wants while guards, or they, think about it
-            keys = self._calls.judge(keys, clearance, tasks)
+            keys = self._calls.judge(keys, authorization, tasks)
         if not keys:
             return
-        clearance.settled(keys)
+        authorization.settled(keys)
         started = self._calls.started(self.id, keys)
         self._batch.add(*map(Shown, started))
         await self._batch.commit(durable=bool(started))
         if not judged:
-            clearance.waved(self._calls.named(keys))
+            authorization.waved(self._calls.named(keys))
         self._reach("calls on record")
         self._calls.start(keys, tasks)
         if self._ledger.label is not None:  # on stdio, what the original does not send is an unknown event
@@ -229,7 +229,7 @@ class Driver:
         """Read the reply, and report the end of it."""
         provider = self._plan.settings.provider
         try:
-            asked = await self._asking.ask(send.step, send.number, partial(self._opened, send))
+            asked = await self._sender.ask(send.step, send.number, partial(self._opened, send))
         except ModelError as error:
             self._reports.put_nowait(partial(self._failed, send.attempt, error))
         except Exception:  # a fault of ours or of a vendor's library must end this run only
@@ -253,15 +253,15 @@ class Driver:
         self._batch.add(*noted(notes))
         return ()
 
-    def _replied(self, send: turn.Send, asked: Asked) -> Sequence[Action]:
-        reply = self._asking.take()
+    def _replied(self, send: turn.Send, asked: SentRequest) -> Sequence[Action]:
+        reply = self._sender.take()
         if self._turn.awaited != send.attempt:
             return ()
         if reply is None:
             sentence = f"{self._plan.settings.provider} sent an empty stream; send the prompt again"
             return self._failed(send.attempt, ModelError(Failure.CUT, sentence))
         if reply.stop == "refusal":
-            self._asking.put_back(reply)
+            self._sender.put_back(reply)
             sentence = f"{self._plan.settings.model} declined to answer; say it differently or use another model"
             return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
         self.pause.passed()
@@ -301,14 +301,14 @@ class Driver:
 
     def _keep_partial(self, stop: str, error: ModelError | None = None) -> None:
         """What came of a reply that was cut: its text stays; calls that nobody has seen complete do not."""
-        reply = self._asking.take()
+        reply = self._sender.take()
         self._record_usage(reply, error)
         if reply is None:
             return
         text = reply.text()
         self._has_cut_reply = bool(text)
         # What the guards have not let through yet stays hidden: the transcript keeps it.
-        self._record_reply([Text(text)] if text else [], stop, [], "" if self._asking.holds_text else None)
+        self._record_reply([Text(text)] if text else [], stop, [], "" if self._sender.holds_text else None)
 
     async def _begin_pause(self, wait: turn.Wait) -> None:
         if self._has_cut_reply:  # it stays in the history for people; the model is asked without it
@@ -327,7 +327,7 @@ class Driver:
         hooks, messages = self._plan.hooks, self._ledger.transcript.messages
         try:
             with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
-                summary = await summarise(self._purse, self._plan.model, messages)
+                summary = await summarise(self._billing, self._plan.model, messages)
         except ModelError as error:
             self._reports.put_nowait(partial(self._not_compacted, attempt, error))
         else:
@@ -373,13 +373,13 @@ class Driver:
     # --- records ----------------------------------------------------------------------------------------------
 
     def _record_result(self, key: str, outcome: ToolOutcome) -> None:
-        self._plan.clearance.settled([key])
+        self._plan.authorization.settled([key])
         record, event = self._calls.result(self.id, key, outcome)
         self._batch.add(Shown(record, [event]))
 
     def _record_usage(self, reply: Assembler | None, error: ModelError | None = None) -> None:
         """One row for each attempt, whether it was answered (`reply`) or not; without figures when nobody knows any."""
-        row = self._purse.bill(self._turn.step, error)
+        row = self._billing.bill(self._turn.step, error)
         if row is not None:  # else what is cancelled is the wait for the next attempt
             self._batch.bill(row, replied=reply is not None)
 

@@ -20,7 +20,7 @@ from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
 from zotd.wire.content import ShellRun, Text
 
-Grounds = Callable[[str, Callable[[str], None]], ToolContext]
+ShellContext = Callable[[str, Callable[[str], None]], ToolContext]
 """Gives what a call with this id runs with, and shows its progress."""
 
 ABORTED = "aborted, and ended with all that it had started"
@@ -39,7 +39,7 @@ class Shell:
         order: records.ShellStarted,
         ledger: Ledger,
         *,
-        grounds: Callable[[], Awaitable[Grounds]],
+        grounds: Callable[[], Awaitable[ShellContext]],
         rest: Callable[[], str],
     ) -> None:
         """`grounds` prepares what it runs with; `rest` is the session's state when it is over."""

@@ -10,7 +10,7 @@ from zotd.core.ports import Model, ModelRequest
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
 from zotd.ledger.ledger import Shown
-from zotd.runs.billing import Purse
+from zotd.runs.billing import RequestBilling
 from zotd.wire import events
 from zotd.wire.content import Message
 
@@ -23,8 +23,10 @@ class Summary:
     kept: int
 
 
-async def summarise(purse: Purse, model: Model, messages: Sequence[Message], instructions: str = "") -> Summary:
-    """Summarise all of `messages` but the tail that stays. `purse` pays; what it took is to be billed there.
+async def summarise(
+    billing: RequestBilling, model: Model, messages: Sequence[Message], instructions: str = ""
+) -> Summary:
+    """Summarise all of `messages` but the tail that stays. `billing` pays; what it took is to be billed there.
 
     Raises:
         ModelError: the request failed, a budget is used up, the summary is empty, or there is nothing to summarise.
@@ -40,10 +42,10 @@ async def summarise(purse: Purse, model: Model, messages: Sequence[Message], ins
         max_output=compaction.MAX_OUTPUT,
     )
     assembler = Assembler(None, _no_calls)
-    purse.admit()
+    billing.admit()
     async with aclosing(model.stream(request)) as chunks:
         async for parts in chunks:
-            purse.answered(assembler)
+            billing.answered(assembler)
             assembler.feed(parts)
             assembler.check()
     text = assembler.text().strip()

@@ -17,7 +17,7 @@ from zotd.core.turn import Call
 from zotd.exthost.guards import Verdict
 from zotd.ids import new as new_id
 from zotd.ledger.ledger import Shown
-from zotd.permissions.authorization import Clearance
+from zotd.permissions.authorization import Authorization
 from zotd.runs.repeat import repeat
 from zotd.wire import events
 from zotd.wire.api import RunningCall
@@ -29,7 +29,7 @@ ABORTED = "aborted by the user before it was done; what it had already done stay
 NOT_STARTED = "not run: the user aborted first"
 
 
-class Calls:
+class ToolCalls:
     """The calls of one run."""
 
     def __init__(
@@ -93,9 +93,9 @@ class Calls:
             self._drop_new()
         return expected
 
-    # --- clearance --------------------------------------------------------------------------------------------
+    # --- authorization ----------------------------------------------------------------------------------------
 
-    def judge(self, ids: Sequence[str], clearance: Clearance, tasks: asyncio.TaskGroup) -> list[str]:
+    def judge(self, ids: Sequence[str], authorization: Authorization, tasks: asyncio.TaskGroup) -> list[str]:
         """Have these calls cleared side by side; returns those about which there is nothing to ask."""
         settled: list[str] = []
         for key in ids:
@@ -105,8 +105,8 @@ class Calls:
                 settled.append(key)
                 continue
             started = self._started.get(key)
-            asking = clearance.again(tool, started.args) if started else clearance.clear(key, tool, call.args)
-            task = tasks.create_task(asking, name=f"clearance of {key}")
+            check = authorization.again(tool, started.args) if started else authorization.clear(key, tool, call.args)
+            task = tasks.create_task(check, name=f"authorization of {key}")
             self._questions[key] = task
             task.add_done_callback(partial(self._answered, key))
         return settled

@@ -15,10 +15,10 @@ from zotd.core import records
 from zotd.core.ports import StorageError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
-from zotd.runs.compaction import Compacting
-from zotd.runs.context import Plan
+from zotd.runs.compaction import CompactionRun
+from zotd.runs.context import RunContext
 from zotd.runs.queue import Job, Queue
-from zotd.runs.runner import Driver, Start
+from zotd.runs.runner import Runner, Start
 from zotd.runs.shell import Shell
 from zotd.runs.tool_calls import cut_results
 from zotd.wire import events
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 BROKEN = "the run failed inside zot; the log says more"
 
 
-class Work:
+class Worker:
     """What one session does."""
 
     def __init__(
         self,
         ledger: Ledger,
         *,
-        plan: Callable[[records.Input | None], Awaitable[Plan]],
+        plan: Callable[[records.Input | None], Awaitable[RunContext]],
         spawn: Callable[[str, Coroutine[object, object, None]], None],
         changed: Callable[[], None],
         closing: Callable[[], None],
@@ -57,7 +57,7 @@ class Work:
         self._changed = changed
         self._closing = closing
         self._hurry = hurry
-        self._current: Driver | Compacting | Shell | None = None
+        self._current: Runner | CompactionRun | Shell | None = None
         self.is_active = False
         """A job runs, or is about to."""
         self.began = 0.0
@@ -83,20 +83,20 @@ class Work:
     @property
     def written(self) -> int:
         """Characters of the reply that a model is writing; 0: none is."""
-        return self._current.written if isinstance(self._current, Driver) else 0
+        return self._current.written if isinstance(self._current, Runner) else 0
 
     @property
     def waiting(self) -> Waiting | None:
         """The run waits for its model, which has failed."""
-        return self._current.pause.info() if isinstance(self._current, Driver) else None
+        return self._current.pause.info() if isinstance(self._current, Runner) else None
 
     def retry(self) -> bool:
         """Ask a model that has failed again now; False when no run waits for one."""
-        return isinstance(self._current, Driver) and self._current.pause.end()
+        return isinstance(self._current, Runner) and self._current.pause.end()
 
     def is_parked(self, questions: int) -> bool:
         """Whether all that it does is wait for people, who are asked so many questions."""
-        return isinstance(self._current, Driver) and self._current.is_parked(questions)
+        return isinstance(self._current, Runner) and self._current.is_parked(questions)
 
     def wake(self) -> None:
         """There is something in the queue."""
@@ -120,7 +120,7 @@ class Work:
         """Cancel what runs now; `for_good`: and start nothing more."""
         self.is_stopping |= for_good
         self.asked_on = False
-        if isinstance(self._current, Driver) and self._current.has_ended:
+        if isinstance(self._current, Runner) and self._current.has_ended:
             # A client that sends a prompt and an abort directly behind a `done` means the prompt.
             self._aborts_next = len(self.queue) > 0
         elif self._current is not None:
@@ -132,7 +132,7 @@ class Work:
     def drain(self) -> None:
         """Start nothing more, because the process ends soon; a run stops where another one can go on with it."""
         self.is_stopping = self._is_draining = True
-        if isinstance(self._current, Driver):
+        if isinstance(self._current, Runner):
             self._current.drain()
 
     async def stopped(self) -> None:
@@ -213,25 +213,25 @@ class Work:
         state = "held" if transcript.interrupted else self._ledger.rest
         await self._ledger.write(items, durable=False, state=state)
 
-    async def _run_turns(self, job: Job, plan: Plan) -> str:
+    async def _run_turns(self, job: Job, plan: RunContext) -> str:
         accepted = None
         if not job.stored:
             answer = Started(started=True, input=job.input.id if job.input else None, run=job.run)
             accepted = lambda: job.answer(answer)  # noqa: E731  (a name for it would say nothing more)
         start = Start(job.input, new=not job.stored, accepted=accepted)
-        driver = Driver(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._rested)
-        self._take(driver)
-        stop = await driver.run()
+        runner = Runner(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._rested)
+        self._take(runner)
+        stop = await runner.run()
         if stop == "cut":  # now, and not at the next start: whoever follows is told what became of it
             cut = recovery.repairs(self._ledger.transcript, "")
             await self._ledger.write(cut, durable=True, state="held")
         return stop
 
-    async def _run_compaction(self, job: Job, plan: Plan) -> str:
-        compacting = Compacting(job.run, self._ledger, plan, instructions=job.instructions)
-        self._take(compacting)
+    async def _run_compaction(self, job: Job, plan: RunContext) -> str:
+        compaction_run = CompactionRun(job.run, self._ledger, plan, instructions=job.instructions)
+        self._take(compaction_run)
         job.answer(Started(started=True, run=job.run))
-        return await compacting.run()
+        return await compaction_run.run()
 
     async def _run_shell(self, job: Job, shell: Shell) -> str:
         self._take(shell)
@@ -241,9 +241,9 @@ class Work:
         if self._is_draining:  # else nobody waits for that
             self._changed()
 
-    def _take(self, current: Driver | Compacting | Shell) -> None:
+    def _take(self, current: Runner | CompactionRun | Shell) -> None:
         self._current = current
         if self.is_aborting:
             current.abort()
-        elif self._is_draining and isinstance(current, Driver):
+        elif self._is_draining and isinstance(current, Runner):
             current.drain()

@@ -7,7 +7,7 @@ from zotd.contributions.toolbox import check as check_tools
 from zotd.core.permissions import MODES
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
-from zotd.permissions.config import Oversight
+from zotd.permissions.config import ApprovalConfig
 from zotd.sessions.models import Models
 from zotd.wire.api import SessionCreate
 from zotd.wire.errors import Code, CommandError
@@ -15,7 +15,7 @@ from zotd.workspace.environment import Environment
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SessionDefaults:
     """How sessions are kept."""
 
     environment: Mapping[str, str]
@@ -26,7 +26,7 @@ class Terms:
     max_steps: int | None = None
     addressed: bool = True
     """Events carry `session` and `seq`; False on stdio, where prompts are also answered when they start."""
-    oversight: Oversight = field(default_factory=Oversight)
+    approval_config: ApprovalConfig = field(default_factory=ApprovalConfig)
 
     def settings(self, params: SessionCreate, environment: Environment, models: Models) -> Settings:
         """Of a new session.

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from zotd.contributions import discovery
-from zotd.contributions.discovery import Places
-from zotd.contributions.resolution import Lineup
-from zotd.contributions.scope import LOOK_S, House, Layer, Tell, looked, rechecked
-from zotd.contributions.trust import Trusting
+from zotd.contributions.discovery import ExtensionSources
+from zotd.contributions.resolution import Resolution
+from zotd.contributions.scope import LOOK_S, ExtensionScope, HostConfig, Tell, looked, rechecked
+from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import Extensions, Submission
 from zotd.core.life import State
 from zotd.exthost.arrivals import Arrivals
@@ -44,10 +44,10 @@ FEATURES = ("session_id", "tool_progress", "set_status", "unregister")
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class PoolConfig:
     """What all hosts of this process stand on."""
 
-    places: Places
+    places: ExtensionSources
     environment: Environment
     """Of this process, for what no client has opened."""
     limits: Limits
@@ -60,25 +60,25 @@ class Grounds:
     """Lets extensions outlive the daemon; None: they end with it."""
 
 
-class Hosting:
+class ExtensionPool:
     """The hosts of one process."""
 
-    def __init__(self, grounds: Grounds, *, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
+    def __init__(self, grounds: PoolConfig, *, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
         """`spawn` starts a named task whose owner outlives the sessions."""
         self.trust = grounds.trust
         self.places = grounds.places
         self.limits = grounds.limits
         self._grounds = grounds
         self._spawn = spawn
-        self._house = House(self._tell, self._call_tool, grounds.limits, grounds.reserved_commands)
+        self._house = HostConfig(self._tell, self._call_tool, grounds.limits, grounds.reserved_commands)
         self.tell: Tell = lambda _: None
         """Gets events of topics; set by who has followers."""
-        self._daemon: Layer | None = None
-        self._channels: Layer | None = None
-        self._workspaces: dict[str, Layer] = {}
-        self._own: dict[str, Layer] = {}
+        self._daemon: ExtensionScope | None = None
+        self._channels: ExtensionScope | None = None
+        self._workspaces: dict[str, ExtensionScope] = {}
+        self._own: dict[str, ExtensionScope] = {}
         self._stops: dict[str, asyncio.TimerHandle] = {}
-        self._ending: set[Layer] = set()
+        self._ending: set[ExtensionScope] = set()
         self._is_stopped = False
         self._arrivals = Arrivals(spawn)
         self._changes = Changes(spawn)
@@ -88,7 +88,7 @@ class Hosting:
         """Given a tool that an extension wants run; set by who can run tools."""
 
     @property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[ExtensionScope]:
         """Every host, those of the daemon and of workspaces first."""
         daemon = [layer for layer in (self._daemon, self._channels) if layer is not None]
         return [*daemon, *self._workspaces.values(), *self._own.values()]
@@ -114,7 +114,7 @@ class Hosting:
                 estate=self._grounds.estate,
                 place="daemon",
             )
-            layer = Layer(self._house, surroundings, partial(discovery.of_daemon, places))
+            layer = ExtensionScope(self._house, surroundings, partial(discovery.of_daemon, places))
             self._daemon = self._begin(layer, after=self._grounds.strays.swept)
 
     def start_channels(
@@ -122,7 +122,7 @@ class Hosting:
     ) -> None:
         """Start the extensions that serve messaging channels; `listener` hears from them."""
         surroundings = replace(surroundings, cwd=str(self.places.home), strays=self._grounds.strays)
-        layer = self._channels = Layer(self._house, surroundings, discover, channels=listener)
+        layer = self._channels = ExtensionScope(self._house, surroundings, discover, channels=listener)
         self._spawn("start channels", self._open_channels(layer))
 
     def send_channel(self, name: str, frame: ext.ToExtension) -> bool:
@@ -147,7 +147,7 @@ class Hosting:
         shared = [] if settings.no_ext else [self._workspace(session), *([self._daemon] if self._daemon else [])]
         view = session.extensions = Extensions(
             session.ledger,
-            Lineup(own=own, shared=shared, home=self._grounds.places.home),
+            Resolution(own=own, shared=shared, home=self._grounds.places.home),
             limits=self._grounds.limits,
             reserved_commands=self._grounds.reserved_commands,
             submit=lambda extension, frame: self.submit(session, extension, frame),
@@ -155,7 +155,7 @@ class Hosting:
         for layer in (own, *shared):
             if layer is not None:
                 layer.join(view)
-        view.audience.begin()
+        view.subscriptions.begin()
         return view
 
     def leave(self, session: Session) -> None:
@@ -180,7 +180,7 @@ class Hosting:
         if layer is not None and layer.trusting is not None and layer.started.is_set():
             await rechecked(layer)
             return layer.trusting.is_granted
-        trusting = Trusting(self.trust, session.ledger.row.cwd)
+        trusting = WorkspaceTrust(self.trust, session.ledger.row.cwd)
         if session.environment.trusts_workspace:
             trusting.vouch()
         try:
@@ -192,17 +192,17 @@ class Hosting:
             )
         return trusting.is_granted
 
-    def of_session(self, session_id: str) -> list[Layer]:
+    def of_session(self, session_id: str) -> list[ExtensionScope]:
         """The hosts that a session uses, its own first."""
         return [layer for layer in reversed(self.layers) if session_id in layer.views]
 
-    def of_cwd(self, cwd: str) -> list[Layer]:
+    def of_cwd(self, cwd: str) -> list[ExtensionScope]:
         """The hosts that sessions in this directory use: those that only one of them has, and those that all share."""
         own = [layer for layer in self._own.values() if layer.cwd == cwd]
         workspace = self._workspaces.get(cwd)
         return [*own, *([workspace] if workspace else []), *([self._daemon] if self._daemon else [])]
 
-    async def reload(self, layers: Sequence[Layer], name: str | None) -> ReloadReport:
+    async def reload(self, layers: Sequence[ExtensionScope], name: str | None) -> ReloadReport:
         """Restart one extension, or read all manifests again, in these layers side by side."""
         report = ReloadReport()
         await looked(layers)
@@ -228,7 +228,7 @@ class Hosting:
         self._arrivals.close()
         self._changes.close()
         for view in {key: view for layer in self.layers for key, view in layer.views.items()}.values():
-            view.audience.end()
+            view.subscriptions.end()
         async with asyncio.TaskGroup() as tasks:
             for layer in (*self.layers, *self._ending):
                 _ = contained(tasks, f"stop of the extensions of {layer.cwd}", layer.stop())
@@ -238,16 +238,16 @@ class Hosting:
 
     # --- inside -----------------------------------------------------------------------------------------------
 
-    def _workspace(self, session: Session) -> Layer:
+    def _workspace(self, session: Session) -> ExtensionScope:
         cwd = session.ledger.row.cwd
         timer = self._stops.pop(cwd, None)
         if timer is not None:
             timer.cancel()
         layer = self._workspaces.get(cwd)
         if layer is None:
-            trusting = Trusting(self.trust, cwd)
+            trusting = WorkspaceTrust(self.trust, cwd)
             surroundings = replace(self._surroundings(session, f"workspace {cwd}"), vet=trusting.vet)
-            layer = Layer(self._house, surroundings, partial(self._find, cwd, trusting), trusting=trusting)
+            layer = ExtensionScope(self._house, surroundings, partial(self._find, cwd, trusting), trusting=trusting)
             if session.environment.trusts_workspace:
                 trusting.vouch()
             self._workspaces[cwd] = layer
@@ -256,7 +256,7 @@ class Hosting:
             self._vouch(layer, session)
         return layer
 
-    def _vouch(self, layer: Layer, session: Session) -> None:
+    def _vouch(self, layer: ExtensionScope, session: Session) -> None:
         """The client that has attached last may trust what nobody had trusted, as it is now."""
         if not session.environment.trusts_workspace or layer.trusting is None:
             return
@@ -265,19 +265,19 @@ class Hosting:
         if not was_trusted:
             self.trust_changed(layer.trusting.path)
 
-    def _find(self, cwd: str, trusting: Trusting) -> Discovered:
+    def _find(self, cwd: str, trusting: WorkspaceTrust) -> Discovered:
         is_trusted = trusting.look()
         return discovery.of_workspace(self._grounds.places, Path(cwd), is_trusted=is_trusted, trusting=trusting)
 
-    def _begin_own(self, session: Session, paths: Sequence[str]) -> Layer:
+    def _begin_own(self, session: Session, paths: Sequence[str]) -> ExtensionScope:
         explicit = [Path(session.ledger.row.cwd, path) for path in paths]
         surroundings = replace(self._surroundings(session, f"session {session.id}"), is_explicit=True)
-        layer = Layer(self._house, surroundings, partial(discovery.of_session, self.places, explicit))
+        layer = ExtensionScope(self._house, surroundings, partial(discovery.of_session, self.places, explicit))
         layer.is_of_session = True
         self._own[session.id] = layer
         return self._begin(layer)
 
-    async def _open(self, layer: Layer) -> None:
+    async def _open(self, layer: ExtensionScope) -> None:
         """Start a workspace's extensions, and the host of Python modules when there is a first one."""
 
         def stirred() -> None:
@@ -294,18 +294,18 @@ class Hosting:
         layer.is_watched = await self._changes.watch(layer.cwd, places, layer.recheck)
         await layer.start()
 
-    async def _open_channels(self, layer: Layer) -> None:
+    async def _open_channels(self, layer: ExtensionScope) -> None:
         """Start the channels that there are, and those whose files come later."""
         place = self.places.home / "extensions"
         places = {self.places.home: {"extensions"}, place: {"channels"}, place / "channels": None}
         await self._changes.watch("channels", lambda: places, layer.look_again)
         await layer.start(self._grounds.strays.swept)
 
-    def _begin(self, layer: Layer, after: asyncio.Event | None = None) -> Layer:
+    def _begin(self, layer: ExtensionScope, after: asyncio.Event | None = None) -> ExtensionScope:
         self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
         return layer
 
-    def _end(self, layer: Layer) -> None:
+    def _end(self, layer: ExtensionScope) -> None:
         layer.unwatch()
         self._ending.add(layer)
         self._spawn(f"stop extensions of {layer.cwd}", self._stop(layer))
@@ -314,7 +314,7 @@ class Hosting:
         self._stops.pop(cwd, None)
         self._end(self._workspaces.pop(cwd))
 
-    async def _stop(self, layer: Layer) -> None:
+    async def _stop(self, layer: ExtensionScope) -> None:
         await layer.stop()
         self._ending.discard(layer)
 

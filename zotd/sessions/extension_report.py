@@ -7,46 +7,46 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from zotd.contributions import discovery
-from zotd.contributions.scope import Layer
-from zotd.contributions.trust import Trusting
+from zotd.contributions.scope import ExtensionScope
+from zotd.contributions.trust import WorkspaceTrust
 from zotd.exthost import installed, report
 from zotd.exthost.discovery import Discovered, discover, project_extensions
 from zotd.exthost.installed import InstallError
 from zotd.exthost.manifest import Manifest
 from zotd.exthost.mcp import PREFIX
 from zotd.exthost.report import Status
-from zotd.sessions.extension_pool import Hosting
+from zotd.sessions.extension_pool import ExtensionPool
 from zotd.wire.extensions import ExtensionInfo, Finding, Scope
 
 
-async def of_layers(hosting: Hosting, layers: Sequence[Layer]) -> list[ExtensionInfo]:
+async def of_layers(extension_pool: ExtensionPool, layers: Sequence[ExtensionScope]) -> list[ExtensionInfo]:
     """The extensions of these hosts, in load order, and those that they would have if they were allowed."""
     found: list[ExtensionInfo] = []
     for layer in layers:
-        found += [_running(hosting, layer, one) for one in layer.host.status()]
+        found += [_running(extension_pool, layer, one) for one in layer.host.status()]
     for layer in layers:
-        found += [_resting(hosting, one, "disabled", layer.cwd) for one in layer.host.discovered.disabled]
+        found += [_resting(extension_pool, one, "disabled", layer.cwd) for one in layer.host.discovered.disabled]
         if layer.trusting is not None and not layer.trusting.is_trusted:
-            waiting = await asyncio.to_thread(_waiting, hosting, Path(layer.cwd))
-            found += [_resting(hosting, one, "untrusted", layer.cwd) for one in waiting]
+            waiting = await asyncio.to_thread(_waiting, extension_pool, Path(layer.cwd))
+            found += [_resting(extension_pool, one, "untrusted", layer.cwd) for one in waiting]
     return found
 
 
-def is_live(layers: Sequence[Layer], cwd: str | None) -> bool:
+def is_live(layers: Sequence[ExtensionScope], cwd: str | None) -> bool:
     """Whether the workspace's own host is among these."""
     return any(layer.trusting is not None and layer.cwd == cwd for layer in layers)
 
 
-async def of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:
+async def of_rest(extension_pool: ExtensionPool, cwd: str | None) -> list[ExtensionInfo]:
     """What a directory without sessions has (None: what is installed for all), none of which runs."""
-    return await asyncio.to_thread(_of_rest, hosting, cwd)
+    return await asyncio.to_thread(_of_rest, extension_pool, cwd)
 
 
-async def findings(hosting: Hosting, layers: Sequence[Layer], scope: Scope) -> list[Finding]:
+async def findings(extension_pool: ExtensionPool, layers: Sequence[ExtensionScope], scope: Scope) -> list[Finding]:
     """What is not as it should be with the extensions of these hosts, in `scope`, and with what is installed."""
     found: list[Finding] = []
     if scope.cwd is not None and not is_live(layers, scope.cwd):
-        found += await asyncio.to_thread(_of_resting, hosting, scope.cwd)
+        found += await asyncio.to_thread(_of_resting, extension_pool, scope.cwd)
     for layer in layers:
         found += [Finding(name, text, layer.cwd) for name, text in layer.host.doctor()]
         found += [Finding(name, text, layer.cwd, "doubtful") for name, text in report.doubts(layer.host.extensions)]
@@ -58,15 +58,15 @@ async def findings(hosting: Hosting, layers: Sequence[Layer], scope: Scope) -> l
             if scope.session in {None, session}:
                 found += [
                     Finding(name, text, view.about.cwd)
-                    for name, text in [*view.lineup.hidden(), *view.offers.conflicts()]
+                    for name, text in [*view.resolution.hidden(), *view.offers.conflicts()]
                 ]
-    found += await asyncio.to_thread(_of_installed, hosting.places.home)
+    found += await asyncio.to_thread(_of_installed, extension_pool.places.home)
     return list(dict.fromkeys(found))  # what two share in one host, each session that sees both has, too
 
 
-def _of_resting(hosting: Hosting, cwd: str) -> list[Finding]:
-    trusting = Trusting(hosting.trust, cwd)
-    discovered = discovery.of_workspace(hosting.places, Path(cwd), is_trusted=trusting.look())
+def _of_resting(extension_pool: ExtensionPool, cwd: str) -> list[Finding]:
+    trusting = WorkspaceTrust(extension_pool.trust, cwd)
+    discovered = discovery.of_workspace(extension_pool.places, Path(cwd), is_trusted=trusting.look())
     found = [Finding(name, text, cwd) for name, text in report.findings(discovered)] + _disabled(discovered, cwd)
     return [*found, Finding("", trusting.sentence, cwd, "untrusted")] if trusting.sentence else found
 
@@ -75,23 +75,23 @@ def _disabled(discovered: Discovered, cwd: str) -> list[Finding]:
     return [Finding(one.name, f"{one.directory} is disabled", cwd, "disabled") for one in discovered.disabled]
 
 
-def _of_rest(hosting: Hosting, cwd: str | None) -> list[ExtensionInfo]:
+def _of_rest(extension_pool: ExtensionPool, cwd: str | None) -> list[ExtensionInfo]:
     if cwd is None:
-        found = discover(explicit=(), cwd=None, home=hosting.places.home, is_trusted=lambda _: False)
-        return [*_all_resting(hosting, found, "")]
-    trusting = Trusting(hosting.trust, cwd)
-    found = discovery.of_workspace(hosting.places, Path(cwd), is_trusted=trusting.look())
-    infos = [*_all_resting(hosting, found, cwd)]
+        found = discover(explicit=(), cwd=None, home=extension_pool.places.home, is_trusted=lambda _: False)
+        return [*_all_resting(extension_pool, found, "")]
+    trusting = WorkspaceTrust(extension_pool.trust, cwd)
+    found = discovery.of_workspace(extension_pool.places, Path(cwd), is_trusted=trusting.look())
+    infos = [*_all_resting(extension_pool, found, cwd)]
     if not trusting.is_trusted:
-        infos += [_resting(hosting, one, "untrusted", cwd) for one in _waiting(hosting, Path(cwd))]
+        infos += [_resting(extension_pool, one, "untrusted", cwd) for one in _waiting(extension_pool, Path(cwd))]
     return infos
 
 
-def _all_resting(hosting: Hosting, found: Discovered, cwd: str) -> Iterator[ExtensionInfo]:
+def _all_resting(extension_pool: ExtensionPool, found: Discovered, cwd: str) -> Iterator[ExtensionInfo]:
     for manifest in found.manifests:
-        yield _resting(hosting, manifest, "stopped", cwd)
+        yield _resting(extension_pool, manifest, "stopped", cwd)
     for manifest in found.disabled:
-        yield _resting(hosting, manifest, "disabled", cwd)
+        yield _resting(extension_pool, manifest, "disabled", cwd)
 
 
 def _of_installed(home: Path) -> list[Finding]:
@@ -101,16 +101,16 @@ def _of_installed(home: Path) -> list[Finding]:
         return [Finding("", str(error))]
 
 
-def _waiting(hosting: Hosting, cwd: Path) -> list[Manifest]:
+def _waiting(extension_pool: ExtensionPool, cwd: Path) -> list[Manifest]:
     """What would be started beside the rest if the project were trusted; nothing but descriptions is read."""
-    places = hosting.places
+    places = extension_pool.places
     used = discovery.of_workspace(places, cwd, is_trusted=False).manifests
     return [one for one in discovery.of_workspace(places, cwd, is_trusted=True).manifests if one not in used]
 
 
-def _running(hosting: Hosting, layer: Layer, status: Status) -> ExtensionInfo:
+def _running(extension_pool: ExtensionPool, layer: ExtensionScope, status: Status) -> ExtensionInfo:
     info = replace(
-        _resting(hosting, status.manifest, status.state, layer.cwd),
+        _resting(extension_pool, status.manifest, status.state, layer.cwd),
         reason=status.reason or (_faults(layer) if status.manifest.restarts_when_stuck else ""),
         pid=status.pid,
         tools=list(status.tools),
@@ -120,12 +120,12 @@ def _running(hosting: Hosting, layer: Layer, status: Status) -> ExtensionInfo:
     return replace(info, source="session", session=next(iter(layer.views), "")) if layer.is_of_session else info
 
 
-def _faults(layer: Layer) -> str:
+def _faults(layer: ExtensionScope) -> str:
     """Which modules do not load, and why."""
     return "; ".join(f"{Path(file).name}: {error}" for file, error in layer.faults.items())
 
 
-def _resting(hosting: Hosting, manifest: Manifest, state: str, cwd: str) -> ExtensionInfo:
+def _resting(extension_pool: ExtensionPool, manifest: Manifest, state: str, cwd: str) -> ExtensionInfo:
     return ExtensionInfo(
         name=manifest.name,
         version=manifest.version,
@@ -140,7 +140,7 @@ def _resting(hosting: Hosting, manifest: Manifest, state: str, cwd: str) -> Exte
         pid=None,
         tools=[],
         commands=[],
-        log=str(hosting.places.home / "logs" / f"ext-{manifest.name}.log"),
+        log=str(extension_pool.places.home / "logs" / f"ext-{manifest.name}.log"),
         responding=True,
     )
 

@@ -19,15 +19,15 @@ from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.closing import STOP_S, Closing
-from zotd.sessions.defaults import Terms
-from zotd.sessions.extension_pool import LINGER_S, Hosting
+from zotd.sessions.defaults import SessionDefaults
+from zotd.sessions.extension_pool import LINGER_S, ExtensionPool
 from zotd.sessions.info import describe
 from zotd.sessions.models import Models
 from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import Commands
-from zotd.sessions.storage_recovery import Blocked
+from zotd.sessions.storage_recovery import StorageRecovery
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import Journal as StoredJournal
 from zotd.store.memory import Memory
@@ -57,21 +57,21 @@ class Manager:
         journal: StoredJournal | None,
         models: Models,
         planner: Planner,
-        hosting: Hosting,
+        extension_pool: ExtensionPool,
         spawn: Spawn,
-        terms: Terms,
+        terms: SessionDefaults,
     ) -> None:
         """`journal`: None when every session is ephemeral. `spawn` starts a named task that outlives its caller."""
         self.models = models
-        self.hosting = hosting
+        self.extension_pool = extension_pool
         """The extensions of all sessions."""
-        self.commands = Commands(self.hosting, spawn)
+        self.commands = Commands(self.extension_pool, spawn)
         """Slash commands."""
         self.skills = planner.skills
         """Those that a session's model may use."""
-        self.oversight = terms.oversight
+        self.approval_config = terms.approval_config
         """What sessions share about approvals."""
-        hosting.tell = self._tell
+        extension_pool.tell = self._tell
         self.journal = journal
         """Where sessions are stored."""
         self.planner = planner
@@ -84,11 +84,15 @@ class Manager:
         self.is_stopping = False
         """The process ends: no session starts anything."""
         self._blocked = (
-            Blocked(journal, current=self._sessions.get, spawn=spawn, changed=self._changed) if journal else None
+            StorageRecovery(journal, current=self._sessions.get, spawn=spawn, changed=self._changed)
+            if journal
+            else None
         )
-        self.nested = NestedCalls(planner, session=self._sessions.get, spawn=spawn, limit_s=hosting.limits.tool_s)
+        self.nested = NestedCalls(
+            planner, session=self._sessions.get, spawn=spawn, limit_s=extension_pool.limits.tool_s
+        )
         """Calls that extensions have made."""
-        hosting.call_tool = self.nested.begin
+        extension_pool.call_tool = self.nested.begin
         self._unloads: dict[str, asyncio.TimerHandle] = {}
         self._discarding: set[str] = set()
         """Sessions that go when nobody has used them."""
@@ -183,7 +187,7 @@ class Manager:
         if params.discard_unused:
             self._discarding.add(session.id)
         self._watch(session)
-        self.hosting.join(session)
+        self.extension_pool.join(session)
         self._tell(_added(session))
         self._stay(session)
         await self._remember(settings)
@@ -243,7 +247,7 @@ class Manager:
             pass  # what is left is cancelled with its task; the journal repairs it at the next start
         for timer in self._unloads.values():
             timer.cancel()
-        await self.hosting.stop()
+        await self.extension_pool.stop()
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -293,7 +297,7 @@ class Manager:
         if self._is_needed(session):
             return
         if session.ledger.row.settings.extensions:
-            self.hosting.leave(session)
+            self.extension_pool.leave(session)
         later = asyncio.get_running_loop().call_later(max(0.0, delay_s - LINGER_S), self._unload, session)
         self._unloads[session.id] = later
 
@@ -310,7 +314,7 @@ class Manager:
         return session.id in self._discarding and not row.messages and not row.name
 
     def _forget(self, session: Session) -> None:
-        self.hosting.leave(session)
+        self.extension_pool.leave(session)
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()  # it holds the session, for half an hour

@@ -1,6 +1,6 @@
 """Tools that extensions have the host run: judged and run as the model's own calls are.
 
-    ToolRequest ──> such a tool? ──> clearance ──> on record, unless it is safe ──> the tool ──> answer
+    ToolRequest ──> such a tool? ──> authorization ──> on record, unless it is safe ──> the tool ──> answer
 
 It runs beside the session's run, if there is one, and changes nothing of what the model sees. What is recorded and why
 stands in `docs/decisions/0009-nested-calls.md`.
@@ -98,10 +98,10 @@ class NestedCalls:
     async def _call(self, request: ToolRequest) -> ToolOutcome:
         session, extensions = self._find(request)
         await session.load()
-        tool = _choose(extensions.toolbox(session.ledger.row.settings), request, extensions.lineup.absent)
+        tool = _choose(extensions.toolbox(session.ledger.row.settings), request, extensions.resolution.absent)
         key = ids.new("c")
-        clearance = await self._planner.clearance(session, extensions.hooks(streams=False))
-        verdict = await clearance.clear(key, tool, request.args)
+        authorization = await self._planner.authorization(session, extensions.hooks(streams=False))
+        verdict = await authorization.clear(key, tool, request.args)
         self._find(request)  # it may have left memory meanwhile, and then belongs to nobody, or to its successor
         shown = noted(verdict.notes)
         operation = operation_key(tool)

@@ -17,17 +17,17 @@ from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
 from zotd.core.retry import Policy as Retries
 from zotd.ledger.spending import Spending
-from zotd.permissions.authorization import Bench, Clearance
-from zotd.permissions.config import Oversight
-from zotd.permissions.rules import Ground
-from zotd.runs.context import Plan
-from zotd.sessions.extension_pool import Hosting
+from zotd.permissions.authorization import Authorization, AuthorizationContext
+from zotd.permissions.config import ApprovalConfig
+from zotd.permissions.rules import WorkspaceRules
+from zotd.runs.context import RunContext
+from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.models import Models
 from zotd.sessions.session import Session
 from zotd.tools.skill import Skill, find_skills
 from zotd.wire.content import Tokens
 from zotd.workspace import context
-from zotd.workspace.context import Places, Surroundings
+from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
 
 READ_S = 5.0
@@ -39,7 +39,7 @@ BUILTIN_SKILLS = Path(__file__).parent.parent / "skills"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PlannerConfig:
     """What a planner knows of this machine."""
 
     home: Path
@@ -52,7 +52,7 @@ class Desk:
     """Text is shown while it arrives, also when a guard may rewrite it afterwards."""
     retries: Retries = field(default_factory=Retries)
     """How long runs wait for a model that fails, unless whoever began one is less patient."""
-    oversight: Oversight = field(default_factory=Oversight)
+    approval_config: ApprovalConfig = field(default_factory=ApprovalConfig)
     """The rules of all sessions, and who is asked."""
     probe: Probe | None = None
     """Called at the points of each run, `runs.runner.POINTS`."""
@@ -61,9 +61,9 @@ class Desk:
 class Planner:
     """`sessions.session.Planner` for real."""
 
-    def __init__(self, models: Models, hosting: Hosting, spending: Spending, desk: Desk) -> None:
+    def __init__(self, models: Models, extension_pool: ExtensionPool, spending: Spending, desk: PlannerConfig) -> None:
         self._models = models
-        self._hosting = hosting
+        self._extension_pool = extension_pool
         self._spending = spending
         self.desk = desk
         """Replaced when the configuration is read again."""
@@ -76,10 +76,10 @@ class Planner:
         self._models.check(settings, environment)
         self._spending.check(settings, spent)
 
-    async def plan(self, session: Session, first: records.Input | None) -> Plan:
+    async def plan(self, session: Session, first: records.Input | None) -> RunContext:
         """What the session's next run works with."""
         row = session.ledger.row
-        extensions = self._hosting.join(session)
+        extensions = self._extension_pool.join(session)
         if extensions is not None and not session.work.is_aborting:
             await extensions.ready_for_run()
         toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
@@ -97,7 +97,7 @@ class Planner:
         hooks = extensions.hooks(streams=self.desk.stream_guarded) if extensions else None
         ground = await self._ground(session)
         notes = [*surroundings.notes, *([ground.note] if ground.note else [])]
-        return Plan(
+        return RunContext(
             model=await self._models.open(row.settings, session.environment),
             settings=row.settings,
             toolbox=toolbox,
@@ -106,20 +106,20 @@ class Planner:
             tool_context=self._tool_context(session, places),
             notes=[*notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
             hooks=hooks,
-            clearance=self._clearance(session, hooks, ground, unattended=first.unattended if first else None),
+            authorization=self._authorization(session, hooks, ground, unattended=first.unattended if first else None),
             spending=self._spending,
             retries=_retries(self.desk.retries, first),
             opening=first.opening if first else None,
-            absent=extensions.lineup.absent if extensions else lambda _: "",
+            absent=extensions.resolution.absent if extensions else lambda _: "",
             probe=self.desk.probe,
         )
 
-    async def clearance(self, session: Session, hooks: Hooks) -> Clearance:
+    async def authorization(self, session: Session, hooks: Hooks) -> Authorization:
         """Whether calls may run that no model makes: whoever makes them waits, so nobody unseen is waited for."""
-        return self._clearance(session, hooks, await self._ground(session), unattended="deny")
+        return self._authorization(session, hooks, await self._ground(session), unattended="deny")
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
-        """As `Plan.tool_context`, for calls that no model makes."""
+        """As `RunContext.tool_context`, for calls that no model makes."""
         return self._tool_context(session, await self._places(session))
 
     async def skills(self, session: Session) -> list[Skill]:
@@ -132,44 +132,48 @@ class Planner:
                 return await asyncio.to_thread(find_skills, dirs, log.debug)
         return []
 
-    async def _ground(self, session: Session) -> Ground:
-        return await self.desk.oversight.rulebook.survey(
+    async def _ground(self, session: Session) -> WorkspaceRules:
+        return await self.desk.approval_config.rule_store.survey(
             session.ledger.row.cwd,
             home=session.environment.variables.get("HOME"),
-            is_trusted=await self._hosting.grants(session),
+            is_trusted=await self._extension_pool.grants(session),
         )
 
-    def _clearance(self, session: Session, hooks: Hooks | None, ground: Ground, *, unattended: str | None) -> Clearance:
-        oversight = self.desk.oversight
+    def _authorization(
+        self, session: Session, hooks: Hooks | None, ground: WorkspaceRules, *, unattended: str | None
+    ) -> Authorization:
+        approval_config = self.desk.approval_config
 
         def policy() -> Policy:
             mode = session.ledger.row.settings.mode
-            return oversight.rulebook.policy(ground, mode=mode, granted=session.approvals.granted())
+            return approval_config.rule_store.policy(ground, mode=mode, granted=session.approvals.granted())
 
-        bench = Bench(
+        context = AuthorizationContext(
             policy=policy,
             approvals=session.approvals,
             cwd=session.ledger.row.cwd,
             home=session.environment.variables.get("HOME"),
             run=lambda: session.ledger.transcript.run,
             recorded=partial(_recorded, session),
-            way=oversight.unattended,
-            notify=oversight.notify,
-            ttl_s=oversight.ttl_s,
+            way=approval_config.unattended,
+            notify=approval_config.notify,
+            ttl_s=approval_config.ttl_s,
         )
-        return Clearance(bench, hooks, unattended=unattended)
+        return Authorization(context, hooks, unattended=unattended)
 
-    async def _places(self, session: Session) -> Places:
-        return Places(
+    async def _places(self, session: Session) -> ContextPaths:
+        return ContextPaths(
             home=self.desk.home,
             user=self.desk.user,
             builtin_skills=BUILTIN_SKILLS,
             cwd=Path(session.ledger.row.cwd),
-            trusted=await self._hosting.grants(session),
+            trusted=await self._extension_pool.grants(session),
             extension_skills=tuple(session.extensions.skills()) if session.extensions else (),
         )
 
-    def _tool_context(self, session: Session, places: Places) -> Callable[[str, Callable[[str], None]], ToolContext]:
+    def _tool_context(
+        self, session: Session, places: ContextPaths
+    ) -> Callable[[str, Callable[[str], None]], ToolContext]:
         row = session.ledger.row
         out_dir, ledger = os.fspath(self.desk.home / "out" / row.id), os.fspath(self.desk.home / "run" / "children")
         skill_dirs = tuple(places.skill_dirs())
@@ -207,16 +211,16 @@ def _missing(settings: records.Settings, toolbox: Toolbox) -> list[str]:
     return [f"nobody has the tool {', '.join(names)}; the tools here are: {there}"] if names else []
 
 
-async def _read(places: Places) -> tuple[Surroundings, list[prompts.SkillLine]]:
+async def _read(places: ContextPaths) -> tuple[WorkspaceContext, list[prompts.SkillLine]]:
     """The surroundings and the skills; without them when the disk does not answer."""
     try:
         async with asyncio.timeout(READ_S):
             return await asyncio.to_thread(_read_now, places)
     except TimeoutError:
         note = f"the instructions around {places.cwd} could not be read within {READ_S:g} s and are left out"
-        return Surroundings(None, (), (note,)), []
+        return WorkspaceContext(None, (), (note,)), []
 
 
-def _read_now(places: Places) -> tuple[Surroundings, list[prompts.SkillLine]]:
+def _read_now(places: ContextPaths) -> tuple[WorkspaceContext, list[prompts.SkillLine]]:
     skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(places.skill_dirs())]
     return context.read(places), skills

@@ -21,9 +21,9 @@ from zotd.core.ports import Row
 from zotd.ledger.ledger import Ledger, LetGoError, Shown
 from zotd.permissions.approvals import Approvals
 from zotd.runs import recovery
-from zotd.runs.context import Plan
+from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, Request
-from zotd.runs.worker import Work
+from zotd.runs.worker import Worker
 from zotd.sessions import prompt_content
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
@@ -43,7 +43,7 @@ class Planner(Protocol):
         """Raise CommandError when no run could start, such as for want of a key. Quick."""
         ...
 
-    async def plan(self, session: "Session", first: records.Input | None) -> Plan:
+    async def plan(self, session: "Session", first: records.Input | None) -> RunContext:
         """What the next run works with; `first` is its input, None for a compaction or a run that goes on."""
         ...
 
@@ -78,7 +78,7 @@ class Session:
         self._changed = changed
         self.approvals = Approvals(ledger, changed=lambda: changed(self))
         """Questions to people about its calls."""
-        self.work = Work(
+        self.work = Worker(
             ledger,
             plan=lambda first: planner.plan(self, first),
             spawn=spawn,
@@ -215,7 +215,7 @@ class Session:
             patience_s=request.patience_s if request else None,
         )
         if self.extensions is not None:
-            self.extensions.audience.prompted(message, queued=waits, images=len(images))
+            self.extensions.subscriptions.prompted(message, queued=waits, images=len(images))
         job = Job(accepted, record)
         if waits and self._stored_queue:
             await self._enqueue(job, record)
@@ -320,7 +320,7 @@ class Session:
         state = self.ledger.rest  # a run that was cut is gone, too
         await self.ledger.write([cleared], durable=True, context=0, usage=Tokens(), accepted=accepted, state=state)
         if self.extensions is not None:
-            self.extensions.board.clear_notes()
+            self.extensions.ui_state.clear_notes()
 
     # --- working ----------------------------------------------------------------------------------------------
 

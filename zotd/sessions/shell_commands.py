@@ -7,7 +7,7 @@ from typing import Protocol
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.runs.queue import Job, Request
-from zotd.runs.shell import Grounds, Shell
+from zotd.runs.shell import Shell, ShellContext
 from zotd.sessions.session import Session
 from zotd.wire.api import Started
 from zotd.wire.errors import Code, CommandError
@@ -29,7 +29,7 @@ class Order:
 class Planner(Protocol):
     """Knows what commands of a session run with."""
 
-    async def tool_context(self, session: Session) -> Grounds:
+    async def tool_context(self, session: Session) -> ShellContext:
         """The session's directory, environment and limits."""
         ...
 

@@ -15,7 +15,7 @@ from zotd.core.depth import TOO_DEEP, is_too_deep
 from zotd.core.registry import TOOL_NAME
 from zotd.exthost.host import ReloadReport
 from zotd.exthost.offers import UnknownCommandError
-from zotd.sessions.extension_pool import Hosting
+from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.session import Session
 from zotd.wire import ext
 from zotd.wire.api import CommandResult, Started
@@ -51,11 +51,13 @@ class Asker:
 class Commands:
     """Runs slash commands for clients, and for extensions that submit them."""
 
-    def __init__(self, hosting: Hosting, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
+    def __init__(
+        self, extension_pool: ExtensionPool, spawn: Callable[[str, Coroutine[object, object, None]], None]
+    ) -> None:
         """`spawn` starts a named task for what an extension submits."""
-        self._hosting = hosting
+        self._extension_pool = extension_pool
         self._spawn = spawn
-        hosting.submit = self._submitted
+        extension_pool.submit = self._submitted
 
     async def run(self, session: Session, name: str, args: str, asker: Asker) -> None:
         """Run `/name args` in this session, and answer.
@@ -73,7 +75,7 @@ class Commands:
         if name.startswith(SKILL):
             await _skill(session, name.removeprefix(SKILL), args.strip(), asker)
             return
-        extensions = self._hosting.join(session)
+        extensions = self._extension_pool.join(session)
         if extensions is None:
             raise CommandError(Code.NOT_FOUND, f"there is no /{name}: the session has no extensions")
         if not extensions.offers.has_command(name):  # perhaps one brings it that is still starting
@@ -88,8 +90,8 @@ class Commands:
 
     async def reload(self, session: Session, name: str | None) -> ReloadReport:
         """Read the manifests of the session's extensions again, and restart them all, or the one with this name."""
-        self._hosting.join(session)
-        return await self._hosting.reload(self._hosting.of_session(session.id), name)
+        self._extension_pool.join(session)
+        return await self._extension_pool.reload(self._extension_pool.of_session(session.id), name)
 
     # --- of extensions ----------------------------------------------------------------------------------------
 
@@ -103,7 +105,7 @@ class Commands:
             case "display":
                 text = answer.display[:DISPLAY_CHARS]
                 asker.respond(CommandResult("display", extension, text))
-                extensions.board.display(extension, text)
+                extensions.ui_state.display(extension, text)
             case "insert":
                 text = answer.insert[:DISPLAY_CHARS]
                 asker.respond(CommandResult("insert", extension, text))
@@ -111,9 +113,9 @@ class Commands:
                     asker.insert(text)
             case "open_panel" if answer.open_panel is not None:
                 asker.respond(CommandResult("open_panel", extension))
-                refused = extensions.board.open(extension, answer.open_panel)
+                refused = extensions.ui_state.open(extension, answer.open_panel)
                 if refused is not None:
-                    extensions.board.note(extension, "error", refused)
+                    extensions.ui_state.note(extension, "error", refused)
             case "open_panel":
                 raise CommandError(Code.BAD_REQUEST, f"{extension} wants a panel opened, and did not say which")
             case _:
@@ -145,7 +147,7 @@ class Commands:
 
     async def _submit(self, session: Session, extension: str, frame: Submission) -> None:
         if session.is_quieted and session.extensions is not None:  # one that submits at every turn would never end
-            session.extensions.board.note(extension, "warn", QUIETED)
+            session.extensions.ui_state.note(extension, "warn", QUIETED)
             return
         try:
             if isinstance(frame, ext.SubmitSlash):
@@ -156,7 +158,7 @@ class Commands:
                 await session.prompt(frame.text, [], sender=extension, when_busy="queue", accepted=lambda _: None)
         except CommandError as error:
             if session.extensions is not None:
-                session.extensions.board.note(extension, "error", error.sentence)
+                session.extensions.ui_state.note(extension, "error", error.sentence)
 
     def _known(self, session: Session) -> str:
         extensions = session.extensions

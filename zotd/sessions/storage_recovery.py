@@ -21,7 +21,7 @@ STORED_AGAIN = "the journal can be written again; the session goes on from what 
 log = logging.getLogger(__name__)
 
 
-class Blocked:
+class StorageRecovery:
     """Waits for the journal on behalf of all sessions."""
 
     def __init__(

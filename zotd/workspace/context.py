@@ -20,7 +20,7 @@ MAX_CONTEXT_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ContextPaths:
     """Where a session's surroundings are looked for."""
 
     home: Path
@@ -45,7 +45,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WorkspaceContext:
     """What was found; `notes` say what was there and could not be used."""
 
     system: str | None
@@ -53,17 +53,17 @@ class Surroundings:
     notes: Sequence[str]
 
 
-def read(places: Places) -> Surroundings:
+def read(places: ContextPaths) -> WorkspaceContext:
     """Read `SYSTEM.md` and every `AGENTS.md` from the global one down to the working directory. Blocks."""
     notes: list[str] = []
     system = _read_text(places.home / SYSTEM_FILE, places.uid, notes)
     files = [places.home / CONTEXT_FILE, *(folder / CONTEXT_FILE for folder in _folders(places.cwd))]
     texts = ((path, _read_context(path, places, notes)) for path in files)
     found = [ContextFile(str(path), text) for path, text in texts if text is not None]
-    return Surroundings(system, found, notes)
+    return WorkspaceContext(system, found, notes)
 
 
-def _read_context(path: Path, places: Places, notes: list[str]) -> str | None:
+def _read_context(path: Path, places: ContextPaths, notes: list[str]) -> str | None:
     """An AGENTS.md; one of the project that leads out of it is left out and noted.
 
     It goes to the vendor with the first prompt, and a repository could link it to a private key.

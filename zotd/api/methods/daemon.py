@@ -82,7 +82,7 @@ async def subscribe(call: Call, params: api.Subscribe) -> None:
     unknown = [topic for topic in params.topics if topic not in TOPICS]
     if unknown:
         raise CommandError(Code.BAD_REQUEST, f'unknown topic "{unknown[0]}"; there are {", ".join(TOPICS)}')
-    asked = [layer.trusting.question for layer in call.manager.hosting.layers if layer.trusting is not None]
+    asked = [layer.trusting.question for layer in call.manager.extension_pool.layers if layer.trusting is not None]
     connection_of(call).subscribe(params.topics, now=[question for question in asked if question is not None])
 
 

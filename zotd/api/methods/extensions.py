@@ -17,7 +17,7 @@ from zotd.api.connection import Connection
 from zotd.api.dispatch import Call
 from zotd.api.methods.shared import connection_of, session_of
 from zotd.clock import rfc3339
-from zotd.contributions.scope import Layer, looked
+from zotd.contributions.scope import ExtensionScope, looked
 from zotd.exthost import data, removal
 from zotd.exthost import install as installing
 from zotd.exthost.installed import InstallError
@@ -47,13 +47,15 @@ MAX_NAME = 80
 
 async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionList:
     """Extensions and their states."""
-    hosting = call.manager.hosting
+    extension_pool = call.manager.extension_pool
     layers = await _layers(call, params)
-    found = await extension_report.of_layers(hosting, layers)
+    found = await extension_report.of_layers(extension_pool, layers)
     if params.session is None:
         known = {(one.name, one.directory) for one in found}
         rest = (
-            [] if extension_report.is_live(layers, params.cwd) else await extension_report.of_rest(hosting, params.cwd)
+            []
+            if extension_report.is_live(layers, params.cwd)
+            else await extension_report.of_rest(extension_pool, params.cwd)
         )
         found += [one for one in rest if (one.name, one.directory) not in known]
     return extensions.ExtensionList(found)
@@ -62,12 +64,12 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
 async def doctor(call: Call, params: extensions.Scope) -> extensions.Findings:
     """What is wrong with extensions, and why some are not used."""
     layers = await _layers(call, params)
-    return extensions.Findings(await extension_report.findings(call.manager.hosting, layers, params))
+    return extensions.Findings(await extension_report.findings(call.manager.extension_pool, layers, params))
 
 
 async def reload(call: Call, params: extensions.Scoped) -> extensions.Reloaded:
     """Restart one extension, or read all manifests again."""
-    report = await call.manager.hosting.reload(await _layers(call, params), params.name)
+    report = await call.manager.extension_pool.reload(await _layers(call, params), params.name)
     return extensions.Reloaded(report.stopped, report.loaded, report.ready, report.errors)
 
 
@@ -107,7 +109,7 @@ async def install(call: Call, params: extensions.Install) -> extensions.Installe
     def progress(words: str) -> None:
         connection.write(encode(events.Notice("info", words)) + b"\n")
 
-    home = call.manager.hosting.places.home
+    home = call.manager.extension_pool.places.home
     try:
         done = await installing.install(
             params.source, home=home, cwd=Path("/"), env=os.environ, replace=params.replace, progress=progress
@@ -128,14 +130,14 @@ async def install(call: Call, params: extensions.Install) -> extensions.Installe
 
 async def remove(call: Call, params: extensions.Remove) -> extensions.Removed:
     """Remove an installed extension, and end its processes."""
-    hosting = call.manager.hosting
-    home = hosting.places.home
+    extension_pool = call.manager.extension_pool
+    home = extension_pool.places.home
     try:
         done = await asyncio.to_thread(removal.remove, params.name, home=home)
     except InstallError as error:
         raise CommandError(Code.NOT_FOUND, str(error)) from error
     log.info("extension %s was removed", params.name)
-    await _catch_up(layer for layer in hosting.layers if _has(layer, params.name))
+    await _catch_up(layer for layer in extension_pool.layers if _has(layer, params.name))
     if params.data:  # when its processes have ended
         await asyncio.to_thread(data.delete, done.name, home=home)
     left = home / data.PLACE / done.name
@@ -153,44 +155,44 @@ async def disable(call: Call, params: extensions.Name) -> None:
 
 
 async def _switch(call: Call, name: str, *, on: bool) -> None:
-    hosting = call.manager.hosting
+    extension_pool = call.manager.extension_pool
     try:
-        await asyncio.to_thread(removal.set_enabled, name, on, home=hosting.places.home)
+        await asyncio.to_thread(removal.set_enabled, name, on, home=extension_pool.places.home)
     except InstallError as error:
         raise CommandError(Code.NOT_FOUND, str(error)) from error
-    await _catch_up(layer for layer in hosting.layers if layer.trusting is not None or _has(layer, name))
+    await _catch_up(layer for layer in extension_pool.layers if layer.trusting is not None or _has(layer, name))
 
 
-async def _catch_up(layers: Iterable[Layer]) -> None:
+async def _catch_up(layers: Iterable[ExtensionScope]) -> None:
     """Have these hosts start and stop what has changed, and leave alone what has not."""
     async with asyncio.TaskGroup() as tasks:
         for layer in layers:
             tasks.create_task(layer.look_again(), name=f"new choices in {layer.cwd}")
 
 
-async def _layers(call: Call, scope: extensions.Scope) -> list[Layer]:
+async def _layers(call: Call, scope: extensions.Scope) -> list[ExtensionScope]:
     """The hosts that are meant."""
-    hosting = call.manager.hosting
+    extension_pool = call.manager.extension_pool
     if scope.cwd is not None and "\0" in scope.cwd:
         raise CommandError(Code.BAD_REQUEST, "a directory's name has no NUL in it")
     if scope.session is not None:
         session = await session_of(call, scope.session)
-        hosting.join(session)
-        layers = hosting.of_session(session.id)
+        extension_pool.join(session)
+        layers = extension_pool.of_session(session.id)
     else:
-        layers = hosting.layers if scope.cwd is None else hosting.of_cwd(scope.cwd)
+        layers = extension_pool.layers if scope.cwd is None else extension_pool.of_cwd(scope.cwd)
     await looked(layers)
     return layers
 
 
-def _has(layer: Layer, name: str) -> bool:
+def _has(layer: ExtensionScope, name: str) -> bool:
     return any(name in {one.name, one.manifest.directory.name} for one in layer.host.extensions)
 
 
 def _log_path(call: Call, name: str) -> Path:
     if "/" in name or "\0" in name or len(name) > MAX_NAME:
         raise CommandError(Code.NOT_FOUND, f"there is no extension {name[:MAX_NAME]}")
-    return call.manager.hosting.places.home / "logs" / f"ext-{name}.log"
+    return call.manager.extension_pool.places.home / "logs" / f"ext-{name}.log"
 
 
 def _tail(path: Path, lines: int) -> str | None:

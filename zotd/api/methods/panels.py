@@ -36,13 +36,13 @@ async def close(call: Call, params: api.PanelClose) -> None:
     """Close a panel; its owner is told, if it is still there."""
     extensions, owner = await _panel(call, params.session, params.panel_id)
     extensions.send(owner, ext.PanelClosed(params.panel_id))
-    extensions.board.close(owner, params.panel_id)
+    extensions.ui_state.close(owner, params.panel_id)
 
 
 async def _panel(call: Call, session_id: str, panel_id: str) -> tuple[Extensions, str]:
     """The session's extensions, and the one that owns the panel."""
     session = await session_of(call, session_id)
-    owner = session.extensions.board.owner(panel_id) if session.extensions else None
+    owner = session.extensions.ui_state.owner(panel_id) if session.extensions else None
     if session.extensions is None or owner is None:
         raise CommandError(Code.NOT_FOUND, f'no panel "{panel_id}" is open in this session')
     return session.extensions, owner

@@ -102,7 +102,7 @@ async def attach(call: Call, params: api.Attach) -> None:
     connection = connection_of(call)
     if params.env is not None and may_bring_code(call):
         session.environment = environment_of(call, session, params.env)
-    call.manager.hosting.join(session)
+    call.manager.extension_pool.join(session)
     limit = await _holds_to(session, params.after)
     # Registering and the snapshot's figures belong to one step of the loop: no await in between.
     follower = connection.follow(session)
@@ -219,12 +219,12 @@ async def _configure(call: Call, session: Session, settings: Settings, name: str
     old = session.ledger.row.settings
     await session.configure(settings, name, accepted=lambda: call.respond(call.manager.info(session)), changes=changes)
     if (old.extensions, old.no_ext) != (settings.extensions, settings.no_ext):
-        call.manager.hosting.leave(session)
-        call.manager.hosting.join(session)
+        call.manager.extension_pool.leave(session)
+        call.manager.extension_pool.join(session)
 
 
 def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
-    board = session.extensions.board if session.extensions else None
+    ui_state = session.extensions.ui_state if session.extensions else None
     return api.Attached(
         mode="snapshot",
         session=call.manager.info(session),
@@ -233,9 +233,9 @@ def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
         usage=session.ledger.row.usage,
         queue=session.work.queue.items(),
         approvals=session.approvals.pending(),
-        panels=board.panels if board else [],
-        status=board.segments if board else [],
-        notes=board.notes if board else [],
+        panels=ui_state.panels if ui_state else [],
+        status=ui_state.segments if ui_state else [],
+        notes=ui_state.notes if ui_state else [],
         run=session.work.run_info(),
         messages=[],
         has_more=False,

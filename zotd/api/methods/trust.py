@@ -18,35 +18,35 @@ log = logging.getLogger(__name__)
 
 async def listing(call: Call, params: extensions.TrustScope) -> extensions.TrustList:
     """What is trusted, and whether it is still what it was; or what one directory has that could be."""
-    hosting = call.manager.hosting
+    extension_pool = call.manager.extension_pool
     path = None if params.path is None else _checked(params.path)
-    found = await asyncio.to_thread(_listed, hosting.trust, path)
+    found = await asyncio.to_thread(_listed, extension_pool.trust, path)
     if path is not None:
-        lines = await asyncio.to_thread(discovery.commands, hosting.places.python, path)
+        lines = await asyncio.to_thread(discovery.commands, extension_pool.places.python, path)
         found = [msgspec.structs.replace(one, commands=lines) for one in found]
     return extensions.TrustList(found)
 
 
 async def grant(call: Call, params: extensions.TrustGrant) -> extensions.TrustedWorkspace:
     """Trust a workspace's code as it is now, and start it where there are sessions."""
-    hosting = call.manager.hosting
+    extension_pool = call.manager.extension_pool
     path = _checked(params.path)
     try:
-        found = await asyncio.to_thread(_grant, hosting.trust, path, params.digest)
+        found = await asyncio.to_thread(_grant, extension_pool.trust, path, params.digest)
     except NotGrantedError as error:
         raise CommandError(Code.CONFLICT, str(error)) from error
     log.info("the workspace %s is trusted", path)
-    hosting.trust_changed(await asyncio.to_thread(os.path.realpath, path))
+    extension_pool.trust_changed(await asyncio.to_thread(os.path.realpath, path))
     return found
 
 
 async def revoke(call: Call, params: extensions.TrustPath) -> None:
     """Trust it no longer, and stop what it had started."""
     path = _checked(params.path)
-    if not await asyncio.to_thread(call.manager.hosting.trust.revoke, path):
+    if not await asyncio.to_thread(call.manager.extension_pool.trust.revoke, path):
         raise CommandError(Code.NOT_FOUND, f"{path} is not trusted; trust.list names what is")
     log.info("the workspace %s is trusted no longer", path)
-    call.manager.hosting.trust_changed(await asyncio.to_thread(os.path.realpath, path))
+    call.manager.extension_pool.trust_changed(await asyncio.to_thread(os.path.realpath, path))
 
 
 def _checked(path: str) -> Path:
