@@ -133,7 +133,6 @@ class Daemon:
             parts.models.last_used = _pair(await journal.settings.get(LAST_USED))
             parts.manager.extension_pool.start()
             house = await self._furnish(parts, journal, heritage)
-            self._configure(parts, house)
             await self._open_channels(house)
             server = await self._open_doors(house, socket, listening, stack)
             self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
@@ -160,14 +159,6 @@ class Daemon:
     @property
     def _config(self) -> config.Config:
         return self._configuration.config if self._configuration else self._setup.loaded.config
-
-    def _configure(self, parts: Parts, house: House) -> None:
-        """Have the configuration read again when somebody asks for it."""
-        setup = self._setup
-        found = Configuration(setup.loaded, read=setup.load, parts=parts, house=house, env=setup.env)
-        house.about_config = list(setup.loaded.warnings)
-        house.reload = partial(self._reload, found)
-        self._configuration = found
 
     async def _reload(self, configuration: Configuration, *, by_signal: bool = False) -> ConfigReloaded:
         self._supervisor.reloading()
@@ -249,7 +240,10 @@ class Daemon:
         self._spawn("channels", channels.recover())
 
     async def _furnish(self, parts: Parts, journal: Journal, heritage: Heritage) -> House:
-        manager, archive = parts.manager, Archive(journal.database)
+        setup, manager, archive = self._setup, parts.manager, Archive(journal.database)
+        configuration = self._configuration = Configuration(
+            setup.loaded, read=setup.load, parts=parts, spent=archive.spent
+        )
         warnings = list(journal.database.warnings)
         try:
             await parts.spending.recall(archive.spent)
@@ -264,7 +258,9 @@ class Daemon:
             spawn=self._spawn,
             archive=archive,
             spending=parts.spending,
-            presences=Presences(self._setup.loaded.config.limits.attention_s),
+            presences=Presences(lambda: parts.config().limits.attention_s),
+            reload=partial(self._reload, configuration),
+            config_problems=configuration.problems,
             epoch=journal.epoch,
             socket=str(self._setup.socket),
             stop=self.stop,
@@ -273,7 +269,6 @@ class Daemon:
             service=None if self._setup.autostarted else keeper(self._setup.env, os.getpid()),
             tokens=Tokens(self._setup.home / FILE),
             heritage=heritage,
-            lets_nest=self._setup.loaded.config.nested == "submit",
         )
         self._leaving.watch(house)
         self._spawn("descendants", heritage.watch())

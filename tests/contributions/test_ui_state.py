@@ -46,7 +46,7 @@ def board_of(screen):
 
 
 @pytest.fixture
-def board(board_of):
+def ui_state(board_of):
     return board_of(addressed=True)
 
 

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from zotd.config import Config
+from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources
 from zotd.core.ports import Row
 from zotd.core.records import Settings
@@ -12,7 +14,6 @@ from zotd.core.transcript import Transcript
 from zotd.exthost.host import Limits
 from zotd.ledger.ledger import Ledger
 from zotd.process import Strays
-from zotd.sessions.defaults import SessionDefaults
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
@@ -25,7 +26,7 @@ TIME = "2026-11-21T20:11:18.919Z"
 
 
 @pytest.fixture
-async def hosting(tmp_path):
+async def extension_pool(tmp_path):
     async with asyncio.TaskGroup() as tasks:
         home = tmp_path / "home"
         home.mkdir()
@@ -35,7 +36,7 @@ async def hosting(tmp_path):
 
         grounds = PoolConfig(ExtensionSources(home), Environment({}), Limits(), Trust(home), Strays(home, spawn))
         extension_pool = ExtensionPool(grounds, spawn=spawn)
-        yield hosting
+        yield extension_pool
         await extension_pool.stop()
 
 
@@ -113,14 +114,15 @@ async def test_a_session_that_has_left_is_told_of_no_more(extension_pool, sessio
 
 @pytest.mark.looptime
 async def test_what_only_a_session_has_ends_a_minute_after_its_last_client(extension_pool, session, looptime):
-    nobody = SimpleNamespace(skills=None)
+    nobody = SimpleNamespace(skills=None, rules=None, extension_pool=extension_pool)
     manager = managing(
         journal=Memory(),
         models=nobody,
         planner=nobody,
-        extension_pool=extension_pool,
         spawn=nobody,
-        terms=SessionDefaults({}, unload_s=1800),
+        config=CurrentConfig(Config()),
+        environment={},
+        addressed=True,
     )
     left = session("s_1", no_ext=True, extensions=["/nowhere"])
     vars(manager)["_sessions"][left.id] = left

@@ -17,7 +17,7 @@ async def notifier():
             tasks.create_task(work, name=name)
 
         def make(*argv):
-            return Notifier(argv or None, env={"PATH": os.environ["PATH"]}, spawn_task=spawn)
+            return Notifier(lambda: argv or None, env={"PATH": os.environ["PATH"]}, spawn_task=spawn)
 
         yield make
 

@@ -81,7 +81,7 @@ class Descendant(Confinement):
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _creation(self, params: SessionCreate) -> SessionCreate:
-        if not self._house.lets_nest:
+        if self._house.manager.config().nested != "submit":
             sentence = "a program that zotd has started opens no session (rule: descendants only read their own)"
             raise _forbidden(f'{sentence}; nested = "submit" in the configuration allows ephemeral ones')
         own = self._own_sessions()
@@ -94,7 +94,7 @@ class Descendant(Confinement):
             sentence = "a program that zotd has started opens ephemeral sessions only"
             raise _forbidden(f"{sentence} (rule: nested sessions keep nothing); say `ephemeral`: zot --no-session")
         self._check_mode(params.mode)
-        mode = params.mode or narrowest(self._house.manager.terms.mode, *self._modes())
+        mode = params.mode or narrowest(self._house.manager.config().approval.mode, *self._modes())
         return msgspec.structs.replace(params, mode=mode, env=_without_trust(params.env))
 
     def _change(self, params: Frozen) -> Frozen:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
@@ -58,7 +58,7 @@ class House:
     """What was wrong at the start, for `status`."""
     reload: Callable[[], Awaitable[ConfigReloaded]] | None = None
     """Reads the configuration again; raises CommandError when that cannot be used. None: it has none."""
-    about_config: list[str] = field(default_factory=list)
+    config_problems: Callable[[], Sequence[str]] = tuple
     """What is wrong with the configuration that was read last."""
     hidden: str = ""
     """Why new clients do not find the daemon's socket; empty: they do."""
@@ -78,8 +78,6 @@ class House:
     heritage: Heritage | None = None
     """Knows what earlier daemons of this home have started; None: nothing does."""
     presences: Presences = field(default_factory=Presences)
-    lets_nest: bool = False
-    """Programs that the daemon has started may open ephemeral sessions."""
     opened_by_people: WeakSet[Session] = field(default_factory=WeakSet)
     """The ephemeral sessions that no such program has opened."""
     tally: Tally = field(default_factory=Tally)
@@ -121,7 +119,7 @@ class House:
             clients=self.connections,
             extensions=self.manager.extension_pool.count,
             warnings=[
-                *self.about_config,
+                *self.config_problems(),
                 *self.warnings,
                 *filter(None, [self._storage_problem(), self.hidden, self._token_problem()]),
                 *self.spending.warnings(session.ledger.row for session in sessions),

@@ -34,9 +34,9 @@ class _Seat:
 class Presences:
     """The clients of every session."""
 
-    def __init__(self, attention_s: float = 0.0) -> None:
-        """`attention_s`: nobody is called for a run that was shorter."""
-        self.attention_s = attention_s
+    def __init__(self, attention_s: Callable[[], float] = lambda: 0.0) -> None:
+        """`attention_s`: the shortest run, in seconds, of whose end an unfocused client is notified; asked when a session gets one."""
+        self._attention_s = attention_s
         self._seats: dict[str, dict[str, _Seat]] = {}
         self._calls: dict[str, Attention] = {}
         """Of the sessions with a client that can say whether somebody looks at it."""
@@ -66,7 +66,7 @@ class Presences:
         if seat is None:
             return False
         if session.id not in self._calls:
-            self._calls[session.id] = Attention(session, lambda: self._free(session.id), self.attention_s)
+            self._calls[session.id] = Attention(session, lambda: self._free(session.id), self._attention_s())
         if focused or typing or seat.info.focused:  # also when it loses the focus: it had it until now
             self._uses += 1
             seat.last_used = self._uses

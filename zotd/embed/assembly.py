@@ -1,29 +1,30 @@
 """Puts the parts together that every program of ours needs which runs sessions: the daemon, `zot rpc`, a Runtime."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from msgspec import structs
+
 from zotd.config import Config
+from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
 from zotd.core.ports import Probe
-from zotd.core.retry import ATTENDED_S, Policy
+from zotd.core.retry import ATTENDED_S
 from zotd.exthost.host import Limits
 from zotd.ledger.spending import Spending
-from zotd.permissions.config import ApprovalConfig
 from zotd.permissions.rules import RuleStore
 from zotd.process.estate import Estate, estate_of
 from zotd.process.strays import Strays
 from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
-from zotd.sessions.defaults import SessionDefaults
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Defaults, Keys, Models
 from zotd.sessions.notifier import Notifier
-from zotd.sessions.planner import Planner, PlannerConfig
+from zotd.sessions.planner import Machine, Planner
 from zotd.sessions.slash_commands import RESERVED
 from zotd.store import credentials
 from zotd.store.journal import Journal
@@ -40,6 +41,8 @@ CREDENTIALS_FILE = "auth.json"
 class Parts:
     """What was built; `close` lets go of it."""
 
+    config: CurrentConfig
+    """Swap it, and everything here goes by the new one."""
     manager: Manager
     models: Models
     catalog: Catalog
@@ -47,7 +50,6 @@ class Parts:
     """It knows of nothing that was spent before; the daemon has it `recall` that."""
     strays: Strays
     """The processes that extensions leave behind."""
-    notifier: Notifier
     estate: Estate | None
     """The processes that outlive this program, if some do."""
     close: Callable[[], Awaitable[None]]
@@ -74,49 +76,36 @@ def assemble(
 ) -> Parts:
     """A manager and what it works with.
 
-    `addressed`: as in `sessions.terms.Terms`; `probe`: as in `sessions.planner.Desk`.
+    `addressed`: as in `sessions.manager.Manager`; `probe` is called at the points of each run, `runs.runner.POINTS`.
     """
+    current = CurrentConfig(config if addressed else _for_stdio(config))
     catalog = Catalog.load(home / MODELS_FILE)
     grounds = _grounds(home, env, config, catalog, spawn=spawn, addressed=addressed)
     env = unsupervised(env)
     providers = Providers(catalog, env)
-    models = _models(home, env, config, catalog=catalog, providers=providers)
+    models = _models(home, env, current, catalog=catalog, providers=providers)
     extension_pool = ExtensionPool(grounds, spawn=spawn)
-    notifier = Notifier(config.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn)
-    approval_config = ApprovalConfig(
-        rule_store=RuleStore(config.rules, path=home / CONFIG_FILE),
-        unattended=config.approval.unattended if addressed else "deny",  # nobody can decide over standard input
-        ttl_s=config.approval.ttl_s,
-        notify=notifier.tell,
-    )
-    desk = PlannerConfig(
-        home=home,
-        user=Path.home(),
-        compact_at=config.compact_at,
-        stream_guarded=config.guard.stream,
-        retries=retries(config, addressed=addressed),
-        approval_config=approval_config,
-        probe=probe,
-    )
+    notifier = Notifier(lambda: current().approval.notify_command, env=grounds.environment.variables, spawn_task=spawn)
     spending = Spending(config.budget)
-    planner = Planner(models, extension_pool, spending, desk)
+    rules = RuleStore(config.rules, path=home / CONFIG_FILE)
+    planner = Planner(
+        models,
+        extension_pool,
+        spending,
+        rules,
+        config=current,
+        machine=Machine(home, Path.home(), notifier.tell, probe),
+    )
     manager = Manager(
         journal=journal,
         models=models,
         planner=planner,
-        extension_pool=extension_pool,
         spawn=spawn,
-        terms=SessionDefaults(
-            environment=env,
-            unload_s=config.limits.session_unload_s,
-            mode=config.approval.mode,
-            reasoning=config.reasoning,
-            max_steps=config.max_steps,
-            addressed=addressed,
-            approval_config=approval_config,
-        ),
+        config=current,
+        environment=env,
+        addressed=addressed,
     )
-    return Parts(manager, models, catalog, spending, grounds.strays, notifier, grounds.estate, providers.close)
+    return Parts(current, manager, models, catalog, spending, grounds.strays, grounds.estate, providers.close)
 
 
 def _grounds(
@@ -138,32 +127,48 @@ def _grounds(
     )
 
 
-def _models(home: Path, env: Mapping[str, str], config: Config, *, catalog: Catalog, providers: Providers) -> Models:
+def _models(
+    home: Path, env: Mapping[str, str], config: CurrentConfig, *, catalog: Catalog, providers: Providers
+) -> Models:
     return Models(
         catalog=catalog,
         providers=providers,
         keys=Keys(
             stored=partial(credentials.load, home / CREDENTIALS_FILE),
             store=partial(credentials.change, home / CREDENTIALS_FILE),
-            command=key_command(config, env),
+            command=_key_command(config, env),
             inherited={name: env[name] for name in catalog.key_variables() if name in env},
         ),
-        defaults=defaults(config),
+        defaults=lambda: _defaults(config()),
     )
 
 
-def retries(config: Config, *, addressed: bool = True) -> Policy:
-    """How long runs wait for a model that fails; where the embedding program waits for them (not `addressed`), less."""
-    patience_s = config.limits.retry_patience_s
-    return Policy(patience_s if addressed else min(patience_s, ATTENDED_S), config.limits.retry_pause_s)
+def _for_stdio(config: Config) -> Config:
+    """For a program that waits for its runs and cannot ask a person: questions are denied, retries end sooner."""
+    limits = structs.replace(config.limits, retry_patience_s=min(config.limits.retry_patience_s, ATTENDED_S))
+    approval = structs.replace(config.approval, unattended="deny")
+    return structs.replace(config, limits=limits, approval=approval)
 
 
-def defaults(config: Config) -> Defaults:
-    """What the configuration says about models."""
+def _defaults(config: Config) -> Defaults:
     urls = {name: row.base_url for name, row in config.providers.items() if row.base_url}
     return Defaults(provider=config.provider, model=config.model, base_urls=urls)
 
 
-def key_command(config: Config, env: Mapping[str, str]) -> Callable[[str], Awaitable[str | None]] | None:
-    """Asks the configured program for a vendor's key; None: there is no such program."""
-    return KeyCommand(config.api_key_command, env=env).key if config.api_key_command else None
+def _key_command(
+    config: CurrentConfig, env: Mapping[str, str]
+) -> Callable[[], Callable[[str], Awaitable[str | None]] | None]:
+    """Returns what asks the program that is configured now for a vendor's key; None: no program is configured."""
+    # One for as long as the setting stays the same: it remembers keys, and a password manager asks only once.
+    last: tuple[Sequence[str], KeyCommand] | None = None
+
+    def current() -> Callable[[str], Awaitable[str | None]] | None:
+        nonlocal last
+        argv = config().api_key_command
+        if not argv:
+            return None
+        if last is None or last[0] != argv:
+            last = argv, KeyCommand(argv, env=env)
+        return last[1].key
+
+    return current

@@ -3,19 +3,18 @@
     read ──> bad: the old one stays, and everybody who asks hears why
         └──> good: what can change now does; the rest is named, and holds after a restart
 
-What is taken over goes to the objects that use it, one by one: they are read from there by what begins afterwards, so a
-run keeps what it began with.
+The new configuration replaces the old one as a whole (`config.current.CurrentConfig`). Three things that are derived from
+it are told as well: the log level, the permission rules and the budgets. A run keeps what it began with.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from zotd.api.house import House
 from zotd.config import Config, ConfigError, Loaded
 from zotd.core.ports import StorageError
-from zotd.embed.assembly import Parts, defaults, key_command, retries
+from zotd.embed.assembly import Parts
 from zotd.embed.widening import narrowed
 from zotd.wire.api import ConfigReloaded
 from zotd.wire.content import Tokens
@@ -38,15 +37,14 @@ class Configuration:
         *,
         read: Callable[[], Loaded],
         parts: Parts,
-        house: House,
-        env: Mapping[str, str],
+        spent: Callable[[str], Awaitable[Tokens]],
     ) -> None:
-        """`read` reads it again and raises ConfigError, in a thread; `env` is that of programs that it names."""
+        """`read` reads it again and raises ConfigError, in a thread; `spent`: what was spent since then, for budgets."""
         self._loaded = loaded
         self._read = read
         self._parts = parts
-        self._house = house
-        self._env = env
+        self._spent = spent
+        self._problems: Sequence[str] = list(loaded.warnings)
         # Held over the reading: of two that overlap, the one that has read last must be the one that is taken over last.
         self._reading = asyncio.Lock()
 
@@ -54,6 +52,10 @@ class Configuration:
     def config(self) -> Config:
         """Its values."""
         return self._loaded.config
+
+    def problems(self) -> Sequence[str]:
+        """What is wrong with the configuration that was read last: a sentence each, for `daemon.status`."""
+        return self._problems
 
     async def reload(self, *, by_signal: bool = False) -> ConfigReloaded:
         """Read it again, and take over what has changed; `by_signal`: what `embed.widening` lets pass of it.
@@ -66,16 +68,16 @@ class Configuration:
                 found = await asyncio.to_thread(self._read)
             except ConfigError as error:
                 sentence = f"{error}; {KEPT}"
-                self._house.about_config = [sentence]
+                self._problems = [sentence]
                 log.error("%s", sentence)  # noqa: TRY400  (the sentence says it all)
                 raise CommandError(Code.CONFLICT, sentence) from error
             waiting: list[str] = []
             if by_signal:
                 found, waiting = narrowed(found, self._loaded.values)
             changed = _changed(self._loaded, found)
-            self._house.about_config = list(found.warnings)
+            self._problems = list(found.warnings)
             if changed:
-                await self._apply(found.config, changed)
+                await self._apply(found.config)
             self._loaded = _with_old(found, self._loaded)
         later = [name for name in changed if name.startswith(RESTART)]
         applied = [name for name in changed if name not in later]
@@ -86,44 +88,14 @@ class Configuration:
             log.warning("these keys hold after a restart of the daemon: %s", ", ".join(later))
         return ConfigReloaded(applied=applied, restart=later, warnings=list(found.warnings))
 
-    async def _apply(self, config: Config, changed: list[str]) -> None:
+    async def _apply(self, config: Config) -> None:
+        self._parts.config.swap(config)
         logging.getLogger("zotd").setLevel(config.log_level.upper())
-        self._change_house(config)
-        self._change_sessions(config)
-        models = self._parts.models
-        models.defaults = defaults(config)
-        if "api_key_command" in changed:  # else what it has said stays known, and nobody is asked for a password again
-            models.keys = replace(models.keys, command=key_command(config, self._env))
+        self._parts.manager.rules.replace(config.rules)
         try:
             await self._parts.spending.change(config.budget, self._spent)
         except StorageError as error:
             log.warning("what is spent of the budget of today cannot be read: %s", error)
-
-    def _change_house(self, config: Config) -> None:
-        self._house.lets_nest = config.nested == "submit"
-        self._house.presences.attention_s = config.limits.attention_s
-
-    def _change_sessions(self, config: Config) -> None:
-        manager = self._parts.manager
-        manager.terms = replace(
-            manager.terms,
-            unload_s=config.limits.session_unload_s,
-            mode=config.approval.mode,
-            reasoning=config.reasoning,
-            max_steps=config.max_steps,
-        )
-        planner = manager.planner
-        planner.desk = replace(
-            planner.desk, compact_at=config.compact_at, stream_guarded=config.guard.stream, retries=retries(config)
-        )
-        approval_config = manager.approval_config
-        approval_config.rule_store.replace(config.rules)
-        approval_config.unattended = config.approval.unattended
-        approval_config.ttl_s = config.approval.ttl_s
-        self._parts.notifier.argv = config.approval.notify_command
-
-    def _spent(self, since: str) -> Awaitable[Tokens]:
-        return self._house.archive.spent(since)
 
 
 def _changed(old: Loaded, new: Loaded) -> list[str]:

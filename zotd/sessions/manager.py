@@ -12,6 +12,7 @@ from pathlib import Path
 
 from zotd import ids
 from zotd.clock import rfc3339
+from zotd.config import Config
 from zotd.contributions.discovery import check_named
 from zotd.core import records
 from zotd.core.ports import Journal, Row, StorageError
@@ -19,8 +20,8 @@ from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.closing import STOP_S, Closing
-from zotd.sessions.defaults import SessionDefaults
-from zotd.sessions.extension_pool import LINGER_S, ExtensionPool
+from zotd.sessions.defaults import new_settings
+from zotd.sessions.extension_pool import LINGER_S
 from zotd.sessions.info import describe
 from zotd.sessions.models import Models
 from zotd.sessions.nested_calls import NestedCalls
@@ -57,28 +58,36 @@ class Manager:
         journal: StoredJournal | None,
         models: Models,
         planner: Planner,
-        extension_pool: ExtensionPool,
         spawn: Spawn,
-        terms: SessionDefaults,
+        config: Callable[[], Config],
+        environment: Mapping[str, str],
+        addressed: bool,
     ) -> None:
-        """`journal`: None when every session is ephemeral. `spawn` starts a named task that outlives its caller."""
+        """`journal`: None when every session is ephemeral. `spawn` starts a named task that outlives its caller.
+
+        `config`: the configuration that holds now. `environment`: of this process, for stored sessions whose client has
+        not sent its own. `addressed`: events carry `session` and `seq`; False on stdio, where prompts are also answered
+        when they start.
+        """
         self.models = models
-        self.extension_pool = extension_pool
+        self.extension_pool = extension_pool = planner.extension_pool
         """The extensions of all sessions."""
         self.commands = Commands(self.extension_pool, spawn)
         """Slash commands."""
         self.skills = planner.skills
         """Those that a session's model may use."""
-        self.approval_config = terms.approval_config
-        """What sessions share about approvals."""
+        self.rules = planner.rules
+        """The permission rules of all sessions."""
         extension_pool.tell = self._tell
         self.journal = journal
         """Where sessions are stored."""
         self.planner = planner
         """Prepares what runs and commands work with."""
         self._spawn = spawn
-        self.terms = terms
-        """Replaced when the configuration is read again."""
+        self.config = config
+        """The configuration that holds now."""
+        self._environment = environment
+        self._addressed = addressed
         self._sessions: dict[str, Session] = {}
         self._closing = Closing(self._sessions.get)
         self.is_stopping = False
@@ -130,7 +139,7 @@ class Manager:
         if found is None:
             if row is None or self.journal is None:
                 raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; `zotctl sessions` lists them')
-            environment = split(self.terms.environment, self.models.catalog.key_variables(), None)
+            environment = split(self._environment, self.models.catalog.key_variables(), None)
             found = self._open(row, self.journal, environment, ephemeral=False)
             self._watch(found)
         if found.is_cut:
@@ -172,12 +181,12 @@ class Manager:
         await asyncio.to_thread(_check_directory, params.cwd)
         await check_named(params.extensions or ())
         environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
-        settings = self.terms.settings(params, environment, self.models)
+        settings = new_settings(params, environment, self.models, self.config())
         now = rfc3339()
         row = Row(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
         ephemeral = params.ephemeral or self.journal is None
         journal = None if ephemeral else self.journal
-        session = self._open(row, journal or Memory(keeps=self.terms.addressed), environment, ephemeral=ephemeral)
+        session = self._open(row, journal or Memory(keeps=self._addressed), environment, ephemeral=ephemeral)
         record = records.Config(time=now, settings=settings, name=row.name)
         try:
             await session.ledger.write([Shown(record)], durable=True)
@@ -201,7 +210,7 @@ class Manager:
 
     def environment(self, env: Mapping[str, str] | None, api_key: str | None) -> Environment:
         """A client's environment, with its keys held apart; this process's own when it sent none."""
-        found = split(self.terms.environment if env is None else env, self.models.catalog.key_variables(), api_key)
+        found = split(self._environment if env is None else env, self.models.catalog.key_variables(), api_key)
         # This process's own keys come last, after those of `auth.json`; `sessions.models` looks for them there.
         return replace(found, keys={}) if env is None else found
 
@@ -216,7 +225,7 @@ class Manager:
             self._forget(session)
             self._tell(_removed(session))
         else:
-            delay_s = MIN_STAY_S if self._is_unused(session) else max(self.terms.unload_s, MIN_STAY_S)
+            delay_s = MIN_STAY_S if self._is_unused(session) else max(self.config().limits.session_unload_s, MIN_STAY_S)
             self._unloads[session.id] = asyncio.get_running_loop().call_later(LINGER_S, self._rest, session, delay_s)
 
     async def close(self, session: Session) -> None:
@@ -252,14 +261,14 @@ class Manager:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _open(self, row: Row, journal: Journal, environment: Environment, *, ephemeral: bool) -> Session:
-        ledger = Ledger(row, journal, Transcript(), addressed=self.terms.addressed)
+        ledger = Ledger(row, journal, Transcript(), addressed=self._addressed)
         session = Session(
             ledger,
             environment,
             self.planner,
             spawn=self._spawn,
             changed=self._changed,
-            stored_queue=self.terms.addressed,
+            stored_queue=self._addressed,
             ephemeral=ephemeral,
         )
         session.work.is_stopping = self.is_stopping

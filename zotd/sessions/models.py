@@ -35,8 +35,8 @@ class Keys:
     """Vendor to key, from `auth.json`; raises StorageError when the file cannot be used."""
     store: Callable[[str, str | None], bool]
     """Puts a vendor's key there, or with None takes it away; False: there was none. Blocks; raises StorageError."""
-    command: Callable[[str], Awaitable[str | None]] | None
-    """Asks the configured program for a vendor's key."""
+    command: Callable[[], Callable[[str], Awaitable[str | None]] | None]
+    """Returns what asks the configured program for a vendor's key; None: no program is configured."""
     inherited: Mapping[str, str]
     """The daemon's own environment."""
 
@@ -54,12 +54,12 @@ class Defaults:
 class Models:
     """Chooses and opens models."""
 
-    def __init__(self, *, catalog: Catalog, providers: Providers, keys: Keys, defaults: Defaults) -> None:
+    def __init__(self, *, catalog: Catalog, providers: Providers, keys: Keys, defaults: Callable[[], Defaults]) -> None:
+        """`defaults`: what the configuration says now."""
         self.catalog = catalog
         self._providers = providers
-        self.keys = keys
-        self.defaults = defaults
-        """Both are replaced when the configuration is read again."""
+        self._keys = keys
+        self._defaults = defaults
         self.last_used: tuple[str, str] | None = None
         """Vendor and model of the session that was created last."""
 
@@ -166,7 +166,7 @@ class Models:
 
     def _change(self, vendor: Vendor, key: str | None) -> bool:
         try:
-            return self.keys.store(vendor.name, key)
+            return self._keys.store(vendor.name, key)
         except StorageError as error:
             raise CommandError(Code.BLOCKED, str(error)) from error
 
@@ -181,12 +181,12 @@ class Models:
 
     def _vendor_of(self, model: str) -> str | None:
         """The vendor that lists `model`, the configured one first; None when none does."""
-        names = [self.defaults.provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
+        names = [self._defaults().provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
         return next((name for name in names if name and self.catalog.find(name, model)), None)
 
     def _default_provider(self, environment: Environment, *, keyless: bool) -> str:
-        if self.defaults.provider:
-            return self.defaults.provider
+        if configured := self._defaults().provider:
+            return configured
         if self.last_used and self._usable(self.last_used[0], environment):
             return self.last_used[0]
         for vendor in self.catalog.vendors():
@@ -203,8 +203,9 @@ class Models:
         )
 
     def _default_model(self, vendor: Vendor) -> str | None:
-        if self.defaults.model and self.defaults.provider in {None, vendor.name}:
-            return self.defaults.model
+        configured = self._defaults()
+        if configured.model and configured.provider in {None, vendor.name}:
+            return configured.model
         if self.last_used and self.last_used[0] == vendor.name:
             return self.last_used[1]
         return None
@@ -219,7 +220,7 @@ class Models:
         return vendor is not None and (not vendor.key_env or self._has_key(vendor, environment))
 
     def _configured_url(self, provider: str) -> str | None:
-        return (self.defaults.base_urls or {}).get(provider)
+        return (self._defaults().base_urls or {}).get(provider)
 
     def _foreign(self, settings: Settings) -> bool:
         """The request goes to a URL that only its client vouches for."""
@@ -236,14 +237,14 @@ class Models:
             yield "environment", key
         if key := self._stored().get(vendor.name):
             yield "auth.json", key
-        if self.keys.command is not None and vendor.key_env:
+        if self._keys.command() is not None and vendor.key_env:
             yield "api_key_command", None
-        if key := _first(self.keys.inherited, vendor.key_env):
+        if key := _first(self._keys.inherited, vendor.key_env):
             yield "daemon", key
 
     def _stored(self) -> Mapping[str, str]:
         try:
-            return self.keys.stored()
+            return self._keys.stored()
         except StorageError as error:
             raise CommandError(Code.BLOCKED, str(error)) from error
 
@@ -253,8 +254,8 @@ class Models:
             return environment.api_key
         for _, found in self._found(vendor, environment):
             key = found
-            if key is None and self.keys.command is not None:
-                key = await self.keys.command(vendor.name)
+            if key is None and (ask := self._keys.command()) is not None:
+                key = await ask(vendor.name)
             if key:
                 return key
         return None

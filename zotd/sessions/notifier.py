@@ -28,14 +28,13 @@ class Notifier:
 
     def __init__(
         self,
-        argv: Sequence[str] | None,
+        program: Callable[[], Sequence[str] | None],
         *,
         env: Mapping[str, str],
         spawn_task: Callable[[str, Coroutine[object, object, None]], None],
     ) -> None:
-        """`argv` as configured, None: none is; `env` is its whole environment; `spawn_task` runs a named coroutine."""
-        self.argv = argv
-        """The program; replaced when the configuration is read again."""
+        """`program`: its argv as configured now, None: there is none. `env` is its whole environment; `spawn_task` runs a named coroutine."""
+        self._program = program
         self._env = env
         self._spawn_task = spawn_task
         self._running = 0
@@ -43,13 +42,14 @@ class Notifier:
     def tell(self, text: str) -> None:
         """Run the program with this sentence; returns at once, and never raises."""
         line = escaped(text)[:TEXT_CHARS]
-        if self.argv is None:
+        argv = self._program()
+        if argv is None:
             return
         if self._running >= MAX_RUNNING:
             log.warning("nobody was notified, %s programs are still at it: %s", MAX_RUNNING, line)
             return
         self._running += 1
-        self._spawn_task("notification", self._run([word.replace(TEXT, line) for word in self.argv]))
+        self._spawn_task("notification", self._run([word.replace(TEXT, line) for word in argv]))
 
     async def _run(self, argv: Sequence[str]) -> None:
         try:

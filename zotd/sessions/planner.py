@@ -5,11 +5,13 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from zotd.clock import rfc3339
+from zotd.config import Config
+from zotd.config.sections import Limits
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox, choose, unknown
 from zotd.core import prompts, records
@@ -18,8 +20,7 @@ from zotd.core.ports import Probe, ToolContext
 from zotd.core.retry import Policy as Retries
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
-from zotd.permissions.config import ApprovalConfig
-from zotd.permissions.rules import WorkspaceRules
+from zotd.permissions.rules import RuleStore, WorkspaceRules
 from zotd.runs.context import RunContext
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.models import Models
@@ -39,21 +40,15 @@ BUILTIN_SKILLS = Path(__file__).parent.parent / "skills"
 
 
 @dataclass(frozen=True, slots=True)
-class PlannerConfig:
-    """What a planner knows of this machine."""
+class Machine:
+    """What a planner knows of the machine, which no configuration changes."""
 
     home: Path
     """`$ZOT_HOME`."""
     user: Path
     """The user's home directory."""
-    compact_at: float
-    """Part of the context window from which on a transcript is summarised first."""
-    stream_guarded: bool = False
-    """Text is shown while it arrives, also when a guard may rewrite it afterwards."""
-    retries: Retries = field(default_factory=Retries)
-    """How long runs wait for a model that fails, unless whoever began one is less patient."""
-    approval_config: ApprovalConfig = field(default_factory=ApprovalConfig)
-    """The rules of all sessions, and who is asked."""
+    notify: Callable[[str], None] = lambda _: None
+    """Sends this sentence to a user who is not looking; returns at once."""
     probe: Probe | None = None
     """Called at the points of each run, `runs.runner.POINTS`."""
 
@@ -61,12 +56,25 @@ class PlannerConfig:
 class Planner:
     """`sessions.session.Planner` for real."""
 
-    def __init__(self, models: Models, extension_pool: ExtensionPool, spending: Spending, desk: PlannerConfig) -> None:
+    def __init__(
+        self,
+        models: Models,
+        extension_pool: ExtensionPool,
+        spending: Spending,
+        rules: RuleStore,
+        *,
+        config: Callable[[], Config],
+        machine: Machine,
+    ) -> None:
+        """`config`: the configuration that holds now; a run keeps the values that it began with."""
         self._models = models
-        self._extension_pool = extension_pool
+        self.extension_pool = extension_pool
+        """The extensions of all sessions."""
         self._spending = spending
-        self.desk = desk
-        """Replaced when the configuration is read again."""
+        self.rules = rules
+        """The permission rules of all sessions."""
+        self._config = config
+        self._machine = machine
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when a run could not start for want of a key, or of what a budget has left.
@@ -79,7 +87,7 @@ class Planner:
     async def plan(self, session: Session, first: records.Input | None) -> RunContext:
         """What the session's next run works with."""
         row = session.ledger.row
-        extensions = self._extension_pool.join(session)
+        extensions = self.extension_pool.join(session)
         if extensions is not None and not session.work.is_aborting:
             await extensions.ready_for_run()
         toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
@@ -94,7 +102,8 @@ class Planner:
             context_files=surroundings.context_files,
             skills=skills if "skill" in tools.tools else (),
         )
-        hooks = extensions.hooks(streams=self.desk.stream_guarded) if extensions else None
+        config = self._config()
+        hooks = extensions.hooks(streams=config.guard.stream) if extensions else None
         ground = await self._ground(session)
         notes = [*surroundings.notes, *([ground.note] if ground.note else [])]
         return RunContext(
@@ -102,16 +111,16 @@ class Planner:
             settings=row.settings,
             toolbox=toolbox,
             system=prompts.compose(parts),
-            compact_at=self.desk.compact_at,
+            compact_at=config.compact_at,
             tool_context=self._tool_context(session, places),
             notes=[*notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
             hooks=hooks,
             authorization=self._authorization(session, hooks, ground, unattended=first.unattended if first else None),
             spending=self._spending,
-            retries=_retries(self.desk.retries, first),
+            retries=_retries(config.limits, first),
             opening=first.opening if first else None,
             absent=extensions.resolution.absent if extensions else lambda _: "",
-            probe=self.desk.probe,
+            probe=self._machine.probe,
         )
 
     async def authorization(self, session: Session, hooks: Hooks) -> Authorization:
@@ -133,20 +142,20 @@ class Planner:
         return []
 
     async def _ground(self, session: Session) -> WorkspaceRules:
-        return await self.desk.approval_config.rule_store.survey(
+        return await self.rules.survey(
             session.ledger.row.cwd,
             home=session.environment.variables.get("HOME"),
-            is_trusted=await self._extension_pool.grants(session),
+            is_trusted=await self.extension_pool.grants(session),
         )
 
     def _authorization(
         self, session: Session, hooks: Hooks | None, ground: WorkspaceRules, *, unattended: str | None
     ) -> Authorization:
-        approval_config = self.desk.approval_config
+        approval = self._config().approval
 
         def policy() -> Policy:
             mode = session.ledger.row.settings.mode
-            return approval_config.rule_store.policy(ground, mode=mode, granted=session.approvals.granted())
+            return self.rules.policy(ground, mode=mode, granted=session.approvals.granted())
 
         context = AuthorizationContext(
             policy=policy,
@@ -155,19 +164,19 @@ class Planner:
             home=session.environment.variables.get("HOME"),
             run=lambda: session.ledger.transcript.run,
             recorded=partial(_recorded, session),
-            way=approval_config.unattended,
-            notify=approval_config.notify,
-            ttl_s=approval_config.ttl_s,
+            way=approval.unattended,
+            notify=self._machine.notify,
+            ttl_s=approval.ttl_s,
         )
         return Authorization(context, hooks, unattended=unattended)
 
     async def _places(self, session: Session) -> ContextPaths:
         return ContextPaths(
-            home=self.desk.home,
-            user=self.desk.user,
+            home=self._machine.home,
+            user=self._machine.user,
             builtin_skills=BUILTIN_SKILLS,
             cwd=Path(session.ledger.row.cwd),
-            trusted=await self._extension_pool.grants(session),
+            trusted=await self.extension_pool.grants(session),
             extension_skills=tuple(session.extensions.skills()) if session.extensions else (),
         )
 
@@ -175,7 +184,10 @@ class Planner:
         self, session: Session, places: ContextPaths
     ) -> Callable[[str, Callable[[str], None]], ToolContext]:
         row = session.ledger.row
-        out_dir, ledger = os.fspath(self.desk.home / "out" / row.id), os.fspath(self.desk.home / "run" / "children")
+        out_dir, ledger = (
+            os.fspath(self._machine.home / "out" / row.id),
+            os.fspath(self._machine.home / "run" / "children"),
+        )
         skill_dirs = tuple(places.skill_dirs())
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
@@ -188,15 +200,17 @@ class Planner:
                 progress=progress,
                 skill_dirs=skill_dirs,
                 ledger=ledger,
-                home=os.fspath(self.desk.home),
+                home=os.fspath(self._machine.home),
             )
 
         return context
 
 
-def _retries(configured: Retries, first: records.Input | None) -> Retries:
+def _retries(limits: Limits, first: records.Input | None) -> Retries:
+    """How long the run waits for a model that fails: as configured, unless its sender is less patient."""
     wanted = first.patience_s if first else None
-    return configured if wanted is None else replace(configured, patience_s=min(wanted, configured.patience_s))
+    patience_s = limits.retry_patience_s
+    return Retries(patience_s if wanted is None else min(wanted, patience_s), limits.retry_pause_s)
 
 
 def _recorded(session: Session, call: str, digest: str) -> str | None:

@@ -40,7 +40,7 @@ async def approve(call: Call, params: api.Approve) -> None:
     # None are there when the decision is refused, for a reason of its own.
     rules = session.approvals.rules_of(params) if params.scope == ALWAYS else ()
     for rule in rules:
-        await call.manager.approval_config.rule_store.check(rule)
+        await call.manager.rules.check(rule)
     await session.decide(params, connection.sender, accepted=call.respond)
     if rules:
         await _keep(call, session, rules)
@@ -108,7 +108,7 @@ async def _keep(call: Call, session: Session, rules: tuple[Rule, ...]) -> None:
     level, text = "info", "the rule is in config.toml, and holds for all sessions"
     try:
         for rule in rules:
-            await call.manager.approval_config.rule_store.add(rule)
+            await call.manager.rules.add(rule)
     except CommandError as error:
         level, text = "error", error.sentence
     session.ledger.live([events.Notice(level, text, session=session.id)])

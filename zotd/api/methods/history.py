@@ -73,7 +73,7 @@ async def import_file(call: Call, params: api.Import) -> api.Imported:
     journal = call.manager.journal
     if journal is None:
         raise CommandError(Code.UNSUPPORTED, "nothing is stored here, so that nothing can be imported")
-    source = Source(params.path, params.cwd, call.manager.terms.mode)
+    source = Source(params.path, params.cwd, call.manager.config().approval.mode)
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))
     return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)

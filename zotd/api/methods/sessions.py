@@ -48,7 +48,7 @@ async def create(call: Call, params: api.SessionCreate) -> api.Created:
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
-        _check_may_set(call, params.mode, call.manager.terms.mode)
+        _check_may_set(call, params.mode, call.manager.config().approval.mode)
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     params = checked(call, params)
