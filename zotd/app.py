@@ -12,8 +12,8 @@ from pathlib import Path
 
 from zotd import config, paths
 from zotd.api import websocket
+from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
-from zotd.api.house import House
 from zotd.api.methods import HANDLERS
 from zotd.api.presence import Presences
 from zotd.api.unix import Server, Socket, passed_listener
@@ -132,9 +132,9 @@ class Daemon:
             stack.push_async_callback(parts.close)
             parts.models.last_used = _pair(await journal.settings.get(LAST_USED))
             parts.manager.extension_pool.start()
-            house = await self._furnish(parts, journal, heritage)
-            await self._open_channels(house)
-            server = await self._open_doors(house, socket, listening, stack)
+            context = await self._furnish(parts, journal, heritage)
+            await self._open_channels(context)
+            server = await self._open_doors(context, socket, listening, stack)
             self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
             self._spawn("watchdog", self._supervisor.feed())
             signals.listen(drain=self._leaving.drain, stop=self.stop, reload=self._reload_unheard)
@@ -143,7 +143,7 @@ class Daemon:
             self._supervisor.ready()
             await self._leaving.over.wait()
             log.info("zotd stops")
-            house.stopping = True
+            context.stopping = True
             self._supervisor.stopping(STOP_S)
             await parts.stop()
             server.close()
@@ -203,35 +203,35 @@ class Daemon:
         )
 
     async def _open_doors(
-        self, house: House, socket: Socket, listening: Listening | None, stack: AsyncExitStack
+        self, context: DaemonContext, socket: Socket, listening: Listening | None, stack: AsyncExitStack
     ) -> Server:
-        dispatcher = Dispatcher(house.manager, HANDLERS)
-        server = Server(house, dispatcher)
+        dispatcher = Dispatcher(context.manager, HANDLERS)
+        server = Server(context, dispatcher)
         server.start(socket)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, server.look)
         self._spawn("heartbeat", server.heartbeat())
-        if listening is not None and (door := await websocket.opened(listening, house, dispatcher)) is not None:
+        if listening is not None and (door := await websocket.opened(listening, context, dispatcher)) is not None:
             stack.push_async_callback(door.close)
             self._spawn("heartbeat of the WebSocket door", door.heartbeat())
         return server
 
-    async def _open_channels(self, house: House) -> None:
+    async def _open_channels(self, context: DaemonContext) -> None:
         """Start what serves messaging channels; without it, when what is known about senders cannot be used."""
         home, config = self._setup.home, self._setup.loaded.config
-        extension_pool = house.manager.extension_pool
+        extension_pool = context.manager.extension_pool
         try:
             store = await asyncio.to_thread(Store, home / CHANNELS_FILE)
         except StorageError as error:
-            house.warnings.append(f"messaging channels are not served: {error}")
-            log.warning("%s", house.warnings[-1])
+            context.warnings.append(f"messaging channels are not served: {error}")
+            log.warning("%s", context.warnings[-1])
             return
         programs = Programs(home, config.channels.telegram, interpreter(config.ext.python, home, uses_workspace=True))
-        environment = house.manager.environment(None, None).variables
+        environment = context.manager.environment(None, None).variables
         token = {name: self._setup.env[name] for name in WITHHELD if name in self._setup.env}
         surroundings = await asyncio.to_thread(programs.surroundings, {**environment, **token})
-        channels = house.channels = Channels(
+        channels = context.channels = Channels(
             store=store,
-            manager=house.manager,
+            manager=context.manager,
             send=extension_pool.send_channel,
             spawn=self._spawn,
             cwd=Path(config.channels.cwd or home / "channels"),
@@ -239,7 +239,7 @@ class Daemon:
         extension_pool.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())
 
-    async def _furnish(self, parts: Parts, journal: Journal, heritage: Heritage) -> House:
+    async def _furnish(self, parts: Parts, journal: Journal, heritage: Heritage) -> DaemonContext:
         setup, manager, archive = self._setup, parts.manager, Archive(journal.database)
         configuration = self._configuration = Configuration(
             setup.loaded, read=setup.load, parts=parts, spent=archive.spent
@@ -253,7 +253,7 @@ class Daemon:
             warnings.append(manager.models.catalog.problem)
         for warning in (*self._setup.loaded.warnings, *warnings):
             log.warning("%s", warning)
-        house = House(
+        context = DaemonContext(
             manager=manager,
             spawn=self._spawn,
             archive=archive,
@@ -270,11 +270,11 @@ class Daemon:
             tokens=Tokens(self._setup.home / FILE),
             heritage=heritage,
         )
-        self._leaving.watch(house)
+        self._leaving.watch(context)
         self._spawn("descendants", heritage.watch())
         used = partial(journal.database.read, space.used_bytes)
         self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used).run())
-        return house
+        return context
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:
         assert self._tasks is not None

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from zotd.api.connection import HALF_LINE_BEATS, MAX_IN_FLIGHT, Connection
-from zotd.api.house import Tally
+from zotd.api.context import Tally
 from zotd.sessions.session import Session
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import text
@@ -151,7 +151,7 @@ def wire():
 @pytest.fixture
 def connection(wire):
     house = SimpleNamespace(tally=Tally(), manager=SimpleNamespace(listen=lambda _: lambda: None))
-    return Connection(wire, house=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # what it uses
+    return Connection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # what it uses
 
 
 async def test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection(connection, wire):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from zotd.api.house import MAX_CONNECTIONS
+from zotd.api.context import MAX_CONNECTIONS
 from zotd.api.unix import Socket, peer_of
 from zotd.client.blocking import connect as open_client
 from zotd.testing.live_daemon import DaemonProcess

@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.web import CLOSE, PONG, TEXT, ClosedError, masked, visitor
 from zotd.api.connection import Connection
-from zotd.api.house import MAX_CONNECTIONS
+from zotd.api.context import MAX_CONNECTIONS
 from zotd.api.websocket.carrier import QUIET_BEATS, Wire
 from zotd.api.websocket.server import RESERVED
 from zotd.testing.live_daemon import serving

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tests.channels.house import ENV
+from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
-from zotd.api.house import House
 from zotd.api.methods import HANDLERS
 from zotd.api.unix import Server, Socket
 from zotd.store.archive import Archive
@@ -44,7 +44,7 @@ async def shell(stack, tmp_path, open_chat, model):
     def spawn(name, work):
         contained(tasks, name, work)
 
-    house = House(
+    house = DaemonContext(
         manager=chat.house.manager,
         spawn=spawn,
         archive=Archive(chat.house.journal.database),

@@ -8,7 +8,7 @@ the connection's role.
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 
-from zotd.api.house import House
+from zotd.api.context import DaemonContext
 from zotd.sessions.session import Session
 from zotd.wire.api import Command, Role
 from zotd.wire.base import Frozen
@@ -25,10 +25,10 @@ class Confinement(ABC):
     checks_modes: bool
     """`admit` sees to it that no approval mode permits too much; else that takes the role `approve`, as for everybody."""
 
-    def __init__(self, own: Collection[str], house: House) -> None:
+    def __init__(self, own: Collection[str], context: DaemonContext) -> None:
         """`own`: ids of the sessions that it may see, at any moment."""
         self._own = own
-        self._house = house
+        self._context = context
 
     def sees(self, session: str) -> bool:
         """Whether it may know of this session."""
@@ -54,7 +54,7 @@ class Confinement(ABC):
     # --- for the kinds of bounds ----------------------------------------------------------------------------------
 
     def _own_sessions(self) -> list[Session]:
-        return [session for session in self._house.manager.loaded if session.id in self._own]
+        return [session for session in self._context.manager.loaded if session.id in self._own]
 
     def _works_in(self, cwd: str | None) -> bool:
         return cwd is not None and any(session.ledger.row.cwd == cwd for session in self._own_sessions())

@@ -13,9 +13,9 @@ from weakref import WeakSet
 
 from zotd import ids
 from zotd.api.confinement import Confinement
+from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.follower import Follower
-from zotd.api.house import House
 from zotd.api.outbox import FAREWELL_S, Outbox
 from zotd.clock import rfc3339
 from zotd.sessions.session import Session
@@ -51,7 +51,7 @@ class Connection:
         self,
         transport: asyncio.Transport,
         *,
-        house: House,
+        context: DaemonContext,
         dispatcher: Dispatcher,
         peer: str,
         ceiling: Role = Role.ADMIN,
@@ -69,7 +69,7 @@ class Connection:
         self.ceiling = ceiling
         self.heavy: asyncio.Lock | None = asyncio.Lock()
         """See `zotd.api.dispatch.Door`."""
-        self.shared: AbstractAsyncContextManager[object] = house.remote_heavy if is_remote else nullcontext()
+        self.shared: AbstractAsyncContextManager[object] = context.remote_heavy if is_remote else nullcontext()
         """As `heavy`."""
         self.is_remote = is_remote
         self.role = min(ceiling, Role.APPROVE)
@@ -77,9 +77,9 @@ class Connection:
         """It answers questions about calls in the sessions that it follows."""
         self.has_spoken = False
         """It has sent a line."""
-        self.house = house
+        self.context = context
         self.peer = peer
-        house.tally.connections += 1
+        context.tally.connections += 1
         self._transport = transport
         self._dispatcher = dispatcher
         self._lines = Lines(CLIENT_LIMIT)
@@ -87,7 +87,7 @@ class Connection:
         self._followers: dict[str, Follower] = {}
         self._made: WeakSet[Session] = WeakSet()  # those that were closed meanwhile are gone
         self._topics: tuple[type[events.Event], ...] = ()
-        self._unlisten = house.manager.listen(self._topic_event)
+        self._unlisten = context.manager.listen(self._topic_event)
         self._taken: deque[bytes | TooLong] = deque()
         """Lines that have come and wait for their turn; of one read, which is 256 KiB at most."""
         self._half_line_beats = 0
@@ -130,7 +130,7 @@ class Connection:
             self.unfollow(session_id)
         for session in list(self._made):
             session.holders -= 1
-            self.house.manager.settle(session)
+            self.context.manager.settle(session)
 
     def heartbeat(self) -> None:
         """Show a client that follows something that the daemon lives; cut one that does not end its line."""
@@ -175,26 +175,26 @@ class Connection:
     def made(self, session: Session) -> None:
         """The client created an ephemeral session: it ends with the client, also if it never attaches."""
         if self._lost:  # it left while its command was under way
-            self.house.manager.settle(session)
+            self.context.manager.settle(session)
             return
         session.holders += 1
         self._made.add(session)
         if self.confinement is None:
-            self.house.opened_by_people.add(session)
+            self.context.opened_by_people.add(session)
         else:
             self.confinement.opened(session.id)
 
     def follow(self, session: Session) -> Follower:
         """Attach; a second attach starts over. `catch_up` of the result has to follow."""
         self.unfollow(session.id)
-        follower = Follower(session, self._outbox, self.house.tally)
+        follower = Follower(session, self._outbox, self.context.tally)
         if self._lost:  # it left while its command was under way
             follower.stop()
             return follower
         self._followers[session.id] = follower
         session.approvals.followers.add(self)
         client = events.ClientInfo(self.id, self.client.name, self.client.kind, self.since)
-        self.house.presences.enter(session, client, self._show)
+        self.context.presences.enter(session, client, self._show)
         return follower
 
     def unfollow(self, session_id: str) -> None:
@@ -203,8 +203,8 @@ class Connection:
         if follower is not None:
             follower.stop()
             follower.session.approvals.followers.discard(self)
-            self.house.presences.leave(follower.session, self.id)
-            self.house.manager.settle(follower.session)
+            self.context.presences.leave(follower.session, self.id)
+            self.context.manager.settle(follower.session)
 
     def subscribe(self, names: Sequence[str], *, now: Sequence[events.Event] = ()) -> None:
         """Send the events of these topics from now on, and of no others; and of `now` those that belong to them."""
@@ -224,8 +224,8 @@ class Connection:
             work = self._dispatcher.take(self, self._taken.popleft())
             if work is not None:
                 self._in_flight += 1
-                self.house.tally.commands += 1
-                self.house.spawn(f"command of {self.id}", self._finish(work))
+                self.context.tally.commands += 1
+                self.context.spawn(f"command of {self.id}", self._finish(work))
         if self._in_flight >= MAX_IN_FLIGHT:
             self._transport.pause_reading()
         elif not self._lost:
@@ -245,7 +245,7 @@ class Connection:
     def _evict(self, reason: str) -> None:
         """Cut a client that is too slow; it may come back with its cursor."""
         log.warning("connection %s (%s) was cut: %s", self.id, self.sender, reason)
-        self.house.tally.evictions += 1
+        self.context.tally.evictions += 1
         outbox = self._outbox
         farewell = [events.Evicted(reason, outbox.sent.get(key, 0), session=key) for key in self._followers]
         outbox.close()

@@ -16,7 +16,7 @@ from collections.abc import Collection
 import msgspec
 
 from zotd.api.confinement import ABOUT_NONE, Confinement
-from zotd.api.house import House
+from zotd.api.context import DaemonContext
 from zotd.core.permissions import MODES, narrowest
 from zotd.wire.api import Attach, Command, Fork, Role, SessionConfigure, SessionCreate
 from zotd.wire.base import Frozen
@@ -40,9 +40,9 @@ class Descendant(Confinement):
 
     checks_modes = True
 
-    def __init__(self, own: Collection[str], house: House, peer: str) -> None:
+    def __init__(self, own: Collection[str], context: DaemonContext, peer: str) -> None:
         """`own`: ids of the sessions that the program was started for, at any moment. `peer`: for the log."""
-        super().__init__(own, house)
+        super().__init__(own, context)
         self._peer = peer
         self._opened: set[str] = set()
 
@@ -81,20 +81,20 @@ class Descendant(Confinement):
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _creation(self, params: SessionCreate) -> SessionCreate:
-        if self._house.manager.config().nested != "submit":
+        if self._context.manager.config().nested != "submit":
             sentence = "a program that zotd has started opens no session (rule: descendants only read their own)"
             raise _forbidden(f'{sentence}; nested = "submit" in the configuration allows ephemeral ones')
         own = self._own_sessions()
         if not own:
             raise self._sees_no_other()
-        if any(session.ephemeral and session not in self._house.opened_by_people for session in own):
+        if any(session.ephemeral and session not in self._context.opened_by_people for session in own):
             sentence = "a program of a nested session opens no session (rule: one level deep)"
             raise _forbidden(f"{sentence}; do the work in the session that is there")
         if not params.ephemeral:
             sentence = "a program that zotd has started opens ephemeral sessions only"
             raise _forbidden(f"{sentence} (rule: nested sessions keep nothing); say `ephemeral`: zot --no-session")
         self._check_mode(params.mode)
-        mode = params.mode or narrowest(self._house.manager.config().approval.mode, *self._modes())
+        mode = params.mode or narrowest(self._context.manager.config().approval.mode, *self._modes())
         return msgspec.structs.replace(params, mode=mode, env=_without_trust(params.env))
 
     def _change(self, params: Frozen) -> Frozen:

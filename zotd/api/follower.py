@@ -9,7 +9,7 @@ which is the authority. Live ones are kept, merged, as long as nothing newer rep
 
 from collections.abc import Sequence
 
-from zotd.api.house import Tally
+from zotd.api.context import Tally
 from zotd.api.outbox import LiveBatch, Outbox
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError

@@ -8,7 +8,7 @@ extension, whose process serves other sessions, too.
 from collections.abc import Collection
 
 from zotd.api.confinement import ABOUT_NONE, Confinement
-from zotd.api.house import House
+from zotd.api.context import DaemonContext
 from zotd.wire.api import Approve, Command, Fork, Role
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
@@ -22,9 +22,9 @@ class Scope(Confinement):
 
     checks_modes = False
 
-    def __init__(self, sessions: Collection[str], house: House, name: str) -> None:
+    def __init__(self, sessions: Collection[str], context: DaemonContext, name: str) -> None:
         """`sessions`: their ids. `name`: of the token, for the person who reads why something is refused."""
-        super().__init__(frozenset(sessions), house)
+        super().__init__(frozenset(sessions), context)
         self._name = name
 
     def opened(self, session: str) -> None:

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from zotd import paths
 from zotd.api.connection import Connection
+from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.descendants import ROLE, Descendant
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
-from zotd.api.house import MAX_CONNECTIONS, House
 from zotd.process import descriptors, fdstore
 from zotd.process.descent import Descent, descent
 from zotd.wire.api import Role
@@ -208,8 +208,8 @@ def _found(path: Path) -> tuple[int, int] | None:
 class Server:
     """Accepts connections until it is closed."""
 
-    def __init__(self, house: House, dispatcher: Dispatcher) -> None:
-        self._house = house
+    def __init__(self, context: DaemonContext, dispatcher: Dispatcher) -> None:
+        self._context = context
         self._dispatcher = dispatcher
         self._connections: dict[Connection, asyncio.Transport] = {}
         self._socket: Socket | None = None
@@ -237,11 +237,11 @@ class Server:
         try:
             old = self._socket.restore()
         except SocketError as error:
-            if str(error) != self._house.hidden:  # once, and not with each heartbeat
+            if str(error) != self._context.hidden:  # once, and not with each heartbeat
                 log.error("%s", error)  # noqa: TRY400  (the sentence says it all)
-            self._house.hidden = str(error)
+            self._context.hidden = str(error)
             return
-        self._house.hidden = ""
+        self._context.hidden = ""
         if old is not None:
             log.warning("somebody has removed the socket; it was made again")
             self._door.move(self._socket.listener)
@@ -263,7 +263,7 @@ class Server:
             log.warning("refused a connection from uid %s, pid %s", uid, pid)
             transport.abort()
             return None
-        if self._house.connections >= MAX_CONNECTIONS and not self._make_room():
+        if self._context.connections >= MAX_CONNECTIONS and not self._make_room():
             log.warning("refused a connection from pid %s: there are %s already", pid, MAX_CONNECTIONS)
             transport.abort()
             return None
@@ -280,20 +280,20 @@ class Server:
         peer = f"uid:{uid} pid:{pid}"
         connection = Connection(
             transport,
-            house=self._house,
+            context=self._context,
             dispatcher=self._dispatcher,
             peer=peer,
             ceiling=Role.ADMIN if line is None else ROLE,
-            confinement=None if line is None else Descendant(line.owners, self._house, peer),
+            confinement=None if line is None else Descendant(line.owners, self._context, peer),
         )
         self._connections[connection] = transport
-        self._house.came()
+        self._context.came()
         return connection
 
     def gone(self, connection: Connection) -> None:
         """A connection has ended."""
         del self._connections[connection]
-        self._house.went()
+        self._context.went()
         if self._door is not None:
             self._door.freed()
 
@@ -318,7 +318,7 @@ class Server:
         descriptor for the look was put aside, for the last free one may be the peer's.
         """
         self._give_back()
-        heritage = self._house.heritage
+        heritage = self._context.heritage
         try:
             found = descent(pid)
             return Descent(()) if found is None and heritage is not None and heritage.has(pid) else found
@@ -335,7 +335,7 @@ class Server:
             self._spare = None
 
     def _enter(self, peer: socket.socket) -> None:
-        self._house.spawn("a new connection", self._serve(peer))
+        self._context.spawn("a new connection", self._serve(peer))
 
     async def _serve(self, peer: socket.socket) -> None:
         await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self), peer)

@@ -48,7 +48,7 @@ class ExtensionScope:
 
     def __init__(
         self,
-        house: HostConfig,
+        host_config: HostConfig,
         surroundings: Surroundings,
         discover: Callable[[], Discovered],
         *,
@@ -75,15 +75,15 @@ class ExtensionScope:
         """Ends what was begun for it elsewhere."""
         self._looks = 1
         """How many times it is looking for its extensions; it begins with one."""
-        self._tell = house.tell
-        self._call_tool = house.call_tool
+        self._tell = host_config.tell
+        self._call_tool = host_config.call_tool
         self._channels = channels
         self.host = Host(
             discover=discover,
             surroundings=replace(surroundings, sessions=self.views.keys()),
             listener=self,
-            reserved_commands=house.reserved_commands,
-            limits=house.limits,
+            reserved_commands=host_config.reserved_commands,
+            limits=host_config.limits,
         )
 
     # --- life -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from zotd.api.house import House
+from zotd.api.context import DaemonContext
 from zotd.config.sections import Limits
 from zotd.process.supervisor import Supervisor
 from zotd.sessions.shutdown import drain, is_awaited, is_busy
@@ -33,21 +33,21 @@ class Leaving:
         self._autostarted = autostarted
         self._supervisor = supervisor
         self._limits = limits
-        self._house: House | None = None
+        self._context: DaemonContext | None = None
         self._when_idle = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, house: House) -> None:
+    def watch(self, context: DaemonContext) -> None:
         """Look after this daemon from now on."""
-        self._house = house
-        house.manager.listen(lambda _: self.look())
+        self._context = context
+        context.manager.listen(lambda _: self.look())
         self.look()
 
     def stop(self, when_idle: bool = False) -> None:
         """Stop: at once, or as soon as that cuts nothing."""
-        if when_idle and self._house is not None:
+        if when_idle and self._context is not None:
             self._when_idle = True
-            self._house.manager.nested.ended = self.look
+            self._context.manager.nested.ended = self.look
             self.look()
         else:
             self.over.set()
@@ -55,22 +55,24 @@ class Leaving:
     def drain(self) -> None:
         """Take nothing new, and stop as soon as runs have come to where they can be gone on with."""
         limit_s = self._limits().drain_s
-        if self._house is None or not limit_s:
+        if self._context is None or not limit_s:
             self.over.set()
             return
         log.info("zotd takes nothing new, and stops when no run is cut by that, or in %g s", limit_s)
-        self._house.stopping = True
+        self._context.stopping = True
         self._supervisor.stopping(limit_s + STOP_S)
         asyncio.get_running_loop().call_later(limit_s, self.over.set)
-        drain(self._house.manager)
+        drain(self._context.manager)
         self.stop(when_idle=True)
 
     def look(self) -> None:
         """Does anybody need the daemon? Asked whenever a session or a connection comes, goes or changes."""
-        assert self._house is not None
-        manager = self._house.manager
+        assert self._context is not None
+        manager = self._context.manager
         running = sum(session.state == "running" for session in manager.loaded)
-        self._supervisor.status(f"{len(manager.loaded)} sessions, {running} running, {self._house.connections} clients")
+        self._supervisor.status(
+            f"{len(manager.loaded)} sessions, {running} running, {self._context.connections} clients"
+        )
         if self._when_idle and not is_busy(manager):
             self.over.set()
         if self._timer is not None:
@@ -78,15 +80,15 @@ class Leaving:
             self._timer = None
         idle_s = self._limits().idle_exit_s
         needed = (
-            self._house.connections or manager.extension_pool.serves_channels or any(map(is_awaited, manager.loaded))
+            self._context.connections or manager.extension_pool.serves_channels or any(map(is_awaited, manager.loaded))
         )
         if self._autostarted and idle_s and not needed:
             self._timer = asyncio.get_running_loop().call_later(idle_s, self._leave)
 
     def _leave(self) -> None:
         """Nobody has needed the daemon for so long, unless an extension has calls made: of those nobody is told."""
-        assert self._house is not None
-        if is_busy(self._house.manager):
+        assert self._context is not None
+        if is_busy(self._context.manager):
             self.look()
         else:
             self.over.set()

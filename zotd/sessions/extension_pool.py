@@ -70,7 +70,7 @@ class ExtensionPool:
         self.limits = grounds.limits
         self._grounds = grounds
         self._spawn = spawn
-        self._house = HostConfig(self._tell, self._call_tool, grounds.limits, grounds.reserved_commands)
+        self._host_config = HostConfig(self._tell, self._call_tool, grounds.limits, grounds.reserved_commands)
         self.tell: Tell = lambda _: None
         """Gets events of topics; set by who has followers."""
         self._daemon: ExtensionScope | None = None
@@ -114,7 +114,7 @@ class ExtensionPool:
                 estate=self._grounds.estate,
                 place="daemon",
             )
-            layer = ExtensionScope(self._house, surroundings, partial(discovery.of_daemon, places))
+            layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_daemon, places))
             self._daemon = self._begin(layer, after=self._grounds.strays.swept)
 
     def start_channels(
@@ -122,7 +122,7 @@ class ExtensionPool:
     ) -> None:
         """Start the extensions that serve messaging channels; `listener` hears from them."""
         surroundings = replace(surroundings, cwd=str(self.places.home), strays=self._grounds.strays)
-        layer = self._channels = ExtensionScope(self._house, surroundings, discover, channels=listener)
+        layer = self._channels = ExtensionScope(self._host_config, surroundings, discover, channels=listener)
         self._spawn("start channels", self._open_channels(layer))
 
     def send_channel(self, name: str, frame: ext.ToExtension) -> bool:
@@ -247,7 +247,9 @@ class ExtensionPool:
         if layer is None:
             trusting = WorkspaceTrust(self.trust, cwd)
             surroundings = replace(self._surroundings(session, f"workspace {cwd}"), vet=trusting.vet)
-            layer = ExtensionScope(self._house, surroundings, partial(self._find, cwd, trusting), trusting=trusting)
+            layer = ExtensionScope(
+                self._host_config, surroundings, partial(self._find, cwd, trusting), trusting=trusting
+            )
             if session.environment.trusts_workspace:
                 trusting.vouch()
             self._workspaces[cwd] = layer
@@ -272,7 +274,7 @@ class ExtensionPool:
     def _begin_own(self, session: Session, paths: Sequence[str]) -> ExtensionScope:
         explicit = [Path(session.ledger.row.cwd, path) for path in paths]
         surroundings = replace(self._surroundings(session, f"session {session.id}"), is_explicit=True)
-        layer = ExtensionScope(self._house, surroundings, partial(discovery.of_session, self.places, explicit))
+        layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_session, self.places, explicit))
         layer.is_of_session = True
         self._own[session.id] = layer
         return self._begin(layer)

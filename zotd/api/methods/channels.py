@@ -33,7 +33,7 @@ async def unpair(call: Call, params: channels.ChannelUnpair) -> None:
 
 
 def _desk(call: Call) -> ChannelDesk:
-    desk = connection_of(call).house.channels
+    desk = connection_of(call).context.channels
     if desk is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon was started without channels")
     return desk

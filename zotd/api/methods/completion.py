@@ -26,7 +26,7 @@ T = TypeVar("T")
 async def complete(call: Call, params: api.Complete) -> api.Completions:
     """What could be meant. A client that cannot prompt sees nothing outside of the workspace."""
     session = await session_of(call, params.session)
-    completer = connection_of(call).house.completer
+    completer = connection_of(call).context.completer
     return await completer.complete(session, params.kind, params.text, may_leave=call.door.role >= api.Role.SUBMIT)
 
 
@@ -36,7 +36,7 @@ async def prompts(call: Call, params: api.PromptHistory) -> reports.PromptPage:
         raise CommandError(Code.BAD_REQUEST, f"a query has at most {QUERY_CHARS} characters")
     before = place_of(params.cursor, "prompt.history")
     limit = max(1, min(params.limit, MAX_PROMPTS))
-    page = await connection_of(call).house.archive.prompts(params.query, before=before, limit=limit)
+    page = await connection_of(call).context.archive.prompts(params.query, before=before, limit=limit)
     await wait_for_room(call)
     return page
 
@@ -44,7 +44,7 @@ async def prompts(call: Call, params: api.PromptHistory) -> reports.PromptPage:
 async def workspace(call: Call, params: api.OfSession) -> api.WorkspaceInfo:
     """Where the session works."""
     cwd = (await session_of(call, params.session)).ledger.row.cwd
-    found = await look(connection_of(call).house.looks, partial(checkout, cwd))
+    found = await look(connection_of(call).context.looks, partial(checkout, cwd))
     return api.WorkspaceInfo(cwd, found.name, found.is_detached) if found else api.WorkspaceInfo(cwd)
 
 

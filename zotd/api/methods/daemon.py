@@ -40,7 +40,7 @@ async def hello(call: Call, params: api.Hello) -> api.HelloResult:
     return api.HelloResult(
         protocol,
         VERSION,
-        epoch=connection.house.epoch,
+        epoch=connection.context.epoch,
         connection=connection.id,
         pid=os.getpid(),
         role=connection.role.name.lower(),
@@ -60,20 +60,20 @@ async def status(call: Call, params: api.Nothing) -> api.Status:
     """The daemon in figures."""
     del params
     connection = connection_of(call)
-    found = connection.house.status()
+    found = connection.context.status()
     return found if connection.confinement is None else msgspec.structs.replace(found, warnings=[])
 
 
 async def metrics(call: Call, params: api.Nothing) -> reports.Metrics:
     """The daemon in more figures."""
     del params
-    return await connection_of(call).house.metrics()
+    return await connection_of(call).context.metrics()
 
 
 async def compact(call: Call, params: api.Nothing) -> reports.Compacted:
     """Give the disk back what is free in the database."""
     del params
-    before, after = await connection_of(call).house.archive.compact()
+    before, after = await connection_of(call).context.archive.compact()
     return reports.Compacted(before, after)
 
 
@@ -90,10 +90,10 @@ async def reload(call: Call, params: api.Nothing) -> api.ConfigReloaded:
     """Read the configuration again."""
     del params
     connection = connection_of(call)
-    if connection.house.reload is None:
+    if connection.context.reload is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon has no configuration file to read again")
     log.info("connection %s (%s) asked the daemon to read its configuration", connection.id, connection.sender)
-    return await connection.house.reload()
+    return await connection.context.reload()
 
 
 async def shutdown(call: Call, params: api.Shutdown) -> None:
@@ -101,7 +101,7 @@ async def shutdown(call: Call, params: api.Shutdown) -> None:
     connection = connection_of(call)
     log.info("connection %s (%s) asked the daemon to stop", connection.id, connection.sender)
     call.respond()
-    connection.house.stop(params.when_idle)
+    connection.context.stop(params.when_idle)
 
 
 def _protocol(params: api.Hello) -> int:

@@ -23,7 +23,7 @@ async def search(call: Call, params: api.Search) -> reports.SearchPage:
     query = params.query.strip()
     if not query or len(query) > QUERY_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a query has 1 to {QUERY_CHARS} characters")
-    archive = connection_of(call).house.archive
+    archive = connection_of(call).context.archive
     before = place_of(params.cursor, "session.search")
     page = await archive.search(query, before=before, limit=max(1, min(params.limit, MAX_HITS)))
     await wait_for_room(call)
@@ -61,7 +61,7 @@ async def tree(call: Call, params: api.OfSession) -> reports.Tree:
     session = await session_of(call, params.session)
     if session.ephemeral:
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored, so that it has no tree")
-    found = await connection_of(call).house.archive.branches(session.id, session.ledger.shown_seq)
+    found = await connection_of(call).context.archive.branches(session.id, session.ledger.shown_seq)
     bounds = call.door.confinement
     forks = [fork for fork in found.forks if bounds is None or bounds.sees(fork.session)]
     origin = found.origin if found.origin and (bounds is None or bounds.sees(found.origin.session)) else None

@@ -10,7 +10,7 @@ async def listing(call: Call, params: api.OfSession) -> api.PresenceList:
     """Who is attached."""
     session = await session_of(call, params.session)
     connection = connection_of(call)
-    return api.PresenceList(connection.house.presences.of(session.id), you=connection.id)
+    return api.PresenceList(connection.context.presences.of(session.id), you=connection.id)
 
 
 async def update(call: Call, params: api.PresenceUpdate) -> None:
@@ -20,6 +20,6 @@ async def update(call: Call, params: api.PresenceUpdate) -> None:
         sentence = "focused keeps others from being notified, which needs the role submit; ask for it in hello"
         raise CommandError(Code.FORBIDDEN, sentence)
     session = await session_of(call, params.session)
-    presences = connection.house.presences
+    presences = connection.context.presences
     if not presences.update(session, connection.id, focused=params.focused, typing=params.typing):
         raise CommandError(Code.CONFLICT, f"this client does not follow {session.id}; attach to it first")

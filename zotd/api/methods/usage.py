@@ -20,10 +20,10 @@ async def report(call: Call, params: api.UsageReport) -> reports.UsageSums:
     if params.by not in GROUPS:
         raise CommandError(Code.BAD_REQUEST, f'usage is known by {", ".join(GROUPS)}, not by "{params.by}"')
     since = "" if params.since is None else _in_utc(params.since)
-    house = connection_of(call).house
-    rows = await house.archive.usage(since=since, by=params.by)
+    context = connection_of(call).context
+    rows = await context.archive.usage(since=since, by=params.by)
     await wait_for_room(call)
-    budgets = house.spending.states(session.ledger.row for session in call.manager.loaded)
+    budgets = context.spending.states(session.ledger.row for session in call.manager.loaded)
     return reports.UsageSums(rows, budgets)
 
 

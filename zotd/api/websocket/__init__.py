@@ -10,8 +10,8 @@ It is shut unless the configuration says where to listen. aiohttp, which takes 0
 import logging
 from typing import Protocol
 
+from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
-from zotd.api.house import House
 from zotd.api.websocket.listening import BusyError, Listening
 
 log = logging.getLogger(__name__)
@@ -29,17 +29,17 @@ class OpenDoor(Protocol):
         ...
 
 
-async def opened(listening: Listening, house: House, dispatcher: Dispatcher) -> OpenDoor | None:
-    """The door, which `house` knows of from now on; None when its address is taken, which `status` then says."""
+async def opened(listening: Listening, context: DaemonContext, dispatcher: Dispatcher) -> OpenDoor | None:
+    """The door, which `context` knows of from now on; None when its address is taken, which `status` then says."""
     try:
         bound = await listening.bind()
     except BusyError as error:
-        house.warnings.append(str(error))
+        context.warnings.append(str(error))
         log.warning("%s", error)
         return None
-    assert house.tokens is not None
+    assert context.tokens is not None
     from zotd.api.websocket.server import Server  # noqa: PLC0415  (most daemons have no such door)
 
-    server = Server(house, dispatcher, house.tokens, listening=listening, bound=bound)
+    server = Server(context, dispatcher, context.tokens, listening=listening, bound=bound)
     log.info("the WebSocket door is open at %s", server.url)
     return server

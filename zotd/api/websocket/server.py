@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from zotd.api.connection import Connection
+from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
-from zotd.api.house import MAX_CONNECTIONS, House
 from zotd.api.outbox import FAREWELL_S
 from zotd.api.scope import Scope
 from zotd.api.unix import HEARTBEAT_S
@@ -52,7 +52,7 @@ class Server:
 
     def __init__(
         self,
-        house: House,
+        context: DaemonContext,
         dispatcher: Dispatcher,
         tokens: Tokens,
         *,
@@ -62,11 +62,11 @@ class Server:
         """`bound`: what `listening` has bound; closed with this."""
         port = bound[0].getsockname()[1]
         gate = Gate.of(listening.settings, port)
-        self._house = house
+        self._context = context
         self._dispatcher = dispatcher
         self._tokens = tokens
         self._tls: ssl.SSLContext | None = listening.tls
-        self._site = Site(house, tokens, gate, throttle=Throttle(time.monotonic), upgrade=self._upgrade)
+        self._site = Site(context, tokens, gate, throttle=Throttle(time.monotonic), upgrade=self._upgrade)
         self._http = web.Server(self._request)
         self._lobby = Lobby()
         self._visitors: set[Visitor] = set()
@@ -76,8 +76,8 @@ class Server:
         self._doors = [Door(listener, self._enter) for listener in bound]
         host = str(listening.settings.listen).rpartition(":")[0]
         self.url = f"{gate.scheme.replace('http', 'ws')}://{host}:{port}/v1"
-        house.websocket = self.url
-        house.tokens_changed = self.look
+        context.websocket = self.url
+        context.tokens_changed = self.look
 
     async def heartbeat(self) -> None:
         """Keep telling clients that the daemon lives, and see who of them still may and does; run it in a task."""
@@ -96,7 +96,7 @@ class Server:
 
     async def close(self) -> None:
         """Accept no more, tell everybody, and wait a moment until they are gone."""
-        self._house.websocket = None
+        self._context.websocket = None
         for door, listener in zip(self._doors, self._bound, strict=True):
             door.close()
             listener.close()
@@ -115,7 +115,7 @@ class Server:
     # --- somebody comes -------------------------------------------------------------------------------------------
 
     def _enter(self, peer: socket.socket) -> None:
-        self._house.spawn("a visitor", self._receive(peer))
+        self._context.spawn("a visitor", self._receive(peer))
 
     async def _receive(self, peer: socket.socket) -> None:
         try:
@@ -141,7 +141,7 @@ class Server:
         wire = visitor.guest.wire
         if wire is not None and wire.connection is not None:
             del self._members[wire.connection]
-            self._house.went()
+            self._context.went()
         self._empty.set()
         for door in self._doors:
             door.freed()
@@ -170,8 +170,8 @@ class Server:
             guest.yield_first()
             wire.refuse(found.delay_s)
             return None
-        if self._house.connections >= MAX_CONNECTIONS - RESERVED:
-            log.warning("refused a connection from %s: there are %s already", guest.source, self._house.connections)
+        if self._context.connections >= MAX_CONNECTIONS - RESERVED:
+            log.warning("refused a connection from %s: there are %s already", guest.source, self._context.connections)
             wire.leave(CloseCode.TRY_LATER)
             return None
         return self._welcome(guest, wire, *found)
@@ -180,16 +180,16 @@ class Server:
         guest.leave()
         connection = Connection(
             wire.carrier,
-            house=self._house,
+            context=self._context,
             dispatcher=self._dispatcher,
             peer=f"{guest.source} token:{name}",
             ceiling=token.ceiling,
-            confinement=Scope(token.sessions, self._house, name) if token.sessions else None,
+            confinement=Scope(token.sessions, self._context, name) if token.sessions else None,
             is_remote=True,
         )
         self._members[connection] = _Member(wire, name, token)
-        self._house.came()
-        self._house.spawn("the use of a token", self._note_use(name))
+        self._context.came()
+        self._context.spawn("the use of a token", self._note_use(name))
         return connection
 
     async def _note_use(self, name: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from aiohttp import HttpVersion11, web
 
 from zotd.api import page
-from zotd.api.house import House
+from zotd.api.context import DaemonContext
 from zotd.api.websocket import figures
 from zotd.api.websocket.gate import Gate
 from zotd.api.websocket.throttle import Throttle
@@ -55,8 +55,10 @@ class Unknown:
 class Site:
     """Answers requests."""
 
-    def __init__(self, house: House, tokens: Tokens, gate: Gate, *, throttle: Throttle, upgrade: Upgrade) -> None:
-        self._house = house
+    def __init__(
+        self, context: DaemonContext, tokens: Tokens, gate: Gate, *, throttle: Throttle, upgrade: Upgrade
+    ) -> None:
+        self._context = context
         self._tokens = tokens
         self._gate = gate
         self._throttle = throttle
@@ -83,7 +85,7 @@ class Site:
         if request.raw_path == PATH:
             return await self._websocket(request)
         if request.raw_path == "/healthz":
-            return plain(503, "stopping") if self._house.stopping else plain(200, "ok")
+            return plain(503, "stopping") if self._context.stopping else plain(200, "ok")
         if request.raw_path == "/metrics":
             return await self._metrics(request, source)
         if request.raw_path in page.FILES:
@@ -114,7 +116,7 @@ class Site:
             return plain(401, "this needs a token", **{"WWW-Authenticate": "Bearer"})
         if found[1].sessions:
             return plain(403, "this token is for some sessions only")
-        return _response(200, figures.exposition(await self._house.metrics()), figures.CONTENT_TYPE, {})
+        return _response(200, figures.exposition(await self._context.metrics()), figures.CONTENT_TYPE, {})
 
     def admitted(self, given: str | None, source: str) -> tuple[str, Token] | Unknown:
         """The name and the token that somebody from `source` has shown.

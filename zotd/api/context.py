@@ -40,7 +40,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class House:
+class DaemonContext:
     """The daemon, as its connections and their commands see it."""
 
     manager: Manager
