@@ -1,17 +1,74 @@
-"""A `compact` command, carried out: one model request, its records, exactly one `done` however it ends."""
+"""Compaction: replaces what the model sees of a transcript by a summary that a model writes.
+
+`CompactionRun` carries out a `compact` command: one model request, its records, exactly one `done` however it ends. The
+automatic compaction of a run (`runs.runner`) shares `summarise` and `compaction_record` with it.
+"""
 
 import asyncio
-from contextlib import closing, nullcontext
+from collections.abc import Sequence
+from contextlib import aclosing, closing, nullcontext
+from dataclasses import dataclass
 
 from zotd.clock import rfc3339
-from zotd.core import records
-from zotd.core.retry import ModelError
+from zotd.core import compaction, records
+from zotd.core.ports import Model, ModelRequest
+from zotd.core.reply import Assembler
+from zotd.core.retry import Failure, ModelError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.billing import COMPACTION, RequestBilling
 from zotd.runs.context import RunContext
-from zotd.runs.summary import Summary, compaction_record, summarise
 from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
+from zotd.wire.content import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary, and how many of the newest messages stay beside it."""
+
+    text: str
+    kept: int
+
+
+async def summarise(
+    billing: RequestBilling, model: Model, messages: Sequence[Message], instructions: str = ""
+) -> Summary:
+    """Summarise all of `messages` but the tail that stays. `billing` pays; what it took is to be billed there.
+
+    Raises:
+        ModelError: the request failed, a budget is used up, the summary is empty, or there is nothing to summarise.
+    """
+    kept = compaction.kept(messages)
+    older = messages[: len(messages) - kept]
+    if not older:
+        raise ModelError(Failure.REFUSED, "nothing to compact: the transcript is empty")
+    request = ModelRequest(
+        system=compaction.SYSTEM,
+        messages=compaction.request(older, instructions),
+        tools=(),
+        max_output=compaction.MAX_OUTPUT,
+    )
+    assembler = Assembler(None, _no_calls)
+    billing.admit()
+    async with aclosing(model.stream(request)) as chunks:
+        async for parts in chunks:
+            billing.answered(assembler)
+            assembler.feed(parts)
+            assembler.check()
+    text = assembler.text().strip()
+    if not text:
+        raise ModelError(Failure.REFUSED, "the model returned an empty summary; the transcript stays as it is")
+    return Summary(text, kept)
+
+
+def _no_calls() -> str:
+    return "ignored"  # no tools are offered; a call that comes all the same is not run
+
+
+def compaction_record(summary: Summary, known: list[records.Known]) -> Shown:
+    """A summary as the record that moves what the model sees; `known`: the requests that it must not leave behind."""
+    record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept, known=known)
+    return Shown(record, [events.CompactDone(summary.text)])
 
 
 class CompactionRun:

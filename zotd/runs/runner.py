@@ -24,12 +24,12 @@ from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
 from zotd.runs.attempts import Attempts
 from zotd.runs.billing import RequestBilling
+from zotd.runs.compaction import Summary, compaction_record, summarise
 from zotd.runs.context import RunContext
 from zotd.runs.model_request import RequestSender, SentRequest, rewritten
 from zotd.runs.queue import Queue
 from zotd.runs.record_batch import RecordBatch
 from zotd.runs.retry_pause import Pause
-from zotd.runs.summary import Summary, compaction_record, summarise
 from zotd.runs.tool_calls import NOT_STARTED, ToolCalls
 from zotd.wire import events
 from zotd.wire.api import RunInfo
