@@ -85,7 +85,8 @@ def complaint(path: Path, error: BaseException) -> str:
     if isinstance(error, (ContractError, UntrustedError)):
         return str(error)
     if isinstance(error, SyntaxError):
-        return f"SyntaxError: {error.msg} (line {error.lineno})"
+        where = f" (line {error.lineno})" if error.lineno else ""
+        return f"SyntaxError: {error.msg}{where}"
     lines = [line for filename, line in _frames(error) if filename == str(path)]
     where = f" (line {lines[-1]})" if lines else ""
     return f"{type(error).__name__}: {message_of(error)}{where}"
