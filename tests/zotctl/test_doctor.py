@@ -216,7 +216,7 @@ def extension_doubtful(patient):
         while not (findings := children(connection.call("ext.doctor", cwd=cwd), "findings")):
             next(events)
     assert [one["kind"] for one in findings] == ["doubtful"]
-    return f"zotctl ext reload {findings[0]['extension']}, when the type hint is mended"
+    return f"zotctl ext reload {findings[0]['extension']}, after correcting the type hint"
 
 
 def code_untrusted(patient):
@@ -287,9 +287,9 @@ def test_the_page_says_what_the_table_says():
 
 
 def test_nothing_is_wrong_with_a_daemon_and_without_one(patient):
-    assert patient.examine() == (0, "the daemon is stopped\nnothing is wrong\n")
+    assert patient.examine() == (0, "the daemon is stopped\nno problems found\n")
     daemon = patient.daemon()
-    assert patient.examine() == (0, "the daemon is running\nnothing is wrong\n")
+    assert patient.examine() == (0, "the daemon is running\nno problems found\n")
     del patient.env["OPENAI_API_KEY"]  # the daemon's environment has it
     assert patient.examine()[0] == 0
     assert sorted(path.name for path in patient.home.glob("tmp*")) == []
@@ -301,12 +301,12 @@ def test_an_extension_that_a_person_has_disabled_is_listed_and_is_no_fault(patie
     directory.mkdir(parents=True)
     (directory / "extension.json").write_text(json.dumps({"name": "resting", "exec": "true", "enabled": False}))
     patient.daemon()
-    assert patient.examine() == (0, "the daemon is running\nnothing is wrong\n")
+    assert patient.examine() == (0, "the daemon is running\nno problems found\n")
     command = [sys.executable, "-m", "zotctl", "ext", "doctor"]
     done = subprocess.run(
         command, env=patient.env, cwd=patient.place.cwd, capture_output=True, text=True, check=False, timeout=50
     )
-    assert (done.returncode, done.stdout) == (0, f"resting: {directory} is disabled\nnothing is wrong\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"resting: {directory} is disabled\nno problems found\n"), done.stderr
 
 
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]

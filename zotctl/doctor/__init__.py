@@ -7,8 +7,8 @@ from importlib import import_module
 from zotctl.commands import Commands
 
 EPILOG = """\
-Exit code 1 when something is broken. It takes 3 s at most, changes nothing, and starts no daemon.
-docs/troubleshooting.md lists what it finds.
+Exit code 1 if a problem is found. Takes at most 3 s, changes nothing and does not start the daemon.
+docs/troubleshooting.md describes the findings.
 
 example: zotctl doctor --json | jq -r '.findings[].next'
 """
@@ -16,7 +16,7 @@ example: zotctl doctor --json | jq -r '.findings[].next'
 
 def add(commands: Commands) -> None:
     """`doctor`."""
-    parser = commands.add_parser("doctor", help="what is wrong here; exit code 1 when something is", epilog=EPILOG)
+    parser = commands.add_parser("doctor", help="find problems of this installation", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)

@@ -53,7 +53,7 @@ def door(scene: Scene, status: Json) -> Iterator[Finding]:
         return
     if listen is not None and status["websocket"] is None:
         said = [line for line in strings(status, "warnings") if "websocket" in line.lower()]
-        yield found("port-taken", (said or [f"websocket.listen is {listen}, and the daemon does not listen there"])[0])
+        yield found("port-taken", (said or [f"websocket.listen is {listen}, but the daemon does not listen there"])[0])
 
 
 def extensions(scene: Scene) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def keys(scene: Scene) -> Iterator[Finding]:
     with _connection(scene) as connection:
         listed = children(connection.call("auth.list", timeout_s=ANSWER_S), "providers")
     if not any(one.get("variables") and one.get("source") for one in listed):
-        yield found("no-key", "there is no key for any model vendor, neither here nor with the daemon")
+        yield found("no-key", "no API key is set for any model vendor, neither here nor in the daemon")
 
 
 def _connection(scene: Scene) -> Connection:

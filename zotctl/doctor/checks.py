@@ -56,22 +56,22 @@ def home(scene: Scene) -> Iterator[Finding]:
         if place == scene.home:
             _write_into(place)
         elif not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):  # it will be made there
-            yield found("home-not-writable", f"{scene.home} cannot be made in {place}", f"ls -ld {place}")
+            yield found("home-not-writable", f"cannot create {scene.home} in {place}", f"ls -ld {place}")
             return
     except paths.UnsafePathError as error:
         yield found("home-not-writable", str(error), home=place)
         return
     except OSError as error:
         full = error.errno in FULL
-        text = f"nothing can be written into {place}: {error.strerror}"
+        text = f"cannot write to {place}: {error.strerror}"
         if full and os.statvfs(place).f_favail == 0:
-            yield found("disk-full", f"{text} (no inode is left)", f"df -i {place}")
+            yield found("disk-full", f"{text} (no free inodes)", f"df -i {place}")
         else:
             yield found("disk-full" if full else "home-not-writable", text, home=place)
         return
     free = os.statvfs(place)
     if free.f_bavail * free.f_frsize < LEAST_FREE_BYTES:
-        yield found("disk-full", f"{free.f_bavail * free.f_frsize >> 20} MiB are free for {place}", home=place)
+        yield found("disk-full", f"{free.f_bavail * free.f_frsize >> 20} MiB are free in {place}", home=place)
 
 
 def log(scene: Scene) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def log(scene: Scene) -> Iterator[Finding]:
         else:
             tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        yield found("log-not-writable", f"{file} cannot be written: {error.strerror}", log=folder)
+        yield found("log-not-writable", f"cannot write {file}: {error.strerror}", log=folder)
 
 
 def configuration(scene: Scene) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ def linger(scene: Scene) -> Iterator[Finding]:
     except (OSError, subprocess.TimeoutExpired):
         return  # no logind, so nobody who would end it
     if said.stdout.strip() == "no":
-        yield found("linger-off", f"the service {file} ends with your last logout")
+        yield found("linger-off", f"the service {file} stops at your last logout")
 
 
 def _write_into(folder: Path) -> None:

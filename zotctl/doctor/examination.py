@@ -32,7 +32,7 @@ WITHOUT_DAEMON: Mapping[str, Callable[[Scene], Iterator[Finding]]] = {
     "the keys": stored.auth_file,
     "the vendors": stored.keys,
     "the database": stored.database,
-    "lingering": checks.linger,
+    "the linger setting": checks.linger,
 }
 """The checks that need none, by what they look at."""
 
@@ -95,7 +95,7 @@ def _all_of(wanted: Mapping[str, Check], scene: Scene) -> list[Finding]:
         try:
             name, ended = results.get(timeout=max(0.0, deadline - time.monotonic()))
         except Empty:
-            slow = "the look at {} does not end: a disk or a program does not answer"
+            slow = "the check of {} timed out: a disk or a program does not answer"
             return [*findings, *(found("slow-check", slow.format(name), home=scene.home) for name in sorted(missing))]
         missing.remove(name)
         findings += ended
@@ -115,7 +115,7 @@ def _carry_out(name: str, check: Check, results: "SimpleQueue[tuple[str, list[Fi
 def _print(state: str, findings: list[Finding]) -> None:
     print(one_line(f"the daemon is {state}"))
     if not findings:
-        print(output.painted("nothing is wrong", colour.GREEN))
+        print(output.painted("no problems found", colour.GREEN))
     for one in findings:
         print(one_line(f"{one.state.id}: {masked(one.text)}"))
         print(one_line(f"    {masked(one.next)}"))

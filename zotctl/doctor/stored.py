@@ -46,7 +46,7 @@ def keys(scene: Scene) -> Iterator[Finding]:
         return  # other checks have said so
     keyless = {name for vendor in VENDORS if not vendor.key_env for name in (vendor.name, *vendor.aliases)}
     if not (variables or stored or chosen.api_key_command or chosen.provider in keyless):
-        yield found("no-key", "there is no key for any model vendor, in the environment or in auth.json")
+        yield found("no-key", "no API key is set for any model vendor, in the environment or in auth.json")
 
 
 def database(scene: Scene) -> Iterator[Finding]:
