@@ -100,7 +100,10 @@ def test_removing_asks_first_and_says_what_becomes_of_the_data(live):
     session = live.session()
     live.command(session, "add", "milk")
     code, _, err = live.zotctl("ext", "remove", "keeper")
-    assert (code, err) == (1, "zotctl: there is no terminal to ask on; to remove it: zotctl ext remove --yes keeper\n")
+    assert (code, err) == (
+        1,
+        "zotctl: cannot ask for confirmation without a terminal; to remove it, run: zotctl ext remove --yes keeper\n",
+    )
     assert answered(live, "n", "keeper") == (1, "remove keeper and keep its data? [y/N] ")
     assert (live.installed / "keeper").exists()
     data = live.home / "data" / "keeper"

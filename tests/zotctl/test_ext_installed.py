@@ -21,7 +21,7 @@ def test_a_directory_is_installed_and_starts_with_the_next_reload(live):
     assert (code, err) == (0, "")
     assert out == (
         f"installed echo 1.0 in {live.installed / 'echo'}\n"
-        "zotctl ext reload  starts it here; elsewhere it starts with the next session\n"
+        "to start it here, run: zotctl ext reload; elsewhere it starts with the next session\n"
     )
     assert rows(live) == {}
 
@@ -87,9 +87,9 @@ def test_switched_off_an_extension_ends_and_switched_on_it_comes_back(live):
     live.zotctl("ext", "install", "echo")
     session = live.session()
     live.command(session, "shout")
-    assert live.zotctl("ext", "disable", "echo") == (0, "echo is switched off\n", "")
+    assert live.zotctl("ext", "disable", "echo") == (0, "echo is disabled\n", "")
     assert rows(live) == {"echo": "disabled"}
-    assert live.zotctl("ext", "enable", "echo") == (0, "echo is switched on\n", "")
+    assert live.zotctl("ext", "enable", "echo") == (0, "echo is enabled\n", "")
     live.command(session, "shout")
     assert rows(live) == {"echo": "ready"}
     assert live.zotctl("ext", "remove", "--yes", "echo")[:2] == (
@@ -130,11 +130,15 @@ def test_reload_tells_what_has_vanished_and_what_does_not_start(live):
 
 
 def test_reload_where_nothing_runs_says_so(live):
-    assert live.zotctl("ext", "reload") == (0, "no extensions run there; they start with the first session\n", "")
+    assert live.zotctl("ext", "reload") == (
+        0,
+        "no extensions are running there; they start with the first session\n",
+        "",
+    )
 
 
 def test_the_doctor_says_what_is_wrong_and_nothing_otherwise(live):
-    assert live.zotctl("ext", "doctor") == (0, "nothing is wrong\n", "")
+    assert live.zotctl("ext", "doctor") == (0, "no problems found\n", "")
     (live.write("sick") / "extension.json").write_text("{")
     live.session()
     code, out, _ = live.zotctl("ext", "doctor", "--all")

@@ -87,7 +87,7 @@ def test_its_files_are_told_and_so_are_the_next_steps(shell):
     code, out, _ = shell.zot("ext", "new", "weather", "--lang", "sh", "--dir", "made for me")
     directory = shell.cwd / "made for me" / "weather"
     assert code == 0
-    assert out.startswith("made made for me/weather with README.md, extension.json, main.sh\n")
+    assert out.startswith("created made for me/weather with README.md, extension.json, main.sh\n")
     assert "\n  zotctl ext validate 'made for me/weather'\n" in out
     assert "\n  zot -e 'made for me/weather'\n" in out
     everywhere = f"{shell.env['ZOT_HOME']}/extensions"
@@ -104,7 +104,7 @@ def test_the_files_that_were_made_are_given_in_order(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "two words", "../up", ".hidden", "a/b", "x" * 65, "tools", "channels"])
 def test_a_name_that_no_extension_may_have_is_refused(tmp_path, name):
-    with pytest.raises(SkeletonError, match="cannot be the name of an extension"):
+    with pytest.raises(SkeletonError, match="invalid extension name"):
         new(name, "py", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -122,14 +122,14 @@ def test_nothing_that_exists_is_written_over(shell, there):
     code, out, err = shell.zotctl("ext", "new", "weather", "--lang", "py")
 
     assert (code, out) == (1, "")
-    assert err == "zotctl: weather is there already; choose another name, or remove it\n"
+    assert err == "zotctl: weather already exists; choose another name or remove it\n"
     assert not path.is_dir() or list(path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written_is_named(shell):
     (shell.cwd / "file").write_text("mine")
     code, _, err = shell.zotctl("ext", "new", "weather", "--lang", "py", "--dir", "file")
-    assert (code, err) == (1, "zotctl: file/weather cannot be written: not a directory\n")
+    assert (code, err) == (1, "zotctl: cannot write file/weather: not a directory\n")
 
 
 def test_an_unknown_language_is_bad_usage(shell):

@@ -362,7 +362,7 @@ def test_the_command_prints_a_table_and_fails_when_a_rule_is_broken(shell, exten
     assert ["✗", "hello", "it exited with code 2: usage: ^[[2Jme FILE"] in [
         line.split(maxsplit=2) for line in out.splitlines()
     ]
-    assert err == "\nthe end of its stderr:\nusage: ^[[2Jme FILE\n"
+    assert err == "\nlast lines of its stderr:\nusage: ^[[2Jme FILE\n"
 
 
 def test_the_command_speaks_json(shell, extensions):
@@ -382,10 +382,10 @@ def test_the_command_speaks_json(shell, extensions):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--args", "{}"], "--args are for one tool: name it after --call"),
-        (["--call", "--args", "{}"], "--args are for one tool: name it after --call"),
-        (["--call", "x", "--args", "["], "--args is no JSON: "),
-        (["--call", "x", "--args", "[]"], "--args is no JSON object"),
+        (["--args", "{}"], "--args needs a tool: --call TOOL --args JSON"),
+        (["--call", "--args", "{}"], "--args needs a tool: --call TOOL --args JSON"),
+        (["--call", "x", "--args", "["], "--args is not valid JSON: "),
+        (["--call", "x", "--args", "[]"], "--args is not a JSON object"),
     ],
 )
 def test_arguments_that_cannot_be_meant_are_refused(shell, arguments, told):

@@ -10,7 +10,9 @@ ACTIONS = (listing, install, reload, logs, tap, new, validate)
 def add(commands: Commands) -> None:
     """`ext` and its actions."""
     parser = commands.add_parser(
-        "ext", help="extensions: list, install, reload, watch, make, check", epilog="example: zotctl ext list --all"
+        "ext",
+        help="manage extensions: list, install, reload, watch, create, check",
+        epilog="example: zotctl ext list --all",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     for action in ACTIONS:

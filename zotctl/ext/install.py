@@ -23,20 +23,20 @@ examples:
   zotctl ext install ~/work/weather
   zotctl ext install https://git.example.org/ann/weather@v1.2
 
-Nothing is built and nothing is run. A directory is copied, of a repository one commit is fetched; @ (or #) names a
-branch, a tag or a commit. Installing again from the same place updates it and keeps its data, which is in $ZOT_HOME/data/NAME.
+Nothing is built or run. A directory is copied; from a repository, one commit is fetched. @ (or #) selects a branch, tag
+or commit. Installing again from the same source updates the extension and keeps its data in $ZOT_HOME/data/NAME.
 """
 
 REMOVING = """\
 examples:
-  zotctl ext remove weather             asks first
-  zotctl ext remove --yes weather       does not ask; for scripts
-  zotctl ext remove --data weather      deletes what it keeps in $ZOT_HOME/data/weather, too
+  zotctl ext remove weather             ask for confirmation
+  zotctl ext remove --yes weather       do not ask; for scripts
+  zotctl ext remove --data weather      also delete its data in $ZOT_HOME/data/weather
 """
 
 CHANGES = {
-    "enable": ("switch an extension on, in every directory", "{name} is switched on"),
-    "disable": ("switch an extension off, in every directory; it stays installed", "{name} is switched off"),
+    "enable": ("enable an extension in every directory", "{name} is enabled"),
+    "disable": ("disable an extension in every directory; keeps it installed", "{name} is disabled"),
 }
 """What takes a name and nothing else: help, and what is said afterwards."""
 
@@ -53,11 +53,11 @@ def add(actions: Commands) -> None:
 
 
 def _add_remove(actions: Commands) -> None:
-    parser = actions.add_parser("remove", help="uninstall an extension; its data stays", epilog=REMOVING)
+    parser = actions.add_parser("remove", help="uninstall an extension; keeps its data", epilog=REMOVING)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", metavar="NAME")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask; needed without a terminal")
-    parser.add_argument("--data", action="store_true", help="delete its data as well")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask; required without a terminal")
+    parser.add_argument("--data", action="store_true", help="also delete its data")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_remove)
 
@@ -70,7 +70,7 @@ def _add_install(actions: Commands) -> None:
         "--replace",
         "--force",
         action="store_true",
-        help="take the place of one that came from elsewhere or was changed since; a copy of changed files is kept",
+        help="replace an extension from another source, or one with local changes; keeps a copy of changed files",
     )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_install)
@@ -89,22 +89,26 @@ def _install(args: argparse.Namespace) -> int:
     commit = f", commit {text(installed, 'commit')[:12]}" if text(installed, "commit") else ""
     print(one_line(f"installed {name} {version}".rstrip() + f" in {text(installed, 'directory')}{commit}"))
     if text(installed, "kept"):
-        print(one_line(f"what was there before is kept in {text(installed, 'kept')}"))
-    print("zotctl ext reload  starts it here; elsewhere it starts with the next session")
+        print(one_line(f"the previous files are kept in {text(installed, 'kept')}"))
+    print("to start it here, run: zotctl ext reload; elsewhere it starts with the next session")
     return 0
 
 
 def _remove(args: argparse.Namespace) -> int:
     name = str(args.name)
     if not args.yes and not _agrees(name, with_data=args.data):
-        raise ClientError(f"{one_line(name)} is not removed")
+        raise ClientError(f"{one_line(name)} was not removed")
     with link.connect("zotctl", role="admin") as connection:
         removed = connection.call("ext.remove", name=name, data=args.data, timeout_s=REMOVE_S)
     if args.json:
         output.print_json({"v": 1, **removed})
         return 0
     left = f"; its data is still in {text(removed, 'data')}" if text(removed, "data") else ""
-    kept = f"; it was not installed by zot, and is now in {text(removed, 'kept')}" if text(removed, "kept") else ""
+    kept = (
+        f"; it was not installed by zot; its files were moved to {text(removed, 'kept')}"
+        if text(removed, "kept")
+        else ""
+    )
     print(one_line(f"{name} is removed{left}{kept}"))
     return 0
 
@@ -112,7 +116,9 @@ def _remove(args: argparse.Namespace) -> int:
 def _agrees(name: str, *, with_data: bool) -> bool:
     """Ask on the terminal. Raises `ClientError` when there is none."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ClientError(f"there is no terminal to ask on; to remove it: zotctl ext remove --yes {name}")
+        raise ClientError(
+            f"cannot ask for confirmation without a terminal; to remove it, run: zotctl ext remove --yes {name}"
+        )
     what = "and delete its data" if with_data else "and keep its data"
     sys.stderr.write(one_line(f"remove {name} {what}?") + " [y/N] ")
     sys.stderr.flush()

@@ -17,14 +17,14 @@ NAMES_CHARS = 40
 def add(actions: Commands) -> None:
     """`list` and `doctor`."""
     parser = actions.add_parser(
-        "list", help="extensions and their states", epilog="example: zotctl ext list --all --json | jq .extensions"
+        "list", help="list extensions and their states", epilog="example: zotctl ext list --all --json | jq .extensions"
     )
     scope.add_flags(parser)
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_list)
     parser = actions.add_parser(
         "doctor",
-        help="what is wrong with extensions, and which are disabled; exit code 1 when something is wrong",
+        help="find problems of extensions, and list disabled ones; exit code 1 if there is a problem",
         epilog="example: zotctl ext doctor",
     )
     scope.add_flags(parser)
@@ -52,7 +52,7 @@ def _row(one: Json, where: list[str]) -> list[str]:
 
 
 def _reason(one: Json) -> str:
-    silent = ["does not respond when it is asked"] if one.get("responding") is False else []
+    silent = ["does not respond"] if one.get("responding") is False else []
     return "; ".join([text(one, "reason"), *silent] if text(one, "reason") else silent)
 
 
@@ -73,5 +73,5 @@ def _doctor(args: argparse.Namespace) -> int:
         words = text(finding, "text")
         print(one_line(f"{about}: {words}" if about else words))
     if not wrong:
-        print(output.painted("nothing is wrong", colour.GREEN))
+        print(output.painted("no problems found", colour.GREEN))
     return 1 if wrong else 0

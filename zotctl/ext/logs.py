@@ -24,18 +24,20 @@ SHOWN = 200
 
 def add(actions: Commands) -> None:
     """`logs`."""
-    parser = actions.add_parser("logs", help="an extension's log", epilog="example: zotctl ext logs weather -f")
+    parser = actions.add_parser("logs", help="print an extension's log", epilog="example: zotctl ext logs weather -f")
     parser.add_argument("name", metavar="EXTENSION")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what it writes, until Ctrl-C")
-    parser.add_argument("-n", "--lines", type=int, default=SHOWN, metavar="N", help=f"at most so many ({SHOWN})")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new lines until Ctrl-C")
+    parser.add_argument(
+        "-n", "--lines", type=int, default=SHOWN, metavar="N", help=f"maximum number of lines ({SHOWN})"
+    )
     scope.add_flags(parser)
-    parser.add_argument("--json", action="store_true", help="the path and the text; not with --follow")
+    parser.add_argument("--json", action="store_true", help="print the path and the text as JSON; not with --follow")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.follow and args.json:
-        raise ClientError("--follow prints text; leave out --json")
+        raise ClientError("--follow cannot be combined with --json")
     try:
         return _show(args)
     except (NotRunningError, NoAnswerError) as error:
@@ -67,16 +69,16 @@ def _show(args: argparse.Namespace) -> int:
 def _read(name: str, lines: int, without: ClientError) -> Json:
     """The end of the log as it is on disk, for when no daemon answers: `without` says why not."""
     if "/" in name or "\0" in name:
-        raise ClientError("the name of an extension has no slash in it")
+        raise ClientError("the name of an extension cannot contain a slash")
     path = os.path.join(paths.zot_home(os.environ), "logs", f"ext-{name}.log")
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
             data = file.read(LOG_BYTES)
     except FileNotFoundError:
-        raise ClientError(f"there is no log of an extension {name}; and {without}") from without
+        raise ClientError(f"no log found for extension {name}; {without}") from without
     except OSError as error:
-        raise ClientError(f"{path} cannot be read: {error.strerror}") from error
+        raise ClientError(f"cannot read {path}: {error.strerror}") from error
     kept = data.decode(errors="replace").splitlines(keepends=True)
     return {"path": path, "text": "".join(kept[-lines:] if lines > 0 else [])}
 

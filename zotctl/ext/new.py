@@ -42,12 +42,12 @@ def add(actions: Commands) -> None:
     """`new`."""
     parser = actions.add_parser(
         "new",
-        help="make an extension to begin with",
+        help="create an extension from a template",
         epilog="example: zotctl ext new weather --lang py --dir .zot/extensions",
     )
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("--lang", required=True, choices=PREPARATIONS)
-    parser.add_argument("--dir", default=".", metavar="DIR", help="where the directory NAME is made (here)")
+    parser.add_argument("--dir", default=".", metavar="DIR", help="where to create the directory NAME (default: here)")
     parser.set_defaults(run=_run)
 
 
@@ -60,8 +60,8 @@ def new(name: str, lang: str, directory: Path) -> list[Path]:
         SkeletonError: the name cannot be an extension's, there is something of this name, or it cannot be written.
     """
     if not NAME.fullmatch(name) or name in RESERVED:
-        allowed = 'takes 1 to 64 letters, digits, ".", "_" and "-", and begins with a letter or a digit'
-        raise SkeletonError(f'"{name}" cannot be the name of an extension: it {allowed}; tools and channels are taken')
+        allowed = 'use 1 to 64 letters, digits, ".", "_" and "-", starting with a letter or digit'
+        raise SkeletonError(f'invalid extension name "{name}": {allowed}; tools and channels are reserved')
     target = directory / name
     try:
         target.mkdir(parents=True)
@@ -70,9 +70,9 @@ def new(name: str, lang: str, directory: Path) -> list[Path]:
         if lang == "py":
             _copy_sdk(target / "zot_sdk")
     except FileExistsError as error:
-        raise SkeletonError(f"{error.filename} is there already; choose another name, or remove it") from error
+        raise SkeletonError(f"{error.filename} already exists; choose another name or remove it") from error
     except OSError as error:
-        raise SkeletonError(f"{error.filename} cannot be written: {str(error.strerror).lower()}") from error
+        raise SkeletonError(f"cannot write {error.filename}: {str(error.strerror).lower()}") from error
     return sorted(path for path in target.rglob("*") if path.is_file())
 
 
@@ -80,7 +80,7 @@ def _run(args: argparse.Namespace) -> int:
     parent = Path(args.dir)
     files = new(args.name, args.lang, parent)
     target = parent / args.name
-    made = f"made {target} with {', '.join(_shown(files, target))}"
+    made = f"created {target} with {', '.join(_shown(files, target))}"
     print(f"{one_line(made)}\n")
     for command, meaning in _next_steps(target, args.lang):
         print(f"  {one_line(command)}\n      {one_line(meaning)}")
@@ -121,10 +121,10 @@ def _next_steps(target: Path, lang: str) -> list[tuple[str, str]]:
     everywhere = shlex.quote(shared)
     made = "" if os.path.isdir(shared) else f"mkdir -p {everywhere} && "
     steps = [
-        (PREPARATIONS[lang].format(directory=directory), "once, before it can start"),
-        (f"zotctl ext validate {directory}", "does it keep to the protocol?"),
+        (PREPARATIONS[lang].format(directory=directory), "once, before the first start"),
+        (f"zotctl ext validate {directory}", "check it against the protocol"),
         (f"zot -e {directory}", "try it in one session"),
-        (f"{made}ln -s {shlex.quote(str(target.absolute()))} {everywhere}/", "have it in every session"),
+        (f"{made}ln -s {shlex.quote(str(target.absolute()))} {everywhere}/", "enable it in every session"),
         (f"zotctl ext reload {target.name}", "after a change"),
     ]
     return [step for step in steps if step[0]]

@@ -15,16 +15,16 @@ RELOAD_S = 90.0
 
 EPILOG = """\
 examples:
-  zotctl ext reload             all of this directory: new ones start, vanished ones stop
-  zotctl ext reload weather     this one; nothing else is touched
+  zotctl ext reload             all of this directory: start new ones, stop removed ones
+  zotctl ext reload weather     only this one
 
-The exit code is 1 when something went wrong; what could not be started anew stays as it was.
+Exit code 1 if a restart failed; an extension that cannot be restarted keeps running as it was.
 """
 
 
 def add(actions: Commands) -> None:
     """`reload`."""
-    parser = actions.add_parser("reload", help="restart extensions with what is on disk", epilog=EPILOG)
+    parser = actions.add_parser("reload", help="restart extensions with the files on disk", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", nargs="?", metavar="EXTENSION", help="only this one")
     scope.add_flags(parser)
@@ -54,4 +54,4 @@ def _lines(report: Json) -> list[str]:
     lines = [f"{state}: {', '.join(names)}" for state, names in found.items() if names]
     if lines or strings(report, "errors"):
         return lines
-    return ["no extensions run there; they start with the first session"]
+    return ["no extensions are running there; they start with the first session"]

@@ -12,9 +12,13 @@ from zotd.client.fields import text
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """`--cwd`, `--session` and `--all`."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--cwd", default=".", metavar="DIR", help="those of this directory (the current one)")
-    group.add_argument("-s", "--session", metavar="ID|NAME", help="those of this session, with its --ext")
-    group.add_argument("--all", action="store_true", help="those of all directories and sessions")
+    group.add_argument(
+        "--cwd", default=".", metavar="DIR", help="extensions of this directory (default: the current one)"
+    )
+    group.add_argument(
+        "-s", "--session", metavar="ID|NAME", help="extensions of this session, including those of --ext"
+    )
+    group.add_argument("--all", action="store_true", help="extensions of all directories and sessions")
 
 
 def chosen(connection: Connection, args: argparse.Namespace) -> Json:

@@ -22,7 +22,7 @@ examples:
   zotctl ext tap weather
   zotctl ext tap weather --only tool_call,tool_result --json | jq -r .frame
 
-→ comes from the extension, ← goes to it; an answer has the time since its question behind it.
+→ marks a frame from the extension, ← a frame to it. A response is followed by the time since its request.
 """
 
 _TYPE = re.compile(r'"type"\s*:\s*"([^"\\]*)"')
@@ -31,12 +31,12 @@ _TYPE = re.compile(r'"type"\s*:\s*"([^"\\]*)"')
 
 def add(actions: Commands) -> None:
     """`tap`."""
-    parser = actions.add_parser("tap", help="watch an extension's frames, both ways, until Ctrl-C", epilog=EPILOG)
+    parser = actions.add_parser("tap", help="print an extension's protocol frames until Ctrl-C", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", metavar="EXTENSION")
-    parser.add_argument("--only", metavar="TYPES", help="only frames of these types, by commas")
+    parser.add_argument("--only", metavar="TYPES", help="only frames of these types, comma-separated")
     scope.add_flags(parser)
-    parser.add_argument("--json", action="store_true", help="the events as they come")
+    parser.add_argument("--json", action="store_true", help="print the events as lines of JSON")
     parser.set_defaults(run=_run)
 
 
@@ -46,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
     with link.connect("zotctl", watch.wait) as connection, watch:
         connection.call("ext.tap", scope.chosen(connection, args), name=args.name)
         if sys.stderr.isatty():
-            sys.stderr.write(f"watching {one_line(args.name)}; Ctrl-C ends it\n")
+            sys.stderr.write(f"watching {one_line(args.name)}; press Ctrl-C to stop\n")
         for line, event in connection.lines():
             if event.get("type") == "ext_frame" and (only is None or _type(event) in only):
                 sys.stdout.write((json_line(line.decode()) if args.json else _shown(event)) + "\n")
@@ -67,7 +67,7 @@ def _type(event: Json) -> str:
 def _shown(event: Json) -> str:
     sign, hue = SIGNS.get(text(event, "direction"), ("?", colour.RED))
     left_out = number(event, "cut")
-    more = f" … and {left_out} bytes more" if left_out else ""
+    more = f" … {left_out} more bytes" if left_out else ""
     latency = event.get("latency_s")
     took = f"  {latency * 1000:.1f} ms" if isinstance(latency, int | float) else ""
     frame = one_line(text(event, "frame").rstrip("\n"))

@@ -12,8 +12,8 @@ examples:
   zotctl ext validate weather --call weather --args '{"city": "Berlin"}'
   zotctl ext validate .zot/extensions        the Python modules in .zot/extensions/tools
 
-The extension is started several times, questioned, and told to end. Its tools and commands are not run without --call,
-for they may do real work. The exit code is 1 when a rule is broken.
+Starts the extension several times, queries it and stops it. Its tools and commands may have side effects, so they run
+only with --call. Exit code 1 if a rule is broken.
 """
 
 
@@ -21,15 +21,15 @@ def add(actions: Commands) -> None:
     """`validate`."""
     parser = actions.add_parser("validate", help="check an extension against the protocol", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("path", metavar="DIR", help="of an extension, or one that holds tools/NAME.py")
+    parser.add_argument("path", metavar="DIR", help="directory of an extension, or one that contains tools/NAME.py")
     parser.add_argument(
         "--call",
         nargs="?",
         const="",
         metavar="TOOL",
-        help="call this tool, which must not fail; without TOOL all tools and commands, with senseless arguments",
+        help="call this tool, which must succeed; without TOOL, call all tools and commands with meaningless arguments",
     )
-    parser.add_argument("--args", metavar="JSON", help="for the tool of --call ({})")
+    parser.add_argument("--args", metavar="JSON", help="arguments of the tool of --call (default: {})")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Validate and print; the exit code."""
     calling = None if args.call is None else Calling(args.call, _arguments(args))
     if args.args is not None and not args.call:
-        raise ClientError("--args are for one tool: name it after --call")
+        raise ClientError("--args needs a tool: --call TOOL --args JSON")
     with output.progress("checking"):
         env = environment.shared(os.environ)
         report = asyncio.run(validate(Path(args.path), env=env, cwd=os.getcwd(), calling=calling))
@@ -33,10 +33,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(report: Report) -> None:
-    output.print_table(["", "RULE", "FOUND"], [[MARKS[one.verdict], one.rule, one.sentence] for one in report.findings])
+    output.print_table(
+        ["", "RULE", "RESULT"], [[MARKS[one.verdict], one.rule, one.sentence] for one in report.findings]
+    )
     if not report.is_ok and report.stderr:
         sys.stdout.flush()
-        sys.stderr.write(f"\nthe end of its stderr:\n{harmless(report.stderr)}")
+        sys.stderr.write(f"\nlast lines of its stderr:\n{harmless(report.stderr)}")
 
 
 def _print_json(report: Report) -> None:
@@ -51,7 +53,7 @@ def _arguments(args: argparse.Namespace) -> dict[str, object]:
     try:
         arguments = json.loads(args.args or "{}")
     except ValueError as error:
-        raise ClientError(f"--args is no JSON: {error}") from error
+        raise ClientError(f"--args is not valid JSON: {error}") from error
     if not isinstance(arguments, dict):
-        raise ClientError("--args is no JSON object")
+        raise ClientError("--args is not a JSON object")
     return arguments
