@@ -14,47 +14,48 @@ from zotd.sanitize import harmless, one_line
 EPILOG = """\
 examples:
   zotctl approvals
-  zotctl approve a_01JX…              this call, as it is shown
-  zotctl approve a_01JX… --session    and what is like it, for the rest of its session
-  zotctl approve a_01JX… --always     and write a rule into config.toml, which is shown first
-  zotctl approve a_01JX… --session --choice prefix    and what begins with the same words, say npm test *
+  zotctl approve a_01JX…              this call only
+  zotctl approve a_01JX… --session    also similar calls in its session
+  zotctl approve a_01JX… --always     also similar calls everywhere: shows a rule and adds it to config.toml
+  zotctl approve a_01JX… --session --choice prefix    also commands with the same first words: npm test *
   zotctl deny a_01JX… --reason "use the staging host"
 
-What can be chosen stands below each call. The beginning of an ID is enough when it is unambiguous. Nothing expires unless approval.ttl_s is set.
+"zotctl approvals" lists the scopes and choices of each call. A unique prefix of an ID is enough. Approvals do not
+expire unless approval.ttl_s is set.
 """
 
 
 MODES = """\
 examples:
-  zotctl mode --last                  yolo, ask or read-only
+  zotctl mode --last                  print the mode: yolo, ask or read-only
   zotctl mode --session tests ask
 
-yolo runs every call, ask asks about write, edit, bash and all tools of extensions, read-only denies those. Rules in
-config.toml go before the mode. It holds from the next call on.
+yolo runs every call; ask requires approval for write, edit, bash and all extension tools; read-only denies those.
+Rules in config.toml take precedence over the mode. A new mode applies from the next call on.
 """
 
 
 def add(commands: Commands) -> None:
     """`approvals`, `approve`, `deny` and `mode`."""
-    listing = commands.add_parser("approvals", help="calls that wait for a decision", epilog=EPILOG)
+    listing = commands.add_parser("approvals", help="list pending approvals", epilog=EPILOG)
     listing.set_defaults(run=_list)
-    approve = commands.add_parser("approve", help="let a call run that waits", epilog=EPILOG)
+    approve = commands.add_parser("approve", help="approve a pending tool call", epilog=EPILOG)
     scope = approve.add_mutually_exclusive_group()
-    scope.add_argument("--session", action="store_true", help="also what is like it, in this session")
-    scope.add_argument("--always", action="store_true", help="also what is like it, in all sessions: a rule")
-    choice = f"what --session or --always is about, as zotctl approvals lists it (default: {asking.SAME})"
+    scope.add_argument("--session", action="store_true", help="also allow similar calls in this session")
+    scope.add_argument("--always", action="store_true", help="also allow similar calls in every session, by a rule")
+    choice = f"which calls --session or --always covers, as listed by zotctl approvals (default: {asking.SAME})"
     approve.add_argument("--choice", metavar="NAME", help=choice)
-    approve.add_argument("-y", "--yes", action="store_true", help="do not ask about the rule; for scripts")
+    approve.add_argument("-y", "--yes", action="store_true", help="add the rule without asking; for scripts")
     approve.set_defaults(run=_approve)
-    deny = commands.add_parser("deny", help="do not let a call run that waits", epilog=EPILOG)
+    deny = commands.add_parser("deny", help="deny a pending tool call", epilog=EPILOG)
     deny.set_defaults(run=_deny)
-    mode = commands.add_parser("mode", help="which calls of a session a person decides about", epilog=MODES)
-    mode.add_argument("mode", nargs="?", choices=options.MODES, help="without it: show the mode")
+    mode = commands.add_parser("mode", help="show or set a session's approval mode", epilog=MODES)
+    mode.add_argument("mode", nargs="?", choices=options.MODES, help="the new mode (default: print the current one)")
     link.add_session_flags(mode)
     mode.set_defaults(run=_mode)
     for decision in (approve, deny):
-        decision.add_argument("id", metavar="APPROVAL", help="of the approval, or its beginning")
-        decision.add_argument("--reason", metavar="TEXT", help="for the model, and for others who would have decided")
+        decision.add_argument("id", metavar="APPROVAL", help="approval ID, or a unique prefix of it")
+        decision.add_argument("--reason", metavar="TEXT", help="the reason, shown to the model and to other clients")
     for parser in (listing, approve, deny, mode):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.add_argument("--json", action="store_true")
@@ -83,7 +84,7 @@ def _approve(args: argparse.Namespace) -> int:
         if scope != "once":
             _check_rule(approval, scope, args.choice or asking.SAME, is_sure=args.yes)
         elif args.choice:
-            raise ClientError("--choice says what --session or --always is about; give one of them, too")
+            raise ClientError("--choice needs --session or --always")
         return _decide(connection, approval, args, decision="allow", scope=scope)
 
 
@@ -129,10 +130,12 @@ def _chosen(connection: Connection, word: str) -> Json:
     found = [one for one in pending if text(one, "approval") == word]
     found = found or [one for one in pending if word and text(one, "approval").startswith(word)]
     if not found:
-        raise ClientError(f'nothing that waits has the id "{word}"; it may be decided: see zotctl approvals')
+        raise ClientError(
+            f'no pending approval has the ID "{word}"; it may already be decided. To list them, run: zotctl approvals'
+        )
     if len(found) > 1:
         names = ", ".join(text(one, "approval") for one in found[:5])
-        raise ClientError(f'"{word}" is not unique; it could be {names}')
+        raise ClientError(f'the ID "{word}" is ambiguous: it matches {names}')
     return found[0]
 
 
@@ -150,22 +153,24 @@ def _check_rule(approval: Json, scope: str, choice: str, *, is_sure: bool) -> No
     """Show what the decision allows besides the call, and ask about a rule that stays; raises `ClientError`."""
     offered = asking.lasting_of(approval)
     if not offered:
-        raise ClientError("no rule can allow this call, so it can be allowed for once only: leave the scope out")
+        raise ClientError("no rule can cover this call; approve it once, without --session or --always")
     rule = next((one.rules for one in offered if (one.choice, one.scope) == (choice, scope)), None)
     if rule is None:
         flags = ", ".join(f"--{one.scope}{_flag(one.choice)}" for one in offered)
-        raise ClientError(f"--{scope}{_flag(choice)} is not offered for this call; there are {flags}")
-    where = "would be written into config.toml" if scope == "always" else "holds for the rest of the session"
-    sys.stderr.write(harmless(f"\nthis {where}:\n{rule}"))
+        raise ClientError(f"--{scope}{_flag(choice)} is not available for this call; use {flags}")
+    where = "added to config.toml" if scope == "always" else "valid for the rest of the session"
+    sys.stderr.write(harmless(f"\nrule, {where}:\n{rule}"))
     if scope == "always" and not is_sure and not _agrees():
-        raise ClientError(f"{text(approval, 'approval')} is not decided")
+        raise ClientError(f"{text(approval, 'approval')} is still pending")
 
 
 def _agrees() -> bool:
     """Ask on the terminal. Raises `ClientError` when there is none: nobody has seen the rule."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ClientError("there is no terminal to ask on; to save the rule without being asked: --always --yes")
-    sys.stderr.write("save it? [y/N] ")
+        raise ClientError(
+            "cannot ask for confirmation without a terminal; to save the rule without being asked: --always --yes"
+        )
+    sys.stderr.write("save this rule? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 

@@ -17,17 +17,19 @@ from zotd.client.plain import Plain
 def add(commands: Commands) -> None:
     """`attach`."""
     parser = commands.add_parser(
-        "attach", help="show what happens in a session", epilog="example: zotctl attach --plain --last"
+        "attach", help="follow a session as text", epilog="example: zotctl attach --plain --last"
     )
     link.add_session_flags(parser)
-    parser.add_argument("--plain", action="store_true", help="as text, read only, until Ctrl-C")
-    parser.add_argument("--limit", type=positive, default=50, metavar="N", help="messages from before (50)")
+    parser.add_argument("--plain", action="store_true", help="plain text, read-only, until Ctrl-C")
+    parser.add_argument(
+        "--limit", type=positive, default=50, metavar="N", help="number of earlier messages to show (50)"
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
     if not args.plain:
-        raise ClientError("attach needs --plain; to take part in a session: zot --session ID")
+        raise ClientError("attach needs --plain; for an interactive session, run: zot --session ID")
     watch = Watch(sys.stdout.fileno())
     plain = Plain()
     with link.connect("zotctl", watch.wait, can_approve=True) as connection, watch:

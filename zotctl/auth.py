@@ -14,11 +14,12 @@ from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
-  zotctl login anthropic              asks for the key, and does not show it
+  zotctl login anthropic              prompts for the key without echo
   pass show anthropic | zotctl login anthropic
 
-The vendor is asked for its list of models first, which costs nothing: a key that it refuses is not stored, one that
-cannot be checked is. The key goes into auth.json in $ZOT_HOME, which only you can read. A key in the environment of zot goes before it.
+Checks the key by listing the vendor's models, which is free. A key that the vendor rejects is not stored; a key that
+cannot be checked is. Keys are stored in $ZOT_HOME/auth.json with mode 0600. A key in the environment of zot takes
+precedence over a stored one.
 """
 
 MAX_PIPED = 64 * 1024
@@ -36,16 +37,16 @@ WORDS = {
 
 def add(commands: Commands) -> None:
     """`login`, `logout` and `auth`."""
-    login = commands.add_parser("login", help="store the key of a model vendor", epilog=EPILOG)
+    login = commands.add_parser("login", help="store the API key of a model vendor", epilog=EPILOG)
     login.formatter_class = argparse.RawDescriptionHelpFormatter
     login.set_defaults(run=_login)
-    login.add_argument("--no-check", action="store_true", help="do not ask the vendor about the key first")
-    logout = commands.add_parser("logout", help="forget it", epilog="example: zotctl logout anthropic")
+    login.add_argument("--no-check", action="store_true", help="store the key without checking it")
+    logout = commands.add_parser("logout", help="delete a stored API key", epilog="example: zotctl logout anthropic")
     logout.set_defaults(run=_logout)
     for parser in (login, logout):
         parser.add_argument("provider", metavar="PROVIDER", help="anthropic, openai, …; see zotctl auth")
     listing = commands.add_parser(
-        "auth", help="where each vendor's key comes from", epilog="example: zotctl auth --json"
+        "auth", help="list model vendors and the source of each API key", epilog="example: zotctl auth --json"
     )
     listing.set_defaults(run=_list)
     for parser in (login, logout, listing):
@@ -58,7 +59,7 @@ def _login(args: argparse.Namespace) -> int:
         if not args.no_check:
             _check(connection, args.provider, key)
         found = connection.call("auth.login", provider=args.provider, api_key=key)
-    return _tell(args, found, f"the key for {text(found, 'title')} is in auth.json")
+    return _tell(args, found, f"stored the key for {text(found, 'title')} in auth.json")
 
 
 def _check(connection: Connection, provider: str, key: str) -> None:
@@ -71,15 +72,15 @@ def _check(connection: Connection, provider: str, key: str) -> None:
         return
     outcome, sentence = text(found, "outcome"), text(found, "sentence")
     if outcome == "refused":
-        raise ClientError(f"{sentence}; nothing is stored: copy it again, or use --no-check")
+        raise ClientError(f"{sentence}; the key was not stored. Check that you copied all of it, or use --no-check")
     if outcome == "unreachable":
-        sys.stderr.write(one_line(f"the key is not checked: {sentence}") + "\n")
+        sys.stderr.write(one_line(f"could not check the key: {sentence}") + "\n")
 
 
 def _logout(args: argparse.Namespace) -> int:
     with link.connect("zotctl", role="admin") as connection:
         found = connection.call("auth.logout", provider=args.provider)
-    return _tell(args, found, f"auth.json has no key for {text(found, 'title')} any more")
+    return _tell(args, found, f"auth.json no longer has a key for {text(found, 'title')}")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -101,14 +102,14 @@ def _vendor(connection: Connection, name: str) -> Json:
     found = next((one for one in vendors if text(one, "provider") == name), None)
     if found is None:
         names = ", ".join(text(one, "provider") for one in vendors if strings(one, "variables"))
-        raise ClientError(f'unknown provider "{name}"; there are {names}')
+        raise ClientError(f'unknown provider "{name}"; known providers: {names}')
     return found
 
 
 def _asked(vendor: Json) -> str:
     """The key, from a prompt without echo or from a pipe."""
     if sys.stdin.isatty():
-        return getpass(f"key for {one_line(text(vendor, 'title'))}: ")
+        return getpass(f"API key for {one_line(text(vendor, 'title'))}: ")
     return sys.stdin.read(MAX_PIPED)
 
 
@@ -119,7 +120,7 @@ def _tell(args: argparse.Namespace, found: Json, sentence: str) -> int:
         return 0
     print(one_line(sentence))
     if found["source"] not in {None, "auth.json"}:
-        print(one_line(f"the one that zot uses comes from {_words(found)}, which goes before it"))
+        print(one_line(f"zot still uses the key from {_words(found)}, which takes precedence"))
     return 0
 
 
@@ -132,6 +133,6 @@ def _source(one: Json) -> str | None:
 
 def _words(one: Json) -> str:
     if not strings(one, "variables"):
-        return "needs none"
+        return "not needed"
     source = one["source"]
     return WORDS.get(str(source), "none" if source is None else str(source))

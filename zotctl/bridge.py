@@ -31,9 +31,11 @@ ATTACH = "zot rpc attaches"
 
 def main(argv: Sequence[str]) -> int:
     """Bridge until standard input ends; the result is the exit code."""
-    parser = argparse.ArgumentParser(prog="zot rpc", description="Drive a session of the daemon.")
-    parser.add_argument("--session", required=True, metavar="ID|NAME", help="the session")
-    parser.add_argument("--trust", action="store_true", help="run the directory's own code, as ZOT_TRUST=1 does")
+    parser = argparse.ArgumentParser(prog="zot rpc", description="Control a session over standard input and output.")
+    parser.add_argument("--session", required=True, metavar="ID|NAME", help="session ID or name")
+    parser.add_argument(
+        "--trust", action="store_true", help="run the code that the working directory contains, like ZOT_TRUST=1"
+    )
     args = parser.parse_args(argv)
     try:
         return _bridge(str(args.session), environment(args, os.environ))

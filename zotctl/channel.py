@@ -12,18 +12,18 @@ from zotd.sanitize import one_line
 def add(commands: Commands) -> None:
     """`channel list`, `channel pair` and `channel unpair`."""
     parser = commands.add_parser(
-        "channel", help="messaging channels, and who may write", epilog="example: zotctl channel pair K7QX-M2PD"
+        "channel", help="manage messaging channels and their senders", epilog="example: zotctl channel pair K7QX-M2PD"
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    show = actions.add_parser("list", help="channels, senders, and strangers who were told a code")
+    show = actions.add_parser("list", help="list channels, paired senders and pending pairing codes")
     show.set_defaults(run=_list)
-    pair = actions.add_parser("pair", help="let in the sender who was told this code")
+    pair = actions.add_parser("pair", help="pair the sender that received this code")
     pair.add_argument("code", metavar="CODE")
     pair.add_argument(
-        "--approve", action="store_true", help="ask this sender about calls that need an approval, and let it decide"
+        "--approve", action="store_true", help="ask this sender for approvals, and let it approve or deny calls"
     )
     pair.set_defaults(run=_pair)
-    unpair = actions.add_parser("unpair", help="let a sender write no more; its session stays")
+    unpair = actions.add_parser("unpair", help="revoke a sender's access; keeps its session")
     unpair.add_argument("channel", metavar="CHANNEL")
     unpair.add_argument("sender", metavar="SENDER")
     unpair.set_defaults(run=_unpair)
@@ -40,10 +40,10 @@ def _list(args: argparse.Namespace) -> int:
     output.print_table(["CHANNEL", "STATE", "ABOUT"], [_channel(one) for one in children(found, "channels")])
     if senders := [_sender(one) for one in children(found, "paired")]:
         print()
-        output.print_table(["CHANNEL", "SENDER", "PAIRED", "APPROVES", "OWED", "SESSION"], senders)
+        output.print_table(["CHANNEL", "SENDER", "PAIRED", "APPROVES", "UNDELIVERED", "SESSION"], senders)
     for one in children(found, "waiting"):
         stranger = f"{text(one, 'sender')} on {text(one, 'channel')}"
-        print(f"\n{one_line(stranger)} was told a code: zotctl channel pair CODE")
+        print(f"\n{one_line(stranger)} received a pairing code; to pair it, run: zotctl channel pair CODE")
     return 0
 
 
@@ -53,7 +53,7 @@ def _pair(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, **paired})
     else:
-        what = "may write and approve calls now" if args.approve else "may write now"
+        what = "may now send prompts and approve calls" if args.approve else "may now send prompts"
         print(one_line(f"{text(paired, 'sender')} on {text(paired, 'channel')} {what}"))
     return 0
 
@@ -64,7 +64,7 @@ def _unpair(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "channel": args.channel, "sender": args.sender})
     else:
-        print(one_line(f"{args.sender} on {args.channel} may write no more"))
+        print(one_line(f"{args.sender} on {args.channel} is no longer paired"))
     return 0
 
 

@@ -75,7 +75,7 @@ fish:  zotctl completion fish > ~/.config/fish/completions/zotctl.fish
 SUBCOMMANDS = [
     ("rpc", "serve one session on standard input and output"),
     ("acp", "serve sessions to an editor"),
-    ("ext", "extensions"),
+    ("ext", "manage extensions"),
 ]
 """Of `zot`, which looks at them before it loads a parser."""
 
@@ -85,7 +85,7 @@ CANDIDATES = "candidates"
 
 def add(commands: Commands) -> None:
     """`completion`."""
-    parser = commands.add_parser("completion", help="what the tab key offers, for your shell", epilog=EPILOG)
+    parser = commands.add_parser("completion", help="print a completion script for your shell", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("shell", choices=list(SCRIPTS))
     parser.set_defaults(run=_run)

@@ -16,12 +16,14 @@ from zotd.sanitize import one_line
 
 def add(commands: Commands) -> None:
     """`config show` and `config check`."""
-    parser = commands.add_parser("config", help="the configuration and its file", epilog="example: zotctl config check")
+    parser = commands.add_parser(
+        "config", help="show or check the configuration", epilog="example: zotctl config check"
+    )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="every setting, and where it comes from")
+    show = actions.add_parser("show", help="list every setting with its value and source")
     show.add_argument("--json", action="store_true")
     show.set_defaults(run=_show)
-    check = actions.add_parser("check", help="is the file right?")
+    check = actions.add_parser("check", help="check config.toml for errors")
     check.add_argument("--json", action="store_true")
     check.set_defaults(run=_check)
 
@@ -42,8 +44,8 @@ def _show(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, "path": found.path, "settings": settings})
         return 0
     rows = [[name, json.dumps(value), found.sources[name]] for name, value in found.values.items()]
-    output.print_table(["SETTING", "VALUE", "FROM"], rows)
-    print(one_line(f"file: {found.path}{'' if os.path.exists(found.path) else ' (not there)'}"))
+    output.print_table(["SETTING", "VALUE", "SOURCE"], rows)
+    print(one_line(f"file: {found.path}{'' if os.path.exists(found.path) else ' (does not exist)'}"))
     return 0
 
 
@@ -54,7 +56,11 @@ def _check(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, "path": found.path, "ok": not warnings, "warnings": warnings})
     elif not found.warnings:
         is_there = os.path.exists(found.path)
-        print(one_line(f"{found.path}: {'fine' if is_there else 'not there, so every setting has its default'}"))
+        print(
+            one_line(
+                f"{found.path}: {'no problems found' if is_there else 'does not exist; every setting has its default'}"
+            )
+        )
     for warning in found.warnings:
         sys.stderr.write(f"zotctl: {one_line(warning)}\n")
     return 1 if found.warnings else 0

@@ -30,8 +30,10 @@ def add(commands: Commands) -> None:
     start.set_defaults(run=_start)
     stop = commands.add_parser("stop", help="stop the daemon", epilog="example: zotctl stop --when-idle")
     how = stop.add_mutually_exclusive_group()
-    how.add_argument("--when-idle", action="store_true", help="as soon as nothing runs; does not wait for it")
-    how.add_argument("--force", action="store_true", help="end one that does not answer: SIGTERM, 5 s later SIGKILL")
+    how.add_argument("--when-idle", action="store_true", help="stop once no run is active; returns immediately")
+    how.add_argument(
+        "--force", action="store_true", help="kill a daemon that does not answer: SIGTERM, then SIGKILL after 5 s"
+    )
     stop.add_argument("--json", action="store_true")
     stop.set_defaults(run=_stop)
 
@@ -61,9 +63,9 @@ def _stop(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "state": state, **({"signal": ended} if ended else {})})
     elif ended:
-        print(one_line(f"zotd did not answer and was ended with {ended}"))
+        print(one_line(f"zotd did not answer and was stopped with {ended}"))
     else:
-        print("zotd has stopped" if state == "stopped" else "zotd stops as soon as nothing runs")
+        print("zotd has stopped" if state == "stopped" else "zotd will stop when no run is active")
     return 0
 
 
@@ -97,4 +99,4 @@ def wait_for_exit(pid: int) -> None:
         has_ended = bool(select.select([process], [], [], STOP_S)[0])
         os.close(process)
     if not has_ended:
-        raise NoAnswerError(f"zotd (pid {pid}) has closed its socket and does not end")
+        raise NoAnswerError(f"zotd (pid {pid}) closed its socket but has not exited after {STOP_S:g} s")

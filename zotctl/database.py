@@ -30,7 +30,7 @@ def backup(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "file": str(target), "size_bytes": size})
     else:
-        print(one_line(f"{target} has all sessions ({_megabytes(size)})"))
+        print(one_line(f"copied all sessions to {target} ({_megabytes(size)})"))
     return 0
 
 
@@ -46,7 +46,7 @@ def verify(args: argparse.Namespace) -> int:
             print(one_line(problem))
         counts = {"session": report.sessions, "record": report.records, "message": report.messages}
         figures = ", ".join(_count(number, word) for word, number in counts.items())
-        verdict = _count(len(report.problems), "problem") if report.problems else "nothing is wrong"
+        verdict = _count(len(report.problems), "problem") if report.problems else "no problems found"
         print(one_line(f"{path}: {figures}, {_megabytes(report.size_bytes)}: {verdict}"))
     return 1 if report.problems else 0
 
@@ -57,15 +57,17 @@ def restore(args: argparse.Namespace) -> int:
     with _sentences(), output.progress("restoring"):
         problems = verified(saved).problems
         if problems and not args.force:
-            raise ClientError(f"{saved} is damaged: {problems[0]}; zotctl verify says more, --force takes it as it is")
+            raise ClientError(
+                f"{saved} is damaged: {problems[0]}; run zotctl verify for details, or use --force to restore it anyway"
+            )
         paths.make_private_dir(paths.zot_home(os.environ))
         aside = copies.restore(saved, _database())
     if args.json:
         output.print_json({"v": 1, "file": str(saved), "before": None if aside is None else str(aside)})
         return 0
-    print(one_line(f"the sessions are those of {saved}"))
+    print(one_line(f"restored all sessions from {saved}"))
     if aside is not None:
-        print(one_line(f"those of before are in {aside}: remove it when you do not need it"))
+        print(one_line(f"the previous sessions are in {aside}; delete it when you no longer need it"))
     return 0
 
 

@@ -22,17 +22,17 @@ examples:
   zotctl export --last --format markdown -o talk.md
   zotctl export --session tests | jq -r 'select(.type == "user_message") | .content[].text'
 
-JSON lines hold everything; zotctl import reads them again. A file appears under its name when it is complete (0600).
+The jsonl format holds the complete session; zotctl import reads it. FILE is written atomically with mode 0600.
 """
 
 
 def add(commands: Commands) -> None:
     """`export`."""
-    parser = commands.add_parser("export", help="a session as a file", epilog=EPILOG)
+    parser = commands.add_parser("export", help="export a session to a file", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
     parser.add_argument("--format", choices=["jsonl", "markdown"], default="jsonl")
-    parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output; replaced when it exists")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output, replacing it")
     parser.set_defaults(run=_run)
 
 

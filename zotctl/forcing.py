@@ -44,13 +44,13 @@ def end(env: Mapping[str, str]) -> str:
 
 
 def _end(process: int | None, pid: int) -> str:
-    with output.progress("ending zotd"):
+    with output.progress("stopping zotd"):
         for number, limit_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
             _send(process, pid, number)
             _send(process, pid, signal.SIGCONT)  # a process that was stopped by a signal gets SIGTERM when it goes on
             if _has_ended(process, pid, limit_s):
                 return number.name
-    raise NoAnswerError(f"zotd (pid {pid}) does not end after SIGKILL: it waits in the kernel, usually for a disk")
+    raise NoAnswerError(f"zotd (pid {pid}) did not exit after SIGKILL: it is blocked in the kernel, usually on a disk")
 
 
 def _lock(env: Mapping[str, str]) -> str:
@@ -83,7 +83,7 @@ def _send(process: int | None, pid: int, number: signal.Signals) -> None:
     except ProcessLookupError:
         return
     except PermissionError as error:
-        raise ClientError(f"zotd (pid {pid}) belongs to another user, and was not ended") from error
+        raise ClientError(f"zotd (pid {pid}) belongs to another user and cannot be stopped") from error
 
 
 def _has_ended(process: int | None, pid: int, limit_s: float) -> bool:

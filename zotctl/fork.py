@@ -15,29 +15,29 @@ examples:
   zotctl fork --session tests --name "without mocks"
   zotctl fork --session tests --at 41
 
-The new session has the same directory and settings, and everything up to that message. The other one may run meanwhile.
-zotctl tree shows the messages that branches begin at, zotctl log --json all of them with their numbers (`seq`).
+The new session has the same directory and settings, and the transcript up to that message. The original may be
+running. zotctl tree shows where branches begin; zotctl log --json shows the number (`seq`) of every event.
 """
 
 REWIND = """\
 example: zotctl rewind --session tests 41
 
-The model sees what it saw at that message, and nothing after it. Nothing is deleted: zotctl tree shows what was left
-behind, and one can go back there, too. To see nothing at all any more, say /clear.
+The model sees the transcript up to that message. Nothing is deleted: zotctl tree shows the abandoned branch, and you
+can rewind to it. To start over with an empty transcript, send /clear.
 """
 
 
 def add(commands: Commands) -> None:
     """Both."""
-    fork = commands.add_parser("fork", help="a new session that begins as another one did", epilog=FORK)
+    fork = commands.add_parser("fork", help="copy a session, up to a message, to a new one", epilog=FORK)
     link.add_session_flags(fork)
-    fork.add_argument("--at", type=int, metavar="SEQ", help="the last message that it has (the last one of all)")
-    fork.add_argument("--name", help="of the new session (NAME (fork))")
+    fork.add_argument("--at", type=int, metavar="SEQ", help="last message to copy (default: the newest)")
+    fork.add_argument("--name", help="name of the new session (default: NAME (fork))")
     fork.add_argument("--json", action="store_true")
     fork.set_defaults(run=_fork)
-    rewind = commands.add_parser("rewind", help="go back to an earlier message", epilog=REWIND)
+    rewind = commands.add_parser("rewind", help="return to an earlier message", epilog=REWIND)
     link.add_session_flags(rewind)
-    rewind.add_argument("at", type=int, metavar="SEQ", help="the last message that counts")
+    rewind.add_argument("at", type=int, metavar="SEQ", help="last message to keep")
     rewind.add_argument("--json", action="store_true")
     rewind.set_defaults(run=_rewind)
     for parser in (fork, rewind):
@@ -64,5 +64,5 @@ def _rewind(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "session": session, "seq": args.at})
     else:
-        print(one_line(f"{session} goes on from message {args.at}"))
+        print(one_line(f"{session} continues from message {args.at}"))
     return 0

@@ -24,18 +24,18 @@ examples:
   zotctl import ~/.zot/sessions
   zotctl import talk.zotsession --cwd .
 
-Takes session files of the original and what zotctl export has written; of a directory, those below it that end in
-.jsonl or .zotsession. A file becomes one session, or none if anything in it is wrong. One that was imported before is
-not imported again.
+Reads session files of the original zot and files written by zotctl export; in a directory, every .jsonl and
+.zotsession file below it. Each file becomes one session; a file with an error is not imported. A file that was
+imported before is skipped.
 """
 
 
 def add(commands: Commands) -> None:
     """`import`."""
-    parser = commands.add_parser("import", help="sessions from files", epilog=EPILOG)
+    parser = commands.add_parser("import", help="import sessions from files", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("paths", nargs="+", metavar="FILE|DIR")
-    parser.add_argument("--cwd", metavar="DIR", help="where the sessions work from now on (where the file says)")
+    parser.add_argument("--cwd", metavar="DIR", help="working directory of the sessions (default: as in the file)")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 
@@ -52,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "files": results})
     elif not results:
-        sys.stderr.write("zotctl: there is no session file\n")
+        sys.stderr.write("zotctl: no session files found\n")
     return 1 if not results or any("error" in result for result in results) else 0
 
 
@@ -82,6 +82,6 @@ def _print(result: Json) -> None:
         return
     session = child(result, "session")
     messages = number(session, "message_count")
-    what = "was imported before" if result["known"] else f"{messages} messages"
+    what = "already imported" if result["known"] else f"{messages} messages"
     name = text(session, "name")
     print(one_line(f'{text(session, "id")}  "{name}": {what}  ({text(result, "file")})'))

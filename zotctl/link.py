@@ -51,8 +51,8 @@ def connect(
 def add_session_flags(parser: argparse.ArgumentParser) -> None:
     """`--session` and `--last`, of which one is needed: a prompt must not reach a session by accident."""
     group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("-s", "--session", metavar="ID|NAME", help="the session")
-    group.add_argument("--last", action="store_true", help="the session that was used last")
+    group.add_argument("-s", "--session", metavar="ID|NAME", help="session ID or name")
+    group.add_argument("--last", action="store_true", help="the most recently used session")
 
 
 def chosen(connection: Connection, args: argparse.Namespace) -> Json:

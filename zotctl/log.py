@@ -16,12 +16,12 @@ from zotd.sanitize import json_line
 def add(commands: Commands) -> None:
     """`log`."""
     parser = commands.add_parser(
-        "log", help="a session's recorded events", epilog="example: zotctl log --last --after 120 --follow --json"
+        "log", help="print a session's recorded events", epilog="example: zotctl log --last --after 120 --follow --json"
     )
     link.add_session_flags(parser)
-    parser.add_argument("--after", type=int, default=0, metavar="SEQ", help="only what came after this event")
-    parser.add_argument("--follow", action="store_true", help="go on with what happens, until Ctrl-C")
-    parser.add_argument("--json", action="store_true", help="each event as a line of JSON")
+    parser.add_argument("--after", type=int, default=0, metavar="SEQ", help="only events after this number")
+    parser.add_argument("--follow", action="store_true", help="keep printing new events until Ctrl-C")
+    parser.add_argument("--json", action="store_true", help="print each event as a line of JSON")
     parser.set_defaults(run=_run)
 
 
@@ -44,7 +44,7 @@ def _attach(connection: Connection, session: str, after: int) -> None:
     cursor = {"epoch": connection.call("daemon.status").get("epoch"), "seq": after}
     snapshot = connection.call("attach", session=session, after=cursor, limit=1)
     if snapshot.get("mode") != "resumed":
-        raise ClientError(f"the events after {after} cannot be shown: {text(snapshot, 'reason') or 'expired'}")
+        raise ClientError(f"cannot show the events after {after}: {text(snapshot, 'reason') or 'expired'}")
 
 
 def _write(words: str) -> None:

@@ -67,8 +67,8 @@ examples:
   zotctl restart --when-idle
   zotctl token create phone --role approve
 
-What reads or changes sessions starts the daemon when none runs. What is about the daemon does not: ping and status
-(unless with --autostart), stop, doctor, reload, service, metrics, top; nor does what needs none, as config.
+Commands that read or change sessions start the daemon if none runs. Commands about the daemon do not: ping and status
+(without --autostart), stop, doctor, reload, service, metrics and top. Some commands, such as config, need no daemon.
 """
 
 NOUNS = (
@@ -79,8 +79,8 @@ NOUNS = (
 """Each has `add(commands)`; in the order of the help."""
 
 THIN = {
-    "ping": ("does the daemon answer?", ["--autostart"]),
-    "status": ("the daemon in figures", ["--json", "--autostart"]),
+    "ping": ("check whether the daemon answers", ["--autostart"]),
+    "status": ("show the state of the daemon", ["--json", "--autostart"]),
 }
 """Commands that are not parsed here, what they are, and their flags."""
 
@@ -120,19 +120,23 @@ def _check_place(args: argparse.Namespace) -> None:
     """Raise `ClientError` for a command that looks after this machine when another one is meant."""
     where = place.of(os.environ)
     if where.is_remote and args.noun in HERE_ONLY:
-        raise ClientError(f"`zotctl {args.noun}` looks after the machine that it runs on: run it where {where.name} is")
+        raise ClientError(
+            f"`zotctl {args.noun}` works on the local machine only; run it on the machine of {where.name}"
+        )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="zotctl",
-        description="Looks after the daemon and its sessions.",
+        description="Manage the zot daemon and its sessions.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("-v", "--version", action="version", version=f"zotctl {VERSION}")
-    parser.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
+    parser.add_argument(
+        "--no-color", action="store_true", help="print without colors; the default with NO_COLOR and outside a terminal"
+    )
     add_place_flags(parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="noun")
     for name, (summary, flags) in THIN.items():

@@ -13,25 +13,25 @@ from zotd.sanitize import one_line
 
 DELETE = """\
 examples:
-  zotctl delete tests            asks first
-  zotctl delete s_01JX… --yes    does not ask; for scripts
+  zotctl delete tests            ask for confirmation
+  zotctl delete s_01JX… --yes    do not ask; for scripts
 
-The transcript is deleted for good, and what runs in the session is ended. Forks of it keep their copies.
+Deletes the transcript permanently and aborts the active run. Forks of the session keep their copies.
 """
 
 
 def add(commands: Commands) -> None:
     """All three."""
-    rename = commands.add_parser("rename", help="give a session a name", epilog="example: zotctl rename s_01JX… tests")
-    abort = commands.add_parser("abort", help="end what runs in a session", epilog="example: zotctl abort tests")
-    delete = commands.add_parser("delete", help="delete a session for good", epilog=DELETE)
+    rename = commands.add_parser("rename", help="rename a session", epilog="example: zotctl rename s_01JX… tests")
+    abort = commands.add_parser("abort", help="abort the active run of a session", epilog="example: zotctl abort tests")
+    delete = commands.add_parser("delete", help="delete a session permanently", epilog=DELETE)
     delete.formatter_class = argparse.RawDescriptionHelpFormatter
     for parser, run in ((rename, _rename), (abort, _abort), (delete, _delete)):
-        parser.add_argument("session", metavar="SESSION", help="its id, or its name")
+        parser.add_argument("session", metavar="SESSION", help="session ID or name")
         parser.add_argument("--json", action="store_true")
         parser.set_defaults(run=run)
-    rename.add_argument("name", metavar="NAME", help="its name from now on")
-    delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed without a terminal")
+    rename.add_argument("name", metavar="NAME", help="the new name")
+    delete.add_argument("-y", "--yes", action="store_true", help="do not ask; required without a terminal")
 
 
 def _rename(args: argparse.Namespace) -> int:
@@ -63,11 +63,11 @@ def _check_wanted(connection: Connection, session: Json) -> None:
     key = text(session, "id")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(
-            f"there is no terminal to ask on; to delete the session all the same: zotctl delete {key} --yes"
+            f"cannot ask for confirmation without a terminal; to delete the session, run: zotctl delete {key} --yes"
         )
     messages = connection.call("session.get", session=key).get("message_count")
     about = f'{key} "{text(session, "name")}" in {text(session, "cwd")}, {messages} messages'
-    sys.stderr.write(f"{one_line(about)}\ndelete it for good? [y/N] ")
+    sys.stderr.write(f"{one_line(about)}\ndelete it permanently? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise ClientError(f"{key} was not deleted")
@@ -77,5 +77,5 @@ def _tell(args: argparse.Namespace, session: str, done: str, **more: str) -> int
     if args.json:
         output.print_json({"v": 1, "session": session, "done": done, **more})
     else:
-        print(one_line(f"{session} is {done}"))
+        print(one_line(f"{done} {session}"))
     return 0

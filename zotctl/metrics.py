@@ -11,13 +11,13 @@ examples:
   zotctl metrics
   zotctl metrics --json | jq .rss_bytes
 
-From `connections` on they count from the daemon's start. Does not start it.
+Values from `connections` on are counted since the daemon started. Does not start the daemon.
 """
 
 
 def add(commands: Commands) -> None:
     """`metrics`."""
-    parser = commands.add_parser("metrics", help="what the daemon holds and has done", epilog=EPILOG)
+    parser = commands.add_parser("metrics", help="show the daemon's metrics", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)

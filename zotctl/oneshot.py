@@ -63,7 +63,7 @@ def _prompt(words: list[str], *, needed: bool) -> str:
     parts = [_piped(), argument]
     prompt = "\n\n".join(part for part in parts if part.strip())
     if needed and not prompt:
-        sys.stderr.write("zot: there is no prompt; give one as an argument or on standard input\n")
+        sys.stderr.write("zot: no prompt; pass one as an argument or on standard input\n")
         raise SystemExit(2)
     return prompt
 
@@ -128,9 +128,9 @@ def _leave(session: Json, reason: Exception) -> int:
         return INTERRUPTED
     name = text(session, "id")
     if session.get("ephemeral") is True:
-        sys.stderr.write("zot: the run ends with this program, because of --no-session\n")
+        sys.stderr.write("zot: the run was stopped; --no-session keeps nothing\n")
     else:
-        sentence = f"zot: the run goes on in session {name}; come back with: zot --session {name}"
+        sentence = f"zot: the run continues in session {name}; to return to it, run: zot --session {name}"
         sys.stderr.write(f"{one_line(sentence)}\n")
     return 1
 
@@ -169,7 +169,7 @@ def _tell_retry(event: Json) -> None:
     """Say that the model is asked again, ever more rarely: an outage of hours has hundreds of tries."""
     failures = number(event, "attempt")
     if failures & (failures - 1) == 0:
-        sentence = f"zot: {text(event, 'reason')}; trying again in {amount(event, 'delay_s'):.0f} s"
+        sentence = f"zot: {text(event, 'reason')}; retrying in {amount(event, 'delay_s'):.0f} s"
         sys.stderr.write(f"{one_line(sentence)}\n")
 
 
@@ -199,7 +199,7 @@ def _list_models(provider: str | None, *, as_json: bool) -> int:
     if provider is not None:
         known = {text(model, "provider"): None for model in models}
         if provider not in known:
-            raise ClientError(f'no provider "{provider}" has models; there are {", ".join(known)}')
+            raise ClientError(f'no models of provider "{provider}"; available providers: {", ".join(known)}')
         models = [model for model in models if text(model, "provider") == provider]
     if as_json:
         output.print_json({"v": 1, "models": models})

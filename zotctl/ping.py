@@ -9,7 +9,7 @@ from zotd.client.errors import ClientError
 USAGE = """\
 usage: zotctl ping [--autostart]
 
-Exit code 0 when the daemon answers, 1 when it does not. --autostart starts it when none runs.
+Check whether the daemon answers. Exit code 0 if it does, otherwise 1. --autostart starts it if none runs.
 
 example: zotctl ping && echo alive"""
 

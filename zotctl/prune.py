@@ -19,9 +19,9 @@ examples:
   zotctl prune --older-than 90d
   zotctl prune
 
-Deletes the sessions that were last used before that time, after asking, and then gives the disk back what is free in
-the database. Without --older-than it only does the latter. Sessions that run, wait, are held or have a client attached
-stay. Deleted sessions cannot be restored; `zotctl backup FILE` first keeps a copy.
+Deletes sessions last used before that time, after asking for confirmation, and then shrinks the database file. Without
+--older-than it only shrinks the file. Sessions that are running, waiting, held or have a client attached are kept.
+Deleted sessions cannot be restored; to keep a copy, run `zotctl backup FILE` first.
 """
 
 UNITS = {"d": "days", "w": "weeks"}
@@ -34,10 +34,12 @@ COMPACT_S = 3600.0
 
 def add(commands: Commands) -> None:
     """`prune`."""
-    parser = commands.add_parser("prune", help="delete old sessions and give their space back", epilog=EPILOG)
+    parser = commands.add_parser("prune", help="delete old sessions and free their disk space", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--older-than", type=_age, metavar="AGE", help="delete sessions not used for so long: 90d, 12w")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be deleted, and do nothing")
+    parser.add_argument(
+        "--older-than", type=_age, metavar="AGE", help="delete sessions not used for this long: 90d, 12w"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list what would be deleted, without deleting it")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
@@ -51,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
         if old and not args.yes:
             _confirm(old)
         deleted = _delete(connection, old)
-        with output.progress("giving space back"):
+        with output.progress("shrinking the database"):
             sizes = connection.call("daemon.compact", timeout_s=COMPACT_S)
     return _tell(args, deleted, kept + len(old) - len(deleted), sizes)
 
@@ -68,11 +70,11 @@ def _confirm(old: Sequence[Json]) -> None:
     """Raise `ClientError` unless somebody agrees on the terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(
-            f"there is no terminal to ask on; to delete {_count(len(old))} without being asked: --yes; to see which: "
-            f"--dry-run"
+            f"cannot ask for confirmation without a terminal; to delete {_count(len(old))}, use --yes; to list them, "
+            "--dry-run"
         )
     newest = output.moment(text(old[0], "updated"))
-    sys.stderr.write(one_line(f"delete {_count(len(old))}, the newest of {newest}? [y/N] "))
+    sys.stderr.write(one_line(f"delete {_count(len(old))}, the newest last used {newest}? [y/N] "))
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise ClientError("nothing was deleted")
@@ -104,11 +106,11 @@ def _tell(args: argparse.Namespace, sessions: Sequence[Json], kept: int, sizes: 
     if args.dry_run:
         rows = [[text(one, "id"), text(one, "name"), output.moment(text(one, "updated"))] for one in sessions]
         output.print_table(["ID", "NAME", "UPDATED"], rows)
-        print(one_line(f"{_count(len(sessions))} would be deleted; {kept} as old are in use and would stay"))
+        print(one_line(f"{_count(len(sessions))} would be deleted; {kept} just as old are in use and would be kept"))
         return 0
-    stay = f"; {kept} as old are in use and stay" if kept else ""
+    stay = f"; {kept} just as old are in use and were kept" if kept else ""
     print(one_line(f"{_count(len(sessions))} deleted{stay}"))
-    print(f"the database has {after / 1_000_000:.1f} MB, before {before / 1_000_000:.1f} MB")
+    print(f"the database is now {after / 1_000_000:.1f} MB, was {before / 1_000_000:.1f} MB")
     return 0
 
 
@@ -125,4 +127,4 @@ def _age(word: str) -> timedelta:
             return age
     except OverflowError:
         pass
-    raise argparse.ArgumentTypeError(f'"{word}" is no age: 90d, 12w')
+    raise argparse.ArgumentTypeError(f'invalid age "{word}"; use a form such as 90d or 12w')

@@ -16,13 +16,13 @@ from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
-  zotctl queue --last                              what waits, first one first
-  zotctl queue --last withdraw i_01JX…             take it back
-  zotctl queue --last move i_01JX… 1               have it come next
+  zotctl queue --last                              list the queued inputs in order
+  zotctl queue --last withdraw i_01JX…             remove an input from the queue
+  zotctl queue --last move i_01JX… 1               move it to the front
   zotctl continue --last --wait
 
-After a run that failed or was aborted, and after a crash, what waits is held: `zotctl continue` or the next prompt lets
-it go on. The beginning of an ID is enough when it is unambiguous.
+After a failed or aborted run, and after a crash, the queue is held: `zotctl continue` or the next prompt resumes it. A
+unique prefix of an ID is enough.
 """
 
 TEXT_CHARS = 60
@@ -31,11 +31,11 @@ TEXT_CHARS = 60
 
 def add(commands: Commands) -> None:
     """`queue` and `continue`."""
-    queue = commands.add_parser("queue", help="what waits in a session", epilog=EPILOG)
-    queue.add_argument("change", nargs="*", help="withdraw ID, or move ID PLACE, counted from 1; nothing: list them")
+    queue = commands.add_parser("queue", help="list or change the queued inputs of a session", epilog=EPILOG)
+    queue.add_argument("change", nargs="*", help="withdraw ID, or move ID POSITION, from 1 (default: list the queue)")
     queue.set_defaults(run=_queue)
-    going_on = commands.add_parser("continue", help="have a session go on where it stopped", epilog=EPILOG)
-    going_on.add_argument("--wait", action="store_true", help="print the answer; Ctrl-C ends the run")
+    going_on = commands.add_parser("continue", help="resume a session where it stopped", epilog=EPILOG)
+    going_on.add_argument("--wait", action="store_true", help="wait for the run and print its answer; Ctrl-C aborts it")
     going_on.set_defaults(run=_continue)
     retrying = commands.add_parser(
         "retry",
@@ -70,7 +70,7 @@ def _change(connection: Connection, session: str, words: list[str]) -> None:
         case ["move", key, place] if place.isdecimal():
             connection.call("queue.move", session=session, input=_chosen(found, key), position=int(place))
         case _:
-            raise ClientError(f'"{" ".join(words)}" is nothing to do with a queue; use withdraw ID, or move ID PLACE')
+            raise ClientError(f'unknown queue command "{" ".join(words)}"; use withdraw ID or move ID POSITION')
 
 
 def _chosen(found: Json, word: str) -> str:
@@ -78,8 +78,8 @@ def _chosen(found: Json, word: str) -> str:
     ids = [text(item, "id") for item in children(found, "items")]
     fitting = [key for key in ids if key.startswith(word)]
     if len(fitting) != 1:
-        what = "no input waits" if not fitting else "more than one input waits"
-        raise ClientError(f"{what} with an id that begins with {word}; `zotctl queue` lists them")
+        what = "no queued input has" if not fitting else "more than one queued input has"
+        raise ClientError(f'{what} an ID that begins with "{word}"; `zotctl queue` lists them')
     return fitting[0]
 
 
@@ -88,7 +88,7 @@ def _show(found: Json) -> None:
     rows = [[text(item, name) for name in ("id", "mode", "sender")] + [_words(item)] for item in items]
     output.print_table(["ID", "MODE", "FROM", "TEXT"], rows)
     if found.get("held") is True:
-        print("held: `zotctl continue` or the next prompt lets them go on")
+        print("held: `zotctl continue` or the next prompt resumes the queue")
 
 
 def _words(item: Json) -> str:
@@ -102,7 +102,7 @@ def _retry(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "session": session, "retried": True})
     else:
-        print(one_line(f"{session}: asks the model again"))
+        print(one_line(f"{session}: retrying now"))
     return 0
 
 
@@ -122,5 +122,5 @@ def _go_on(connection: Connection, session: str, args: argparse.Namespace) -> in
     if args.json:
         output.print_json({"v": 1, "session": session, "run": run.run_id, "text": None})
     else:
-        print(one_line(f"{session}: goes on"))
+        print(one_line(f"{session}: resumed"))
     return 0

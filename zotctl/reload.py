@@ -10,9 +10,7 @@ from zotd.sanitize import one_line
 
 def add(commands: Commands) -> None:
     """`reload`."""
-    parser = commands.add_parser(
-        "reload", help="have the daemon read config.toml again", epilog="example: zotctl reload --json"
-    )
+    parser = commands.add_parser("reload", help="reload config.toml", epilog="example: zotctl reload --json")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_reload)
 
@@ -24,9 +22,9 @@ def _reload(args: argparse.Namespace) -> int:
         output.print_json({"v": 1, **found})
         return 0
     applied, restart = strings(found, "applied"), strings(found, "restart")
-    print(one_line(f"changed: {', '.join(applied)}" if applied else "nothing has changed"))
+    print(one_line(f"changed: {', '.join(applied)}" if applied else "no setting has changed"))
     if restart:
-        print(one_line(f"after a restart of the daemon: {', '.join(restart)}"))
+        print(one_line(f"takes effect after a restart: {', '.join(restart)}"))
     for warning in strings(found, "warnings"):
         print(one_line(f"warning: {warning}"))
     return 0

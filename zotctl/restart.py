@@ -26,19 +26,19 @@ from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
-  zotctl restart --when-idle          after an update: nothing is cut
-  zotctl restart                      runs are cut; they say so, and `zotctl continue` goes on
+  zotctl restart --when-idle          after an update: wait for active runs
+  zotctl restart                      interrupt active runs; `zotctl continue` resumes them
 
-Ctrl-C while it waits leaves it asked for: the daemon then ends as soon as nothing runs, and the next command that needs
-one starts it. A service that is installed is started through its manager.
+Ctrl-C stops the wait, not the restart: the daemon still exits when no run is active, and the next command that needs
+one starts it. An installed service is started by its service manager.
 """
 
 
 def add(commands: Commands) -> None:
     """`restart`."""
-    parser = commands.add_parser("restart", help="end the daemon and start it again", epilog=EPILOG)
+    parser = commands.add_parser("restart", help="restart the daemon", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--when-idle", action="store_true", help="as soon as nothing runs; waits for that")
+    parser.add_argument("--when-idle", action="store_true", help="wait until no run is active")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_restart)
 
@@ -84,7 +84,7 @@ def _wait_for_idle(connection: Connection) -> None:
     except ConnectionLostError:
         return
     except KeyboardInterrupt:
-        sys.stderr.write("zotctl: zotd still ends as soon as nothing runs; the next command starts it again\n")
+        sys.stderr.write("zotctl: zotd still stops when no run is active; the next command starts it again\n")
         raise
 
 
@@ -94,7 +94,7 @@ def _show_what_runs(connection: Connection) -> None:
         running = number(connection.call("daemon.status"), "running")
         if running not in {0, shown}:
             noun = "session" if running == 1 else "sessions"
-            sys.stderr.write(f"waiting for {running:d} {one_line(noun)} to come to rest (Ctrl-C leaves)\n")
+            sys.stderr.write(f"waiting for {running:d} active {one_line(noun)} (Ctrl-C stops waiting)\n")
         shown = running
         next(connection.events())
 
@@ -113,5 +113,5 @@ def _tell(args: argparse.Namespace, before: Json | None, now: Json) -> None:
         old = None if before is None else {name: before.get(name) for name in ("pid", "version")}
         output.print_json({"v": 1, "state": "running", "pid": now["pid"], "version": now["version"], "before": old})
         return
-    changed = "" if before is None or before.get("version") == now["version"] else f", before {text(before, 'version')}"
+    changed = "" if before is None or before.get("version") == now["version"] else f", was {text(before, 'version')}"
     print(one_line(f"zotd {text(now, 'version')} is running, pid {number(now, 'pid')}{changed}"))

@@ -23,17 +23,17 @@ examples:
   zotctl search '"connection reset"' --limit 5
   zotctl search migration --json | jq -r '.hits[].session'
 
-A message is found when it has all the words; words in double quotes stand side by side. Newest first.
+Finds messages that contain all the words, newest first. Words in double quotes must be adjacent.
 """
 
 
 def add(commands: Commands) -> None:
     """`search`."""
-    parser = commands.add_parser("search", help="find words in all sessions", epilog=EPILOG)
+    parser = commands.add_parser("search", help="search the messages of all sessions", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("words", nargs="+", metavar="WORD")
     parser.add_argument(
-        "--limit", type=positive, default=SHOWN, metavar="N", help=f"at most so many messages ({SHOWN})"
+        "--limit", type=positive, default=SHOWN, metavar="N", help=f"maximum number of messages ({SHOWN})"
     )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
@@ -48,7 +48,7 @@ def _run(args: argparse.Namespace) -> int:
     for hit in hits:
         _print(hit)
     if not complete:
-        sys.stderr.write("zotctl: the newest messages are not all indexed yet: search again in a moment\n")
+        sys.stderr.write("zotctl: some recent messages are not indexed yet; search again in a moment\n")
     return 0
 
 

@@ -20,22 +20,26 @@ examples:
   zotctl send --session tests --steer "and skip the slow ones"
   git diff | zotctl send --last -
 
-What begins with /NAME is a slash command, of the daemon or of an extension: its text is printed, and with --wait the
-answer of the run that it starts. A prompt that has to begin with a slash begins with two, or comes from standard
-input, which is never a command.
+/NAME is a slash command of the daemon or of an extension: its output is printed, and with --wait the answer of the run
+that it starts. To send a prompt that begins with a slash, type two slashes or use standard input, which is never read
+as a command.
 """
 
 
 def add(commands: Commands) -> None:
     """`send`."""
-    parser = commands.add_parser("send", help="give a session a prompt, or a slash command", epilog=EPILOG)
+    parser = commands.add_parser("send", help="send a prompt or a slash command to a session", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
-    parser.add_argument("prompt", help="the prompt, or /NAME ARGUMENTS; - reads a prompt from standard input")
-    parser.add_argument("--wait", action="store_true", help="print the answer; Ctrl-C ends the run")
+    parser.add_argument("prompt", help="a prompt, or /NAME ARGUMENTS; - reads a prompt from standard input")
+    parser.add_argument("--wait", action="store_true", help="wait for the run and print its answer; Ctrl-C aborts it")
     busy = parser.add_mutually_exclusive_group()
-    busy.add_argument("--when-busy", choices=["queue", "steer", "reject"], help="of a prompt (queue)")
-    for word, meaning in ("steer", "it joins the run in progress"), ("reject", "it is refused when something runs"):
+    busy.add_argument(
+        "--when-busy",
+        choices=["queue", "steer", "reject"],
+        help="what to do with a prompt during a run (default: queue)",
+    )
+    for word, meaning in ("steer", "add the prompt to the active run"), ("reject", "fail if a run is active"):
         busy.add_argument(f"--{word}", action="store_const", const=word, dest="when_busy", help=meaning)
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
@@ -46,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
     command = None if line == "-" else slash.parsed(line)
     if command is not None and args.when_busy is not None:
         raise ClientError(
-            "--when-busy, --steer and --reject are for prompts; a slash command runs at once, and what it starts is queued"
+            "--when-busy, --steer and --reject apply to prompts; a slash command runs at once, and a run it starts is queued"
         )
     prompt = sys.stdin.buffer.read().decode(errors="replace") if line == "-" else slash.unescaped(line)
     watch = Watch(sys.stdout.fileno())
@@ -80,7 +84,7 @@ def _tell(session: str, answer: Json, args: argparse.Namespace) -> int:
 
 def _progress(answer: Json) -> str:
     if "position" in answer:
-        return f"waits at position {text(answer, 'position')}"
+        return f"queued at position {text(answer, 'position')}"
     if "input" in answer or "run" in answer:
         return "started"
     return "a panel was opened" if answer.get("action") == "open_panel" else "done"

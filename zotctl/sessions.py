@@ -22,11 +22,13 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "sessions", help="list sessions, newest first", epilog="example: zotctl sessions --cwd . --json"
     )
-    parser.add_argument("--cwd", metavar="DIR", help="of this directory only")
+    parser.add_argument("--cwd", metavar="DIR", help="only sessions in this directory")
     parser.add_argument(
         "--state", metavar="STATE", choices=STATES, help=f"{', '.join(STATES)}; a failed one counts as idle"
     )
-    parser.add_argument("--limit", type=positive, default=SHOWN, metavar="N", help=f"at most so many ({SHOWN})")
+    parser.add_argument(
+        "--limit", type=positive, default=SHOWN, metavar="N", help=f"maximum number of sessions ({SHOWN})"
+    )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 

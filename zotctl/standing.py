@@ -55,7 +55,7 @@ def look(
     """
     status: Json = {"v": 1, "state": "stopped", "socket": path, **dict.fromkeys(FIELDS), "warnings": [], "next": None}
     if not activates and _is_activated(path, env):
-        sentence = f"zotd is not running; systemd listens at {path} and starts it for the next client"
+        sentence = f"zotd is not running; systemd listens at {path} and starts it when a client connects"
         return status | {"error": sentence, "next": "zotctl start"}
     listener: int | None = None
     try:
@@ -70,7 +70,7 @@ def look(
 def _answering(status: Json, path: str, env: Mapping[str, str]) -> Json:
     owner = None if env.get("ZOTD_SOCKET") else _owner(path, env)  # that one may well be another home's
     if owner not in {None, status["pid"]}:
-        sentence = f"another zotd (pid {status['pid']}) answers at {path}, and not the one of {paths.zot_home(env)}"
+        sentence = f"another zotd (pid {status['pid']}) answers at {path} instead of the one for {paths.zot_home(env)}"
         return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill {status['pid']}"}
     if status["state"] != "running":
         return {"next": None if _is_remote(path) else RESTART}
@@ -121,17 +121,21 @@ def _nobody(path: str, env: Mapping[str, str], error: ClientError) -> Json:
     owner = _owner(path, env)
     if owner is not None:
         if _is_being_started(path):
-            sentence = f"{error}, yet: it is starting"
+            sentence = f"{error} yet; it is starting"
             return {"state": "starting", "pid": owner, "error": sentence, "next": "zotctl status"}
-        sentence = f"zotd (pid {owner}) lives, and its socket {path} is gone"
+        sentence = f"zotd (pid {owner}) is running, but its socket {path} is gone"
         return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill -USR1 {owner}"}
     try:
         found = os.lstat(path)
     except OSError:
         return {"state": "stopped", "error": str(error), "next": "zotctl start"}
     if not stat.S_ISSOCK(found.st_mode):
-        return {"state": "unreachable", "error": f"{path} is no socket: move it away", "next": f"mv {path} {path}.old"}
-    sentence = f"zotd was killed: nobody listens at {path}, which it has left"
+        return {
+            "state": "unreachable",
+            "error": f"{path} is not a socket; move it away",
+            "next": f"mv {path} {path}.old",
+        }
+    sentence = f"zotd was killed and left its socket {path} behind"
     return {"state": "stale", "error": sentence, "next": "zotctl start"}
 
 
@@ -140,7 +144,7 @@ def _silent(listener: int | None, path: str, env: Mapping[str, str], error: Clie
     owner = _owner(path, env)
     pid = owner or listener
     if owner and listener and listener != owner and not env.get("ZOTD_SOCKET") and _is_program(listener):
-        sentence = f"pid {listener} listens at {path}, and not the zotd of {paths.zot_home(env)} (pid {owner})"
+        sentence = f"pid {listener} listens at {path} instead of the zotd for {paths.zot_home(env)} (pid {owner})"
         return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill {listener}"}
     wedged: Json = {"state": "wedged", "pid": pid, "error": str(error), "next": "zotctl doctor"}
     if pid is not None:
@@ -163,7 +167,7 @@ def remedy(error: ClientError, listener: int | None, path: str, env: Mapping[str
         return f"{error} (pid {pid}); run `{FORCE}` to replace it"
     if pid is None:
         return f"{error}; run `{found['next']}`"
-    return f"{found['error']}; run `{found['next']}` to let it go on, or `{FORCE}` to replace it"
+    return f"{found['error']}; run `{found['next']}` to resume it, or `{FORCE}` to replace it"
 
 
 def _owner(path: str, env: Mapping[str, str]) -> int | None:

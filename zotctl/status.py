@@ -12,20 +12,22 @@ from zotd.sanitize import one_line
 USAGE = """\
 usage: zotctl status [--json] [--autostart]
 
-Answers within 3 s. Exit code 0 when the daemon can be used, else 1. The state is one of
+Show the state of the daemon. Answers within 3 s. Exit code 0 if the daemon can be used, otherwise 1.
 
-  running        it runs and answers
-  mismatched     it is of another version than this program; exit code 1 if they share no protocol
-  unmanaged      it runs beside the service that is installed, or was left by one that is not any more
-  stopping       it is about to end
-  starting       it is about to be there
-  stopped        it does not run; status does not start it, also where systemd would for a client
-  stale          it was killed, and has left its socket
-  listener_lost  it lives, and its socket is gone or somebody else's
-  wedged         it listens and does not answer
-  unreachable    somebody else's, or no access
+The state is one of:
 
-and `next` is the command to type. --autostart starts it when none runs.
+  running        the daemon runs and answers
+  mismatched     its version differs from this program's; exit code 1 if they share no protocol
+  unmanaged      a service is installed but did not start it, or its service is no longer installed
+  stopping       it is shutting down
+  starting       it is starting up
+  stopped        it is not running; status does not start it, not even through systemd's socket
+  stale          it was killed, and its socket file is left over
+  listener_lost  it is running, but its socket is gone or belongs to another process
+  wedged         it accepts connections but does not answer
+  unreachable    the socket belongs to another user, or access is denied
+
+`next` is the command to run next. --autostart starts the daemon if none runs.
 
 example: zotctl status --json | jq .sessions"""
 

@@ -16,7 +16,7 @@ def flags(argv: Sequence[str], usage: str, known: frozenset[str]) -> frozenset[s
         raise SystemExit(0)
     unknown = [arg for arg in argv if arg not in known]
     if unknown:
-        sys.stderr.write(harmless(f"{usage}\nzotctl: there is no {unknown[0]} here\n"))
+        sys.stderr.write(harmless(f"{usage}\nzotctl: unknown argument: {unknown[0]}\n"))
         raise SystemExit(2)
     return frozenset(argv)
 

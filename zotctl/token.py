@@ -22,7 +22,7 @@ examples:
   zotctl token list
   zotctl token revoke phone
 
-A token is shown once: the daemon keeps only its digest. Revoking it ends the connections that were made with it.
+A token is printed once; the daemon stores only its digest. Revoking a token closes the connections that use it.
 """
 
 ROLES = ("read", "submit", "approve", "admin")
@@ -36,22 +36,31 @@ MAX_DIGITS = 9
 
 def add(commands: Commands) -> None:
     """`token` and its actions."""
-    parser = commands.add_parser("token", help="who may come in over the network", epilog=EPILOG)
+    parser = commands.add_parser("token", help="manage the tokens of remote clients", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    create = actions.add_parser("create", help="make one", epilog="example: zotctl token create phone --role approve")
-    create.add_argument("name", metavar="NAME", help="what to call it")
-    create.add_argument("--role", choices=ROLES, default="read", help="the most that it gives (read)")
-    create.add_argument(
-        "-s", "--session", action="append", default=[], metavar="ID|NAME", help="only for this one; may be repeated"
+    create = actions.add_parser(
+        "create", help="create a token", epilog="example: zotctl token create phone --role approve"
     )
-    create.add_argument("--expires", type=_lifetime, metavar="TIME", help="30m, 12h, 30d, 2w (never)")
-    create.add_argument("--out", metavar="FILE", help="write it there, readable by you only, for --token-file")
+    create.add_argument("name", metavar="NAME", help="name of the token")
+    create.add_argument("--role", choices=ROLES, default="read", help="highest role that it grants (default: read)")
+    create.add_argument(
+        "-s",
+        "--session",
+        action="append",
+        default=[],
+        metavar="ID|NAME",
+        help="restrict it to this session; may be repeated",
+    )
+    create.add_argument(
+        "--expires", type=_lifetime, metavar="TIME", help="lifetime: 30m, 12h, 30d, 2w (default: unlimited)"
+    )
+    create.add_argument("--out", metavar="FILE", help="write it to FILE with mode 0600, for --token-file")
     create.set_defaults(run=_create)
-    listing = actions.add_parser("list", help="what there is", epilog="example: zotctl token list --json")
+    listing = actions.add_parser("list", help="list the tokens", epilog="example: zotctl token list --json")
     listing.set_defaults(run=_list)
-    revoke = actions.add_parser("revoke", help="take one back", epilog="example: zotctl token revoke phone")
-    revoke.add_argument("name", metavar="NAME", help="which")
+    revoke = actions.add_parser("revoke", help="revoke a token", epilog="example: zotctl token revoke phone")
+    revoke.add_argument("name", metavar="NAME", help="name of the token")
     revoke.set_defaults(run=_revoke)
     for action in (create, listing, revoke):
         action.add_argument("--json", action="store_true")
@@ -68,10 +77,10 @@ def _create(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, **made})
     elif file is not None:
-        print(one_line(f'the token "{args.name}" is in {args.out}'))
+        print(one_line(f'wrote the token "{args.name}" to {args.out}'))
     else:
         print(one_line(text(made, "token")))  # alone, for a pipe
-        sys.stderr.write("it is not shown again\n")
+        sys.stderr.write("the token is not shown again\n")
     return 0
 
 
@@ -91,7 +100,7 @@ def _list(args: argparse.Namespace) -> int:
         ]
         for one in found
     ]
-    output.print_table(["NAME", "ROLE", "EXPIRES", "USED", "SESSIONS"], rows)
+    output.print_table(["NAME", "ROLE", "EXPIRES", "LAST USED", "SESSIONS"], rows)
     return 0
 
 
@@ -101,7 +110,7 @@ def _revoke(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "name": args.name})
     else:
-        print(one_line(f'the token "{args.name}" is revoked; who was connected with it has been cut'))
+        print(one_line(f'revoked the token "{args.name}" and closed its connections'))
     return 0
 
 
@@ -115,7 +124,7 @@ def _place(path: str | None) -> Iterator[BinaryIO | None]:
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
-        raise ClientError(f"{path} cannot be made: {error.strerror}; no token was made") from error
+        raise ClientError(f"cannot create {path}: {error.strerror}; no token was created") from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -129,5 +138,5 @@ def _lifetime(word: str) -> float:
     """How many seconds `30d` are."""
     count, unit = word[:-1], SECONDS.get(word[-1:])
     if unit is None or not (count.isascii() and count.isdecimal() and len(count) <= MAX_DIGITS):
-        raise argparse.ArgumentTypeError(f'"{word}" is no time: 30m, 12h, 30d, 2w')
+        raise argparse.ArgumentTypeError(f'invalid lifetime "{word}"; use a form such as 30m, 12h, 30d or 2w')
     return float(int(count) * unit)

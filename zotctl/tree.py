@@ -18,11 +18,11 @@ examples:
 
   s_01JX…  "mend the door"
   └─ 1-40  "mend the door"  32 messages  2026-11-22 06:33
-     ├─ at 12: 41-60  "with a hammer"  9 messages  2026-11-22 06:41  <- goes on here
+     ├─ at 12: 41-60  "with a hammer"  9 messages  2026-11-22 06:41  <- current
      └─ at 30: s_01JY…  "mend the door (fork)"
 
-A branch begins at a message of another one: where the session was rewound to, or forked. The numbers are those that
-zotctl rewind and zotctl fork --at take.
+A branch begins at the message to which the session was rewound, or at which it was forked. zotctl rewind and zotctl
+fork --at take these message numbers.
 """
 
 WORDS_CHARS = 100
@@ -43,18 +43,18 @@ class Node:
 
 def add(commands: Commands) -> None:
     """`tree`."""
-    parser = commands.add_parser("tree", help="how a session branches: rewinds and forks", epilog=EPILOG)
+    parser = commands.add_parser("tree", help="show how a session branches: rewinds and forks", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
     parser.add_argument(
-        "--messages", type=int, default=0, metavar="N", help="the newest N messages, with their numbers"
+        "--messages", type=int, default=0, metavar="N", help="also list the newest N messages with their numbers"
     )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    with link.connect("zotctl") as connection, output.progress("looking"):
+    with link.connect("zotctl") as connection, output.progress("reading the session"):
         session = text(link.chosen(connection, args), "id")
         tree = connection.call("session.tree", session=session)
         said = connection.call("session.history", session=session, limit=args.messages) if args.messages > 0 else {}
@@ -110,4 +110,4 @@ def _branch(branch: Json) -> Node:
 
 def _line(node: Node) -> str:
     begins = f"at {node.at}: " if node.at else ""
-    return begins + node.label + ("  <- goes on here" if node.goes_on else "")
+    return begins + node.label + ("  <- current" if node.goes_on else "")

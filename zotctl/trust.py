@@ -15,28 +15,29 @@ from zotd.sanitize import one_line
 EPILOG = """\
 examples:
   zotctl trust list
-  zotctl trust grant ~/work/shop      shows what would run, and asks
-  zotctl trust grant --yes .          does not ask; for scripts
+  zotctl trust grant ~/work/shop      show what would run, and ask
+  zotctl trust grant --yes .          do not ask; for scripts
   zotctl trust revoke .
 
-A directory may bring extensions, skills, a configuration and MCP servers along (.zot, .mcp.json). They are used when
-its trust is granted, for what they contain then: after any change you are asked again. Only for once: zot --trust.
+A directory can contain extensions, skills, configuration and MCP servers (.zot, .mcp.json). They are used only after
+you trust the directory, and only as they are at that time: after a change you are asked again. To trust a directory
+for one invocation only, run: zot --trust
 """
 
 
 def add(commands: Commands) -> None:
     """`trust` and its actions."""
-    parser = commands.add_parser("trust", help="directories whose own code may run", epilog=EPILOG)
+    parser = commands.add_parser("trust", help="manage the directories whose code may run", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="what is trusted", epilog="example: zotctl trust list --json")
+    listing = actions.add_parser("list", help="list trusted directories", epilog="example: zotctl trust list --json")
     listing.set_defaults(run=_list)
-    grant = actions.add_parser("grant", help="let a directory's code run", epilog="example: zotctl trust grant .")
-    grant.add_argument("path", nargs="?", default=".", metavar="PATH", help="the directory (the current one)")
-    grant.add_argument("-y", "--yes", action="store_true", help="do not ask; needed without a terminal")
+    grant = actions.add_parser("grant", help="trust a directory", epilog="example: zotctl trust grant .")
+    grant.add_argument("path", nargs="?", default=".", metavar="PATH", help="the directory (default: the current one)")
+    grant.add_argument("-y", "--yes", action="store_true", help="do not ask; required without a terminal")
     grant.set_defaults(run=_grant)
-    revoke = actions.add_parser("revoke", help="take it back", epilog="example: zotctl trust revoke .")
-    revoke.add_argument("path", nargs="?", default=".", metavar="PATH", help="the directory (the current one)")
+    revoke = actions.add_parser("revoke", help="stop trusting a directory", epilog="example: zotctl trust revoke .")
+    revoke.add_argument("path", nargs="?", default=".", metavar="PATH", help="the directory (default: the current one)")
     revoke.set_defaults(run=_revoke)
     for action in (listing, grant, revoke):
         action.add_argument("--json", action="store_true")
@@ -77,18 +78,18 @@ def _revoke(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "path": path})
     else:
-        print(one_line(f"{path} is trusted no longer; what it had started has been stopped"))
+        print(one_line(f"{path} is no longer trusted; processes started from it were stopped"))
     return 0
 
 
 def _show(workspace: Json) -> None:
     items = strings(workspace, "items")
     if not items:
-        head = "it has no code of its own yet; what it gets will be asked about"
+        head = "it contains no code yet; you will be asked about code that is added later"
     elif text(workspace, "state") == "changed":
         head = "changed since it was trusted:"
     else:
-        head = "this would run, or tell the agent what to do:"
+        head = "these would run, or give the agent instructions:"
     lines = [head, *(f"  {item}" for item in items)]
     commands = strings(workspace, "commands")
     lines += ["these commands would be started:", *(f"  {command}" for command in commands)] if commands else []
@@ -99,7 +100,9 @@ def _show(workspace: Json) -> None:
 def _agrees() -> bool:
     """Ask on the terminal. Raises `ClientError` when there is none: nobody has seen what would run."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ClientError("there is no terminal to ask on; look at the files, then: zotctl trust grant --yes PATH")
-    sys.stderr.write("trust it? [y/N] ")
+        raise ClientError(
+            "cannot ask for confirmation without a terminal; inspect the files, then run: zotctl trust grant --yes PATH"
+        )
+    sys.stderr.write("trust this directory? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

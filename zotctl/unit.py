@@ -34,9 +34,9 @@ def disagreement(service: object, env: Mapping[str, str]) -> tuple[str, str]:
     """
     file = installed(env)
     if file is not None and service is None:
-        return f"the service {file} is installed, and this zotd runs beside it", "zotctl restart --when-idle"
+        return f"the service {file} is installed but did not start this zotd", "zotctl restart --when-idle"
     if file is None and service is not None:
-        return f"{service} runs this zotd, and its service is not installed any more", "zotctl service install"
+        return f"{service} started this zotd, but its service is no longer installed", "zotctl service install"
     return "", ""
 
 

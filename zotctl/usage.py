@@ -19,18 +19,20 @@ examples:
   zotctl usage --since 2026-11-01 --by cwd
   zotctl usage --by session --json | jq '[.rows[].cost_usd] | add'
 
-Prices are those of the time of the request. UNKNOWN counts requests without figures, which are in no sum: the provider
-gave none, or the request was cut. ESTIMATED is what budgets count for them, and for models whose price nobody knows, in
-USD. Deleted sessions are in no sum. Below stand the budgets: that of today, whatever --since says, and those of the
-sessions that are in use.
+Costs use the prices at the time of each request. UNKNOWN counts requests without usage figures, because the provider
+sent none or the request was interrupted; they are in no sum. ESTIMATED is what budgets charge for them, and for models
+without a known price, in USD. Deleted sessions are not included. The second table lists the budgets of today, whatever
+--since says, and of the sessions in use.
 """
 
 
 def add(commands: Commands) -> None:
     """`usage`."""
-    parser = commands.add_parser("usage", help="tokens and money", epilog=EPILOG)
+    parser = commands.add_parser("usage", help="show token usage and cost", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--since", type=_time, metavar="WHEN", help="12h, 7d, 2w, a day or a time (from the beginning)")
+    parser.add_argument(
+        "--since", type=_time, metavar="WHEN", help="12h, 7d, 2w, a date or a time (default: everything)"
+    )
     parser.add_argument("--by", choices=["model", "session", "cwd"], default="model")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_run)
@@ -48,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
     output.print_table(head, [_row(row) for row in rows])
     if budgets:
         print()
-        output.print_table(["BUDGET", "SPENT", "OF", "LEFT"], [line for one in budgets for line in _budget(one)])
+        output.print_table(["BUDGET", "SPENT", "LIMIT", "LEFT"], [line for one in budgets for line in _budget(one)])
     return 0
 
 
@@ -89,4 +91,6 @@ def _time(word: str) -> datetime:
             return now - timedelta(**{unit: int(count)})
         return datetime.fromisoformat(word).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(f'"{word}" is no time: 12h, 7d, 2w, 2026-11-01, 2026-11-01T08:00') from error
+        raise argparse.ArgumentTypeError(
+            f'invalid time "{word}"; use a form such as 12h, 7d, 2w, 2026-11-01 or 2026-11-01T08:00'
+        ) from error

@@ -134,8 +134,8 @@ async def test_what_belongs_to_another_machine_is_not_done_here(there):
     assert there.run("zotd.cli", "-p", "hi", code=1) == needs
     assert "means nothing on" in there.run("zotd.cli", "-p", "hi", "--cwd", ".", code=1)
     assert "--trust is for this machine only" in there.run("zotd.cli", "-p", "hi", "--cwd", "/", "--trust", code=1)
-    assert "run it where" in there.run("zotctl", "backup", "copy.db", code=1)
-    assert "run it where" in there.run("zotctl", "restart", code=1)
+    assert "run it on the machine of" in there.run("zotctl", "backup", "copy.db", code=1)
+    assert "run it on the machine of" in there.run("zotctl", "restart", code=1)
     assert "--session" in there.run("zotd.cli", "rpc", code=2)
     there.daemon.end()
     assert "nobody listens at" in there.run("zotctl", "sessions", code=1)  # and none is started, here or there

@@ -164,7 +164,7 @@ async def test_those_who_follow_a_session_come_back_after_a_restart(tmp_path, mo
                     env=env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
                 )  # fmt: skip
                 assert restart.stderr is not None
-                assert (await restart.stderr.readline()).startswith(b"waiting for 1 session ")
+                assert (await restart.stderr.readline()).startswith(b"waiting for 1 active session ")
                 gate.set()  # nothing was cut: the run comes to its end first
             elif isinstance(item, Attached):
                 break
@@ -191,7 +191,7 @@ async def test_ctrl_c_leaves_a_restart_asked_for(process, model):
     restart.send_signal(signal.SIGINT)
     _, err = await restart.communicate()
     assert restart.returncode == 130
-    assert b"still ends as soon as nothing runs" in err
+    assert b"still stops when no run is active" in err
     gate.set()
     await talk.until("done")
     assert process.daemon.wait() == 0

@@ -75,13 +75,13 @@ def test_what_is_decided_cannot_be_decided_again(live, waiting):
     question = waiting()
     live.zotctl("deny", question["approval"])
     code, _, err = live.zotctl("approve", question["approval"])
-    assert (code, "nothing that waits has the id" in err) == (1, True)
+    assert (code, "no pending approval has the ID" in err) == (1, True)
 
 
 def test_an_id_that_means_several_is_refused(live, waiting):
     waiting(), waiting()
     code, _, err = live.zotctl("approve", "a_")
-    assert (code, "is not unique" in err) == (1, True)
+    assert (code, "is ambiguous" in err) == (1, True)
     for question in json.loads(live.zotctl("approvals", "--json")[1])["approvals"]:
         live.zotctl("deny", question["approval"])
 
@@ -89,7 +89,7 @@ def test_an_id_that_means_several_is_refused(live, waiting):
 def test_a_rule_is_shown_and_saved_only_after_a_yes(live, waiting):
     question = waiting()
     code, _, err = live.zotctl("approve", "--always", question["approval"])
-    assert (code, "no terminal to ask on" in err) == (1, True)
+    assert (code, "without a terminal" in err) == (1, True)
     terminal, other_side = pty.openpty()
     with live.shell.start(
         "zotctl", "approve", "--always", question["approval"], stdin=other_side, stderr=other_side
@@ -119,7 +119,7 @@ def test_what_begins_with_the_same_words_can_be_allowed_by_its_name(live, waitin
     listed = live.zotctl("approvals")[1]
     assert "  --session --choice prefix: touch out *\n  --always --choice prefix: touch out *\n" in listed
     code, _, err = live.zotctl("approve", "--session", "--choice", "edits", question["approval"])
-    assert (code, "--session --choice edits is not offered for this call" in err) == (1, True)
+    assert (code, "--session --choice edits is not available for this call" in err) == (1, True)
     code, _, err = live.zotctl("approve", "--session", "--choice", "prefix", question["approval"])
     assert (code, 'match = "touch out *"' in err) == (0, True)
     outcome(live, question)
@@ -129,7 +129,7 @@ def test_a_call_that_no_rule_can_allow_is_allowed_for_once_only(live, waiting):
     question = waiting("touch a & touch b")
     for flag in ("--session", "--always"):
         code, _, err = live.zotctl("approve", flag, "--yes", question["approval"])
-        assert (code, "for once only" in err) == (1, True)
+        assert (code, "approve it once" in err) == (1, True)
     assert live.zotctl("approve", question["approval"])[0] == 0
     outcome(live, question)
 

@@ -22,7 +22,7 @@ def stored(live):
 
 def test_a_key_from_a_pipe_is_stored_and_shown_nowhere(live):
     code, out, err = live.zotctl("login", "openai", "--no-check", piped=f"{KEY}\n")
-    assert (code, out, err) == (0, "the key for OpenAI is in auth.json\n", "")
+    assert (code, out, err) == (0, "stored the key for OpenAI in auth.json\n", "")
     assert stored(live) == {"openai": {"api_key": KEY}}
     assert (listed(live)["source"], listed(live)["stored"]) == ("auth.json", True)
     _, out, _ = live.zotctl("auth")
@@ -57,12 +57,12 @@ def test_a_key_that_its_vendor_refuses_is_not_stored_and_one_that_cannot_be_chec
     live.zotctl("reload")
     code, out, err = live.zotctl("login", "openai", piped="sk-wrong")
     assert (code, out) == (1, "")
-    assert "OpenAI refuses this key (status 401); nothing is stored" in err
-    assert live.zotctl("login", "openai", piped="sk-right")[:2] == (0, "the key for OpenAI is in auth.json\n")
+    assert "OpenAI refuses this key (status 401); the key was not stored" in err
+    assert live.zotctl("login", "openai", piped="sk-right")[:2] == (0, "stored the key for OpenAI in auth.json\n")
     vendor.shutdown()
     vendor.server_close()
     code, out, err = live.zotctl("login", "openai", piped="sk-other")
-    assert (code, "the key is not checked: OpenAI cannot be reached" in err) == (0, True)
+    assert (code, "could not check the key: OpenAI cannot be reached" in err) == (0, True)
     assert stored(live) == {"openai": {"api_key": "sk-other"}}
 
 
@@ -80,14 +80,14 @@ def test_a_key_that_is_typed_is_not_echoed(live):
     os.set_blocking(terminal, False)
     said += os.read(terminal, 4096).decode()
     os.close(terminal)
-    assert (one.returncode, out) == (0, "the key for OpenAI is in auth.json\n")
+    assert (one.returncode, out) == (0, "stored the key for OpenAI in auth.json\n")
     assert KEY not in said
     assert stored(live) == {"openai": {"api_key": KEY}}
 
 
 def test_logout_forgets_it_and_says_when_there_is_none(live):
     live.zotctl("login", "openai", "--no-check", piped=KEY)
-    assert live.zotctl("logout", "openai")[:2] == (0, "auth.json has no key for OpenAI any more\n")
+    assert live.zotctl("logout", "openai")[:2] == (0, "auth.json no longer has a key for OpenAI\n")
     code, _, err = live.zotctl("logout", "openai")
     assert (code, err) == (1, "zotctl: auth.json has no key for OpenAI; auth.list says what has\n")
     assert stored(live) == {}
@@ -99,14 +99,14 @@ def test_a_key_in_the_environment_goes_before_the_stored_one(live):
     said = json.loads(out)
     assert (code, said["source"], said["stored"]) == (0, "environment", True)
     _, out, _ = live.zotctl("login", "openai", "--no-check", piped=KEY)
-    assert out.splitlines()[1] == "the one that zot uses comes from the environment, which goes before it"
+    assert out.splitlines()[1] == "zot still uses the key from the environment, which takes precedence"
 
 
 @pytest.mark.parametrize("provider", ["nobody", "sk-a-key-on-the-command-line"])
 def test_an_unknown_vendor_is_refused_before_a_key_is_asked_for(live, provider):
     code, _, err = live.zotctl("login", provider)
     assert code == 1
-    assert err.startswith(f'zotctl: unknown provider "{provider}"; there are anthropic, openai')
+    assert err.startswith(f'zotctl: unknown provider "{provider}"; known providers: anthropic, openai')
 
 
 def test_zot_without_a_key_names_the_variable_and_the_command(live):

@@ -19,11 +19,11 @@ def test_a_copy_is_taken_beside_the_daemon_and_verified(live, talk):
     copy = live.cwd / "copy.db"
     code, out, err = live.zotctl("backup", "copy.db")
     assert (code, err) == (0, "")
-    assert out.startswith("copy.db has all sessions (")
+    assert out.startswith("copied all sessions to copy.db (")
     code, out, err = live.zotctl("verify", str(copy))
     assert (code, err) == (0, "")
     assert out.startswith(f"{copy}: 1 session, ")
-    assert out.endswith(": nothing is wrong\n")
+    assert out.endswith(": no problems found\n")
     assert live.zotctl("backup", "copy.db")[0] == 1
     assert json.loads(live.zotctl("backup", "copy.db", "--force", "--json")[1])["file"] == "copy.db"
 

@@ -160,4 +160,4 @@ def test_fish_completes_commands_with_what_they_mean(env, tmp_path):
     done = subprocess.run(
         ["fish", "--no-config", "-c", line], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["search\tfind words in all sessions", "read-only", "notes.txt"]
+    assert done.stdout.splitlines() == ["search\tsearch the messages of all sessions", "read-only", "notes.txt"]

@@ -57,14 +57,14 @@ def test_every_command_names_the_process_that_hangs_and_the_command_that_helps(h
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
     pid = hung.daemon.pid
-    assert f"its process {pid} was stopped by a signal; run `kill -CONT {pid}` to let it go on, or " in err
+    assert f"its process {pid} was stopped by a signal; run `kill -CONT {pid}` to resume it, or " in err
     assert err.endswith("`zotctl stop --force && zotctl start` to replace it\n")
     assert time.monotonic() - begun < LIMIT_S
 
 
 def test_stop_force_ends_a_daemon_that_hangs(hung):
     code, out, err = hung.zotctl("stop", "--force")
-    assert (code, out, err) == (0, "zotd did not answer and was ended with SIGTERM\n", "")
+    assert (code, out, err) == (0, "zotd did not answer and was stopped with SIGTERM\n", "")
     hung.daemon.wait()
     assert hung.zotctl("sessions")[0] == 0  # the next one is started
     assert hung.zotctl("stop")[0] == 0
@@ -104,4 +104,4 @@ def test_ext_logs_reads_the_file_when_no_daemon_answers(hung):
     assert (code, found["text"], found["path"]) == (0, "one\ntwo\nthree\n", str(logs / "ext-weather.log"))
     code, _, err = hung.zotctl("ext", "logs", "nobody")
     assert code == 1
-    assert err.startswith("zotctl: there is no log of an extension nobody; and zotd is not running")
+    assert err.startswith("zotctl: no log found for extension nobody; zotd is not running")

@@ -38,7 +38,7 @@ def talk(live):
 def test_a_session_goes_back_and_its_tree_shows_both_ways(live, talk):
     assert live.zotctl("rewind", "--session", "tests", str(talk[1]))[:2] == (
         0,
-        f"{named(live)} goes on from message {talk[1]}\n",
+        f"{named(live)} continues from message {talk[1]}\n",
     )
     live.zotctl("send", "--session", "tests", "third", "--wait")
     code, out, err = live.zotctl("tree", "--session", "tests", "--messages", "3")
@@ -49,7 +49,7 @@ def test_a_session_goes_back_and_its_tree_shows_both_ways(live, talk):
     assert '"first"  4 messages' in lines[1]
     assert lines[2].startswith(f"   └─ at {talk[1]}: ")
     assert '"third"  2 messages' in lines[2]
-    assert lines[2].endswith("<- goes on here")
+    assert lines[2].endswith("<- current")
     assert lines[3].split(None, 1) == [str(talk[1]), "assistant: an answer"]
     assert lines[4].endswith("user: third")
 
@@ -121,5 +121,5 @@ def test_an_export_comes_back_in_another_directory(live, talk):
 
 
 def test_there_must_be_something_to_import(live):
-    assert live.zotctl("import", ".") == (1, "", "zotctl: there is no session file\n")
+    assert live.zotctl("import", ".") == (1, "", "zotctl: no session files found\n")
     assert live.zotctl("import", "x", "--cwd", "none")[2].endswith("/none\n")

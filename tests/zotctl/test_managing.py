@@ -17,7 +17,7 @@ def listed(live):
 
 def test_a_session_is_renamed_and_found_by_its_new_name(live):
     session = live.session()
-    assert live.zotctl("rename", "tests", "other") == (0, f"{session} is renamed\n", "")
+    assert live.zotctl("rename", "tests", "other") == (0, f"renamed {session}\n", "")
     assert [one["name"] for one in listed(live)] == ["other"]
     assert json.loads(live.zotctl("rename", "other", "third", "--json")[1]) == {
         "v": 1,
@@ -32,7 +32,7 @@ def test_what_runs_is_aborted(live):
     with live.connect() as connection:
         connection.call("attach", session=session)
         connection.call("prompt", session=session, message="go")
-        assert live.zotctl("abort", "tests") == (0, f"{session} is aborted\n", "")
+        assert live.zotctl("abort", "tests") == (0, f"aborted {session}\n", "")
         events = connection.events(20)
         assert next(event for event in events if event["type"] == "turn_end")["stop"] == "aborted"
 
@@ -42,17 +42,17 @@ def test_a_session_is_deleted_after_a_question(live, tmp_path):
     code, out, err = live.zotctl("delete", "tests")
     assert (code, out) == (1, "")
     assert err == (
-        f"zotctl: there is no terminal to ask on; to delete the session all the same: zotctl delete {session} --yes\n"
+        f"zotctl: cannot ask for confirmation without a terminal; to delete the session, run: zotctl delete {session} --yes\n"
     )
     command = [sys.executable, "-m", "zotctl", "delete", "tests"]
     for answer, left in (("n", [session]), ("y", [])):
         with Tmux(command, folder=tmp_path, env=live.shell.env) as terminal:
-            terminal.wait("delete it for good")
+            terminal.wait("delete it permanently")
             terminal.type(f"{answer}\n")
-            terminal.wait("was not deleted" if left else "is deleted")
+            terminal.wait("was not deleted" if left else "deleted s_")
         assert [one["id"] for one in listed(live)] == left
     again = live.session()
-    assert live.zotctl("delete", again, "--yes") == (0, f"{again} is deleted\n", "")
+    assert live.zotctl("delete", again, "--yes") == (0, f"deleted {again}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_list_models_lists_those_of_one_provider(live):
     assert {line.split()[0] for line in out.splitlines()[1:]} == {"anthropic"}
     code, _, err = live.zot("--list-models", "--provider", "nobody")
     assert code == 1
-    assert err.startswith('zot: no provider "nobody" has models; there are anthropic, ')
+    assert err.startswith('zot: no models of provider "nobody"; available providers: anthropic, ')
 
 
 def test_help_of_acp_lists_the_flags_of_another_machine(shell):

@@ -151,7 +151,7 @@ def test_an_output_that_nobody_reads_leaves_the_run_going(shell, daemon):
         daemon.wait_for("prompt")
         process.stdout.close()
         assert process.wait(40) == 1
-        assert process.stderr.read().startswith("zot: the run goes on in session s_")
+        assert process.stderr.read().startswith("zot: the run continues in session s_")
     assert only_session(daemon).running is not None
 
 

@@ -68,14 +68,14 @@ def test_what_waits_is_listed_withdrawn_and_moved_by_the_beginning_of_its_id(liv
     assert (code, [line.split()[-1] for line in out.splitlines()]) == (0, ["TEXT", "c", "b"])
     code, _, err = live.zotctl("queue", "--session", "tests", "withdraw", first)
     assert code == 1
-    assert "no input waits" in err
+    assert "no queued input has an ID" in err
     assert "more than one" in live.zotctl("queue", "--session", "tests", "withdraw", "i_")[2]
     assert "use withdraw ID" in live.zotctl("queue", "--session", "tests", "drop", last)[2]
 
 
 def test_a_prompt_may_join_what_runs_wait_or_be_refused(live, busy):
-    assert send(live, "wait")[1].endswith("waits at position 1\n")
-    assert send(live, "--steer", "join")[1].endswith("waits at position 2\n")
+    assert send(live, "wait")[1].endswith("queued at position 1\n")
+    assert send(live, "--steer", "join")[1].endswith("queued at position 2\n")
     code, _, err = send(live, "--reject", "never")
     assert (code, "busy" in err) == (1, True)
     assert send(live, "--reject", "--steer", "x")[0] == 2
@@ -141,7 +141,7 @@ def test_a_run_that_waits_for_its_model_is_listed_with_the_reason_and_retry_trie
     assert "waiting for the model, next try in " in out
     assert "HTTP 529" in out
     code, out, _ = live.zotctl("retry", "--session", "tests")
-    assert (code, out) == (0, f"{session}: asks the model again\n")
+    assert (code, out) == (0, f"{session}: retrying now\n")
     assert until_it_rests(live, session) == ["go"]
     code, out, err = live.zotctl("retry", "--session", "tests")
     assert code == 1

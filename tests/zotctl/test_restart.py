@@ -84,7 +84,7 @@ def test_a_service_that_does_not_start_is_one_sentence(service, live, shell):
     shell.env["FAILS"] = "1"
     code, out, err = shell.zotctl("restart")
     assert (code, out) == (1, "")
-    assert err == "zotctl: `systemctl --user start zotd.service` has failed: Unit zotd.service is masked.\n"
+    assert err == "zotctl: `systemctl --user start zotd.service` failed: Unit zotd.service is masked.\n"
 
 
 def test_one_that_does_not_answer_is_left_to_the_person(live, shell):

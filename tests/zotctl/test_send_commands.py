@@ -49,7 +49,7 @@ def test_what_only_looks_like_a_command_is_a_prompt(live, session):
 def test_a_command_does_not_wait_for_its_turn(live, session):
     code, _, err = send(live, "/shout x", "--when-busy", "reject")
     assert code == 1
-    assert "are for prompts" in err
+    assert "apply to prompts" in err
 
 
 def prompts(live, session):

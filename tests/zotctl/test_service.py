@@ -49,7 +49,7 @@ def test_where_there_is_no_service_manager_it_says_so(shell, programs):
     programs()
     code, out, err = shell.zotctl("service", "install")
     assert (code, out) == (1, "")
-    assert err.startswith("zotctl: neither systemd nor launchd is here;")
+    assert err.startswith("zotctl: found neither systemd nor launchd;")
     assert err.count("\n") == 1
 
 
@@ -58,7 +58,9 @@ def test_where_no_user_manager_can_be_reached_it_says_why(shell, programs, tmp_p
     for action in ("install", "uninstall", "status"):
         code, out, err = shell.zotctl("service", action)
         assert (code, out) == (1, "")
-        assert "no systemd user manager here (Failed to connect to bus: No medium found): log in as this user" in err
+        assert (
+            "no systemd user manager is running (Failed to connect to bus: No medium found); log in as this user" in err
+        )
     assert not (tmp_path / ".config").exists()
 
 
@@ -85,7 +87,7 @@ def test_launchd_gets_an_agent_with_this_interpreter_and_home(shell, programs, t
 def test_launchd_without_a_session_of_the_user_is_told(shell, programs, tmp_path):
     programs(launchctl=LAUNCHCTL.format(folder=tmp_path / "bin", uid=os.getuid(), code=113))
     code, _, err = shell.zotctl("service", "install")
-    assert (code, "launchd has no session for agents of this user" in err) == (1, True)
+    assert (code, "launchd has no GUI session for this user" in err) == (1, True)
     assert not (tmp_path / "Library").exists()
 
 
@@ -93,7 +95,7 @@ def test_reload_says_what_has_changed(live):
     (live.home / "config.toml").write_text("max_steps = 5\n[ext]\ntool_timeout_s = 5\n")
     code, out, err = live.zotctl("reload")
     assert (code, err) == (0, "")
-    assert out == "changed: max_steps\nafter a restart of the daemon: ext.tool_timeout_s\n"
+    assert out == "changed: max_steps\ntakes effect after a restart: ext.tool_timeout_s\n"
     code, out, _ = live.zotctl("reload", "--json")
     assert json.loads(out) == {"v": 1, "applied": [], "restart": ["ext.tool_timeout_s"], "warnings": []}
     (live.home / "config.toml").write_text("max_steps = 'many'\n")

@@ -22,7 +22,7 @@ def test_a_token_is_printed_once_listed_and_revoked(live, create):
     code, out, _ = live.zotctl("token", "list")
     assert code == 0
     head, row = (line.split() for line in out.splitlines())
-    assert head == ["NAME", "ROLE", "EXPIRES", "USED", "SESSIONS"]
+    assert head == ["NAME", "ROLE", "EXPIRES", "LAST", "USED", "SESSIONS"]
     assert (row[0], row[1], row[4:]) == ("phone", "approve", ["never", "all"])
     assert token not in out + live.daemon.log
     assert live.zotctl("token", "revoke", "phone")[0] == 0
@@ -34,12 +34,12 @@ def test_a_token_is_printed_once_listed_and_revoked(live, create):
 def test_a_token_goes_into_a_file_that_only_its_user_can_read_and_replaces_none(live, create):
     path = live.cwd / "phone.token"
     out = create("phone", "--out", str(path))
-    assert out == f'the token "phone" is in {path}\n'
+    assert out == f'wrote the token "phone" to {path}\n'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text().startswith("zot_")
     before = path.read_text()
     code, _, err = live.zotctl("token", "create", "board", "--out", str(path))
-    assert (code, err) == (1, f"zotctl: {path} cannot be made: File exists; no token was made\n")
+    assert (code, err) == (1, f"zotctl: cannot create {path}: File exists; no token was created\n")
     assert path.read_text() == before
     assert len(json.loads(live.zotctl("token", "list", "--json")[1])["tokens"]) == 1
     other = live.cwd / "other.token"
@@ -59,4 +59,4 @@ def test_a_token_for_a_session_names_it(live, create):
 def test_a_lifetime_that_cannot_be_read_is_refused_before_anything_happens(shell, word):
     code, _, err = shell.zotctl("token", "create", "phone", f"--expires={word}")
     assert code == 2
-    assert f'"{word}" is no time: 30m, 12h, 30d, 2w' in err
+    assert f'invalid lifetime "{word}"; use a form such as 30m' in err

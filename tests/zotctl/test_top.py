@@ -163,7 +163,7 @@ def test_it_is_drawn_again_and_leaves_the_terminal_as_it_was(live, tmp_path):
             connection.call("session.create", cwd=str(live.cwd), name="another", provider="openai", keyless=True)
         terminal.wait("another")
         live.daemon.end()
-        terminal.wait("zotd is gone")
+        terminal.wait("zotd is not running; waiting")
         live.daemon.start()
         terminal.wait("another")
         terminal.type("q")

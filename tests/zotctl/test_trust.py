@@ -42,7 +42,7 @@ def test_a_grant_shows_what_would_run_and_starts_it_after_a_yes(live, project):
     assert states(live) == {"local": "untrusted"}
     code, said, out = answer(live, "y")
     assert code == 0
-    assert said.startswith("this would run, or tell the agent what to do:\n  .zot/extensions/local\n")
+    assert said.startswith("these would run, or give the agent instructions:\n  .zot/extensions/local\n")
     assert out == f"{project} is trusted\n"
     live.until("local", "ready")
     listed = json.loads(live.zotctl("trust", "list", "--json")[1])
@@ -63,7 +63,7 @@ def test_without_a_terminal_a_grant_has_to_say_yes(live, project):
     code, out, err = live.zotctl("trust", "grant")
     assert (code, out) == (1, "")
     assert err.endswith(
-        "zotctl: there is no terminal to ask on; look at the files, then: zotctl trust grant --yes PATH\n"
+        "zotctl: cannot ask for confirmation without a terminal; inspect the files, then run: zotctl trust grant --yes PATH\n"
     )
     code, out, err = live.zotctl("trust", "grant", "--yes", "--json", ".")
     granted = json.loads(out)
@@ -106,7 +106,7 @@ def test_what_was_not_shown_is_not_trusted(live, project):
 def test_a_directory_may_be_trusted_before_it_has_anything(live):
     code, _, err = live.zotctl("trust", "grant", "--yes")
     assert code == 0
-    assert "no code of its own yet" in err
+    assert "it contains no code yet" in err
 
 
 def test_trust_is_taken_back_and_what_ran_ends(live, project):
@@ -114,7 +114,7 @@ def test_trust_is_taken_back_and_what_ran_ends(live, project):
     live.session()
     live.until("local", "ready")
     code, out, _ = live.zotctl("trust", "revoke")
-    assert (code, out) == (0, f"{project} is trusted no longer; what it had started has been stopped\n")
+    assert (code, out) == (0, f"{project} is no longer trusted; processes started from it were stopped\n")
     live.until("local", "stopped", "untrusted")
     code, _, err = live.zotctl("trust", "revoke")
     assert code == 1

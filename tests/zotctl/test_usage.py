@@ -34,7 +34,7 @@ def test_the_budgets_stand_below_with_what_is_left_of_them(live):
     assert (state["scope"], state["session"], state["name"], state["limit_usd"]) == ("session", session, "tests", 3)
     assert state["left_tokens"] == 1000 - state["spent_tokens"] < 1000
     *_, head, money, tokens = live.zotctl("usage")[1].splitlines()
-    assert head.split() == ["BUDGET", "SPENT", "OF", "LEFT"]
+    assert head.split() == ["BUDGET", "SPENT", "LIMIT", "LEFT"]
     assert money.split() == [session, "tests", f"{state['spent_usd']:.4f}", "3.0000", f"{state['left_usd']:.4f}"]
     assert f"{state['spent_tokens']} tokens  1000 tokens  {state['left_tokens']} tokens" in tokens
 

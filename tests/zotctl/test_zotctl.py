@@ -93,7 +93,7 @@ def test_stop_asks_as_an_administrator_and_waits(shell):
 
 
 def test_stop_when_idle_does_not_wait(shell, daemon):
-    assert shell.zotctl("stop", "--when-idle")[:2] == (0, "zotd stops as soon as nothing runs\n")
+    assert shell.zotctl("stop", "--when-idle")[:2] == (0, "zotd will stop when no run is active\n")
     assert sent(daemon, "hello")[0]["role"] == "admin"
     assert sent(daemon, "daemon.shutdown")[0]["when_idle"] is True
 
@@ -130,7 +130,7 @@ def test_send_with_wait_prints_the_answer(shell, daemon, session):
 
 def test_send_to_a_busy_session_tells_its_place(shell, daemon, session):
     shell.zotctl("send", "--last", "hang")
-    assert shell.zotctl("send", "--last", "second")[1] == f"{session.id}: waits at position 1\n"
+    assert shell.zotctl("send", "--last", "second")[1] == f"{session.id}: queued at position 1\n"
     code, _, err = shell.zotctl("send", "--last", "third", "--when-busy", "reject")
     assert (code, err) == (1, "zotctl: the session is busy\n")
 
@@ -182,11 +182,11 @@ def test_an_export_is_all_pages(shell, daemon, session):
 def test_the_configuration_is_shown_and_checked_without_a_daemon(shell):
     home = shell.home / "zot"
     file = home / "config.toml"
-    assert shell.zotctl("config", "check") == (0, f"{file}: not there, so every setting has its default\n", "")
-    assert f"file: {file} (not there)" in shell.zotctl("config", "show")[1].splitlines()
+    assert shell.zotctl("config", "check") == (0, f"{file}: does not exist; every setting has its default\n", "")
+    assert f"file: {file} (does not exist)" in shell.zotctl("config", "show")[1].splitlines()
     home.mkdir()
     file.write_text("max_steps = 9\n")
-    assert shell.zotctl("config", "check") == (0, f"{file}: fine\n", "")
+    assert shell.zotctl("config", "check") == (0, f"{file}: no problems found\n", "")
     shell.env["ZOT_MODEL"] = "m"
     shown = json.loads(shell.zotctl("config", "show", "--json")[1])
     assert (shown["v"], shown["path"]) == (1, str(file))

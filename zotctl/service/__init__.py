@@ -15,12 +15,12 @@ from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
-  zotctl service install      writes the units, and starts what has to run
+  zotctl service install      write, enable and start the units
   zotctl service status
-  zotctl service uninstall    sessions, configuration and keys stay
+  zotctl service uninstall    keeps sessions, configuration and keys
 
-A service starts when you log in (or, with linger, when the machine does), is restarted when it fails, and does not end
-by itself. A home of your own (ZOT_HOME, ZOTD_SOCKET, XDG_STATE_HOME) goes into the unit.
+The service starts when you log in (with linger, when the machine boots), is restarted when it fails, and does not exit
+when idle. ZOT_HOME, ZOTD_SOCKET and XDG_STATE_HOME are copied into the unit.
 """
 
 Manager = systemd.Systemd | launchd.Launchd
@@ -28,18 +28,18 @@ Manager = systemd.Systemd | launchd.Launchd
 ENVIRONMENT = ("ZOT_HOME", "ZOTD_SOCKET", "XDG_STATE_HOME")
 """Variables that say where the daemon lives: the service has to find the same places as its clients."""
 
-NOBODY = "neither systemd nor launchd is here; have your own service manager run `zotd`, which stays in the foreground"
+NOBODY = "found neither systemd nor launchd; have your service manager run `zotd`, which stays in the foreground"
 
 
 def add(commands: Commands) -> None:
     """`service` and its actions."""
-    parser = commands.add_parser("service", help="have the system start and watch the daemon", epilog=EPILOG)
+    parser = commands.add_parser("service", help="run the daemon as a service of systemd or launchd", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     for name, summary, run in (
-        ("install", "write the units, enable and start them", _install),
-        ("uninstall", "stop the service, and remove its units", _uninstall),
-        ("status", "what the service manager says", _status),
+        ("install", "write, enable and start the units", _install),
+        ("uninstall", "stop the service and remove its units", _uninstall),
+        ("status", "show the state of the service", _status),
     ):
         action = actions.add_parser(name, help=summary, epilog=f"example: zotctl service {name} --json")
         action.add_argument("--json", action="store_true")

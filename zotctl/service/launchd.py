@@ -32,7 +32,7 @@ class Launchd:
         """Raise ClientError when there is no session for agents."""
         code, said = ask("launchctl", "print", _domain())
         if code != 0:
-            raise ClientError(f"launchd has no session for agents of this user ({said}): log in at the screen first")
+            raise ClientError(f"launchd has no GUI session for this user ({said}); log in at the screen first")
 
     def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
         """Write the agent; `start`: and have it run as it is written now. The daemon makes its socket itself."""
@@ -64,7 +64,9 @@ class Launchd:
         running = "active" if pid is not None else "inactive"
         hints = []
         if files and unmanaged is not None:
-            hints.append(f"zotctl stop && zotctl service install   (pid {unmanaged} gives its sessions to the service)")
+            hints.append(
+                f"zotctl stop && zotctl service install   (moves the sessions of pid {unmanaged} to the service)"
+            )
         return State(self.name, {LABEL: running if files else "missing"}, files, pid, unmanaged, None, hints)
 
 

@@ -26,9 +26,9 @@ def ask(*command: str) -> tuple[int, str]:
             errors="replace",
         )
     except subprocess.TimeoutExpired as error:
-        raise ClientError(f"`{' '.join(command)}` has not answered for {ANSWER_S:g} s") from error
+        raise ClientError(f"`{' '.join(command)}` did not answer within {ANSWER_S:g} s") from error
     except OSError as error:
-        raise ClientError(f"`{command[0]}` cannot be run: {error.strerror}") from error
+        raise ClientError(f"cannot run `{command[0]}`: {error.strerror}") from error
     return done.returncode, (done.stdout.strip() or done.stderr.strip())
 
 
@@ -37,4 +37,4 @@ def order(*command: str) -> None:
     code, said = ask(*command)
     if code != 0:
         reason = said.replace("\n", "; ") or f"exit code {code}"
-        raise ClientError(f"`{' '.join(command)}` has failed: {reason}")
+        raise ClientError(f"`{' '.join(command)}` failed: {reason}")

@@ -50,5 +50,12 @@ class State:
         if self.unmanaged is not None:
             found.append(("unmanaged", f"pid {self.unmanaged}: this daemon was not started by {self.manager}"))
         if self.lingers is not None:
-            found.append(("linger", "yes: it runs without a login" if self.lingers else "no: it ends with your login"))
+            found.append(
+                (
+                    "linger",
+                    "yes: the service runs without a login"
+                    if self.lingers
+                    else "no: the service stops when you log out",
+                )
+            )
         return found

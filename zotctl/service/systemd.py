@@ -32,10 +32,10 @@ class Systemd:
         """Raise ClientError when there is no manager to talk to."""
         _, said = ask(*SYSTEMCTL, "is-system-running")
         if said not in MANAGES:
-            reason = said.splitlines()[0] if said else "it says nothing"
+            reason = said.splitlines()[0] if said else "no answer"
             raise ClientError(
-                f"there is no systemd user manager here ({reason}): log in as this user rather than with su or sudo,"
-                " or have your own service manager run `zotd`"
+                f"no systemd user manager is running ({reason}); log in as this user rather than with su or sudo,"
+                " or have your service manager run `zotd`"
             )
 
     def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
@@ -77,11 +77,13 @@ class Systemd:
         lingers = _lingers()
         hints = []
         if files and unmanaged is not None:
-            hints.append(f"zotctl stop && zotctl service install   (pid {unmanaged} gives its sessions to the service)")
+            hints.append(
+                f"zotctl stop && zotctl service install   (moves the sessions of pid {unmanaged} to the service)"
+            )
         if files and lingers is False:
-            hints.append("loginctl enable-linger   (so that it runs without a login, and after your last logout)")
+            hints.append("loginctl enable-linger   (keeps the service running without a login)")
         if "failed" in units.values():
-            hints.append(f"journalctl --user -u {SERVICE} -n 50   (why it has failed)")
+            hints.append(f"journalctl --user -u {SERVICE} -n 50   (shows why it failed)")
         return State(self.name, units, files, self.pid(), unmanaged, lingers, hints)
 
     def _files(self) -> list[str]:
@@ -113,7 +115,7 @@ def _lingers() -> bool | None:
 def _quoted(word: str) -> str:
     """One word of a unit's line, whatever is in it (`systemd.syntax(7)`, `systemd.service(5)`)."""
     if "\n" in word:
-        raise ClientError("a unit cannot hold a path with a line break")
+        raise ClientError("a systemd unit cannot contain a path with a line break")
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 

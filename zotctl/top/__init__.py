@@ -12,9 +12,9 @@ examples:
   zotctl top --once
   zotctl top --json | jq .tokens_per_s
 
-q leaves. TOK/S counts what models write, over the last five looks; of a reply that is being written it is an estimate.
-CPU and memory of an extension are those of all processes that it has started; those of another machine (--host) cannot
-be seen from here. Does not start the daemon.
+Press q to quit. TOK/S is the output rate over the last five updates; for a reply in progress it is an estimate. CPU and
+memory of an extension include all processes that it started; they are not available with --host. Does not start the
+daemon.
 """
 
 DELAY_S = 1.0
@@ -26,13 +26,11 @@ LONGEST_DELAY_S = 3600.0
 
 def add(commands: Commands) -> None:
     """`top`."""
-    parser = commands.add_parser("top", help="sessions and extensions, live", epilog=EPILOG)
+    parser = commands.add_parser("top", help="show sessions and extensions, updated live", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument(
-        "-d", "--delay", type=_delay, default=DELAY_S, metavar="S", help="seconds between two looks (1)"
-    )
-    parser.add_argument("--once", action="store_true", help="one look and leave, as without a terminal")
-    parser.add_argument("--json", action="store_true", help="a line of JSON for each look")
+    parser.add_argument("-d", "--delay", type=_delay, default=DELAY_S, metavar="S", help="seconds between updates (1)")
+    parser.add_argument("--once", action="store_true", help="print once and exit, as without a terminal")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each update")
     parser.set_defaults(run=_run)
 
 
@@ -40,7 +38,7 @@ def _delay(word: str) -> float:
     try:
         seconds = float(word)
     except ValueError:
-        raise argparse.ArgumentTypeError(f'"{word}" is no number of seconds') from None
+        raise argparse.ArgumentTypeError(f'"{word}" is not a number of seconds') from None
     if not SHORTEST_DELAY_S <= seconds <= LONGEST_DELAY_S:
         raise argparse.ArgumentTypeError(f"must be between {SHORTEST_DELAY_S:g} and {LONGEST_DELAY_S:g} seconds")
     return seconds

@@ -20,7 +20,7 @@ from zotd.client.interrupts import InterruptedBySignal, Watch
 LEAVING = ("q", "Q", "\x1b", "\x04", "")
 """Keys that end it; the last one is a terminal that is gone."""
 
-LOST = "zotd is gone; as soon as one runs again it is shown here (q leaves)"
+LOST = "zotd is not running; waiting for it to start (q quits)"
 
 WITHOUT_END = 1000
 """Columns of what is no terminal, or says that it has none: lines are cut only to have an end."""
