@@ -20,7 +20,7 @@ from typing import Union, get_args, get_origin
 import msgspec
 
 from tests.attacks.table import ATTACKS
-from zotctl.doctor.table import STATES
+from zotctl.doctor.findings import STATES
 from zotd import config, sanitize
 from zotd.api.methods import HANDLERS
 from zotd.providers.catalog.vendors import VENDORS

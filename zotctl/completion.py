@@ -1,13 +1,13 @@
 """`zotctl completion`: what the tab key offers for `zot` and `zotctl` in bash, zsh and fish.
 
-The scripts hold nothing but a call back: what is offered is computed when somebody asks (`zotctl.completing`).
+The scripts hold nothing but a call back: what is offered is computed when somebody asks (`zotctl.completion_engine`).
 """
 
 import argparse
 import os
 
 from zotctl.commands import Commands
-from zotctl.completing import candidates
+from zotctl.completion_engine import candidates
 from zotd.client import options
 from zotd.client.environment import without_flags
 from zotd.sanitize import one_line

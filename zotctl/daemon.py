@@ -7,7 +7,7 @@ import time
 
 from zotctl import link, output
 from zotctl.commands import Commands
-from zotctl.forcing import end
+from zotctl.force_stop import end
 from zotd import paths
 from zotd.client import place
 from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from zotctl import output, standing
+from zotctl import output, status_probe
 from zotd.client import place
 from zotd.client.blocking import CALL_S, Connection, Json, Wait, readable
 from zotd.client.choosing import find, newest
@@ -44,7 +44,7 @@ def connect(
             connection.close()
             raise
     except NoAnswerError as error:
-        raise NoAnswerError(standing.remedy(error, listener, where.name, os.environ)) from error
+        raise NoAnswerError(status_probe.with_advice(error, listener, where.name, os.environ)) from error
     return connection
 
 

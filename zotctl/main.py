@@ -18,9 +18,8 @@ from zotctl import (
     export,
     ext,
     fork,
-    importing,
+    import_sessions,
     log,
-    managing,
     metrics,
     output,
     prune,
@@ -30,6 +29,7 @@ from zotctl import (
     search,
     send,
     service,
+    session_actions,
     sessions,
     token,
     top,
@@ -72,9 +72,9 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 """
 
 NOUNS = (
-    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log, managing),
-    *(search, tree, fork, export, importing, usage, ext, trust, auth, token, config, channel, backup, prune),
-    completion,
+    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
+    *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, token, config),
+    *(channel, backup, prune, completion),
 )
 """Each has `add(commands)`; in the order of the help."""
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from zotctl import thin
+from zotctl import fast_cli
 from zotd.client.errors import ClientError
 
 USAGE = """\
@@ -19,9 +19,9 @@ ANSWER_S = 2.0
 
 def main(argv: Sequence[str]) -> int:
     """Run with the arguments after `ping`."""
-    flags = thin.flags(argv, USAGE, frozenset({"--autostart"}))
+    flags = fast_cli.flags(argv, USAGE, frozenset({"--autostart"}))
     try:
-        with thin.connect(thin.socket_path(), ANSWER_S, autostart="--autostart" in flags) as connection:
+        with fast_cli.connect(fast_cli.socket_path(), ANSWER_S, autostart="--autostart" in flags) as connection:
             connection.call("ping", timeout_s=ANSWER_S)
     except ClientError as error:
         from zotd.sanitize import harmless  # noqa: PLC0415  (only a failure needs it)

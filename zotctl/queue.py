@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from zotctl import link, output, waiting
+from zotctl import link, output, wait_option
 from zotctl.commands import Commands
 from zotd.client import place
 from zotd.client.blocking import Connection, Json
@@ -118,7 +118,7 @@ def _continue(args: argparse.Namespace) -> int:
 def _go_on(connection: Connection, session: str, args: argparse.Namespace) -> int:
     run = go_on(connection, session)
     if args.wait:
-        return waiting.print_answer(connection, session, run, args)
+        return wait_option.print_answer(connection, session, run, args)
     if args.json:
         output.print_json({"v": 1, "session": session, "run": run.run_id, "text": None})
     else:

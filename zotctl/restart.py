@@ -12,10 +12,10 @@ import socket
 import sys
 from contextlib import suppress
 
-from zotctl import config, output, standing, unit
+from zotctl import config, output, service_lookup, status_probe
 from zotctl.commands import Commands
 from zotctl.daemon import STOP_S, wait_for_exit
-from zotctl.service.program import order
+from zotctl.service.manager_cli import run_checked
 from zotd import paths
 from zotd.client import autostart
 from zotd.client.blocking import CONNECT_S, Connection, Json, open_socket
@@ -63,9 +63,9 @@ def _ended(path: str, *, when_idle: bool) -> Json:
     """The status of the daemon that has closed our connection and is about to be gone."""
     with Connection(open_socket(path)) as connection:
         try:
-            status = connection.call("daemon.status", timeout_s=standing.ANSWER_S)
+            status = connection.call("daemon.status", timeout_s=status_probe.ANSWER_S)
         except NoAnswerError as error:
-            raise NoAnswerError(standing.remedy(error, connection.server_pid, path, os.environ)) from error
+            raise NoAnswerError(status_probe.with_advice(error, connection.server_pid, path, os.environ)) from error
         hello(connection, "zotctl", role="admin", any_protocol=True)
         connection.call("subscribe", topics=["sessions"])
         connection.call("daemon.shutdown", when_idle=when_idle)
@@ -101,10 +101,10 @@ def _show_what_runs(connection: Connection) -> None:
 
 def _started(path: str, before: Json | None) -> socket.socket:
     """A connection to the next daemon, for the caller to close."""
-    file = unit.installed(os.environ)
+    file = service_lookup.installed(os.environ)
     if file is None and (before is None or before.get("service") is None):
         return autostart.start(path, os.environ)
-    order(*unit.start_command(file, os.getuid()))
+    run_checked(*service_lookup.start_command(file, os.getuid()))
     return open_socket(path, CONNECT_S)
 
 

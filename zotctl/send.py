@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from zotctl import link, output, waiting
+from zotctl import link, output, wait_option
 from zotctl.commands import Commands
 from zotd.client import place, slash
 from zotd.client.blocking import Connection, Json
@@ -62,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
             return _command(connection, session, command, args)
         if args.wait:
             run = start(connection, session, prompt, args.when_busy)
-            return waiting.print_answer(connection, session, run, args)
+            return wait_option.print_answer(connection, session, run, args)
         answer = connection.call("prompt", session=session, message=prompt, when_busy=args.when_busy)
     return _tell(session, answer, args)
 
@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace) -> int:
 def _command(connection: Connection, session: str, command: tuple[str, str], args: argparse.Namespace) -> int:
     answer, run = slash.invoke(connection, session, *command)
     if run is not None and args.wait:
-        return waiting.print_answer(connection, session, run, args)
+        return wait_option.print_answer(connection, session, run, args)
     return _tell(session, answer, args)
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from zotctl import standing, thin
+from zotctl import fast_cli, status_probe
 from zotd.client.blocking import Json
 from zotd.sanitize import one_line
 
@@ -34,10 +34,10 @@ example: zotctl status --json | jq .sessions"""
 
 def main(argv: Sequence[str]) -> int:
     """Run with the arguments after `status`."""
-    flags = thin.flags(argv, USAGE, frozenset({"--json", "--autostart"}))
-    path, starts = thin.socket_path(), "--autostart" in flags
-    status = standing.look(
-        path, os.environ, lambda: thin.connect(path, standing.CONNECT_S, autostart=starts), activates=starts
+    flags = fast_cli.flags(argv, USAGE, frozenset({"--json", "--autostart"}))
+    path, starts = fast_cli.socket_path(), "--autostart" in flags
+    status = status_probe.probe(
+        path, os.environ, lambda: fast_cli.connect(path, status_probe.CONNECT_S, autostart=starts), activates=starts
     )
     if "--json" in flags:
         print(json.dumps(status, separators=(",", ":")))  # in ASCII: whatever is in it cannot steer a terminal
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 def _print(status: Json) -> None:
     print(one_line(f"state       {status['state']}"))
     print(one_line(f"socket      {status['socket']}"))
-    for name in standing.FIELDS:
+    for name in status_probe.FIELDS:
         value = status[name]
         if value is not None:
             print(one_line(f"{name:11} {' to '.join(map(str, value)) if isinstance(value, list) else value}"))

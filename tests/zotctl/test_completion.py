@@ -11,7 +11,7 @@ import pytest
 
 from tests.needs import needs
 from tests.zottui.tmux import Tmux
-from zotctl import completing
+from zotctl import completion_engine
 from zotd.providers.catalog.vendors import VENDORS
 
 BIN = Path(sys.executable).parent
@@ -85,7 +85,7 @@ def test_extensions_are_offered_with_and_without_a_daemon(live):
 
 def test_providers_are_offered_without_a_daemon_and_are_those_of_the_catalog(shell):
     vendors = [vendor.name for vendor in VENDORS]
-    assert {vendor.name: vendor.label for vendor in VENDORS} == completing.PROVIDERS
+    assert {vendor.name: vendor.label for vendor in VENDORS} == completion_engine.PROVIDERS
     assert offered(shell, "zotctl", "login", "") == vendors
     assert offered(shell, "zot", "--provider", "") == vendors
     assert offered(shell, "zot", "--provider=anth") == ["--provider=anthropic"]
@@ -93,7 +93,7 @@ def test_providers_are_offered_without_a_daemon_and_are_those_of_the_catalog(she
 
 def test_beside_a_daemon_that_hangs_the_tab_key_waits_less_than_a_second_for_it(live):
     live.write("weather")
-    limits_s = completing.CONNECT_S + completing.ASK_S
+    limits_s = completion_engine.CONNECT_S + completion_engine.ASK_S
     begun = time.monotonic()
     offered(live, "zotctl", "completion", "")  # which asks nobody: the program's own start
     own_s = time.monotonic() - begun

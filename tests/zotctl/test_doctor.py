@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from zotctl.doctor import asked, examination
-from zotctl.doctor.table import STATES
+from zotctl.doctor import daemon_checks, runner
+from zotctl.doctor.findings import STATES
 from zotd.client.blocking import connect
 from zotd.client.fields import children
 from zotd.testing.live_daemon import ROOT, DaemonProcess, place
@@ -62,7 +62,7 @@ class Patient:
         if self.prefix:
             code, out = self.examine("--json")
             return code, json.loads(out)
-        code = examination.run(self.env, as_json=True)
+        code = runner.run(self.env, as_json=True)
         out, err = capsys.readouterr()
         assert err == ""
         return code, json.loads(out)
@@ -355,5 +355,5 @@ def test_what_looks_like_a_key_is_masked_wherever_it_stands(patient):
 
 
 def test_all_of_it_takes_less_than_three_seconds_whatever_hangs():
-    assert asked.CONNECT_S + asked.ANSWER_S < examination.CHECK_S
-    assert 2 * examination.CHECK_S + 0.3 <= 3  # and this program's own start
+    assert daemon_checks.CONNECT_S + daemon_checks.ANSWER_S < runner.CHECK_S
+    assert 2 * runner.CHECK_S + 0.3 <= 3  # and this program's own start

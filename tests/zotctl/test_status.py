@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from zotctl import standing, status
-from zotctl import unit as unit_of
+from zotctl import service_lookup, status, status_probe
 from zotd import paths
 from zotd.client.blocking import connect
 from zotd.client.fields import strings
@@ -130,7 +129,7 @@ def test_one_that_does_not_answer_is_wedged_and_says_why_when_that_is_known(daem
 
 
 def test_nothing_that_it_waits_for_takes_it_beyond_three_seconds():
-    assert standing.CONNECT_S + standing.ANSWER_S <= 2.5
+    assert status_probe.CONNECT_S + status_probe.ANSWER_S <= 2.5
 
 
 def test_one_that_is_about_to_be_there_is_starting(daemon, env):
@@ -177,7 +176,7 @@ def test_what_is_no_socket_is_unreachable(tmp_path, shell):
 
 def test_the_help_has_every_state():
     words = {line.split()[0] for line in status.USAGE.splitlines() if line.startswith("  ")}
-    said = {word for word in standing.__doc__.split("`")[1::2] if not word.startswith("zotctl")}
+    said = {word for word in status_probe.__doc__.split("`")[1::2] if not word.startswith("zotctl")}
     assert words == said
 
 
@@ -204,11 +203,11 @@ def test_nothing_that_it_repeats_can_steer_a_terminal(tmp_path, shell):
 def test_a_service_is_for_the_home_that_it_names_as_systemd_reads_it(tmp_path, text, serves):
     home = tmp_path / '50% of "it"'
     env = {"HOME": str(tmp_path), "ZOT_HOME": str(home)}
-    folder = Path(unit_of.folder(env))
+    folder = Path(service_lookup.folder(env))
     folder.mkdir(parents=True)
     quoted = str(home).replace("%", "%%").replace('"', '\\"')
     (folder / "zotd.service").write_text(f"[Service]\n{text.format(quoted=quoted)}\n")
-    assert (unit_of.installed(env) is not None) is serves
+    assert (service_lookup.installed(env) is not None) is serves
 
 
 def test_people_are_told_the_next_command(shell):

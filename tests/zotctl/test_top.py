@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.zottui.tmux import Tmux
-from zotctl.top import picture
+from zotctl.top import render
 from zotctl.top.sample import Load, Sample
 
 STATUS = {"version": "1.2", "pid": 7, "uptime_s": 3700.0, "clients": 2}
@@ -39,7 +39,7 @@ def look(at, *sessions, extensions=(), loads=None):
 
 def test_the_speed_is_what_was_written_between_the_oldest_look_and_the_newest():
     looks = [look(at, session("a", usage={"output": 100 * at})) for at in (0, 1, 2)]
-    assert picture.rates(looks) == {"s_a": 100}
+    assert render.rates(looks) == {"s_a": 100}
 
 
 def test_a_reply_that_is_being_written_counts_before_its_tokens_are_known_and_not_again_when_they_are():
@@ -48,30 +48,30 @@ def test_a_reply_that_is_being_written_counts_before_its_tokens_are_known_and_no
         look(2, session("a", usage={"output": 10}, writing=800)),
         look(4, session("a", usage={"output": 210}, writing=0)),
     ]
-    assert picture.rates(looks[:2]) == {"s_a": 100}
-    assert picture.rates(looks) == {"s_a": 50}
+    assert render.rates(looks[:2]) == {"s_a": 100}
+    assert render.rates(looks) == {"s_a": 50}
 
 
 def test_a_session_that_was_cleared_has_no_speed_below_zero():
-    assert picture.rates([look(0, session("a", usage={"output": 9})), look(1, session("a"))]) == {"s_a": 0}
+    assert render.rates([look(0, session("a", usage={"output": 9})), look(1, session("a"))]) == {"s_a": 0}
 
 
 def test_one_look_or_a_session_that_is_new_has_no_speed():
-    assert picture.rates([look(0, session("a"))]) == {}
-    assert picture.rates([look(0), look(1, session("a"))]) == {}
+    assert render.rates([look(0, session("a"))]) == {}
+    assert render.rates([look(0), look(1, session("a"))]) == {}
 
 
 def test_those_that_do_something_stand_above_the_others():
     states = ["idle", "running", "waiting", "idle", "blocked"]
     looks = [look(0, *(session(f"n{number}", state) for number, state in enumerate(states)))]
-    shown = picture.draw(looks, plain, width=200, height=None)
+    shown = render.draw(looks, plain, width=200, height=None)
     assert [line.split()[0] for line in shown[4:]] == ["n2", "n1", "n4", "n0", "n3"]
     assert "5 sessions   1 waiting   1 running   1 blocked   2 clients   0 tokens/s   $1.25 today" in shown
 
 
 def test_what_fits_exactly_is_shown_and_a_failure_is_a_state():
     looks = [look(0, session("a"), session("b", failed=True), extensions=[{"name": "e", "state": "ready"}])]
-    shown = picture.draw(looks, plain, width=200, height=9)
+    shown = render.draw(looks, plain, width=200, height=9)
     assert [line.split()[:2] for line in shown[4:6]] == [["b", "failed"], ["a", "idle"]]
     assert shown[1].startswith("2 sessions   1 failed   2 clients")
     assert [line.split()[0] for line in shown[7:]] == ["EXTENSION", "e"]
@@ -79,13 +79,13 @@ def test_what_fits_exactly_is_shown_and_a_failure_is_a_state():
 
 def test_figures_end_below_each_other():
     looks = [look(0, session("a", clients=9), session("b", clients=12))]
-    head, *rows = picture.draw(looks, plain, width=200, height=None)[3:]
+    head, *rows = render.draw(looks, plain, width=200, height=None)[3:]
     assert [row[: head.index("CLIENTS") + 7].split()[-1] for row in rows] == ["9", "12"]
 
 
 def test_what_does_not_fit_is_counted():
     looks = [look(0, *(session(f"n{number}") for number in range(50)), extensions=[{"name": "e", "state": "ready"}])]
-    shown = picture.draw(looks, plain, width=60, height=20)
+    shown = render.draw(looks, plain, width=60, height=20)
     assert len(shown) <= 20
     assert max(map(len, shown)) <= 60
     listed = sum(line.startswith("n") for line in shown)
@@ -96,18 +96,18 @@ def test_what_does_not_fit_is_counted():
 def test_an_extension_has_its_processor_and_memory():
     extensions = [{"name": "weather", "state": "ready", "pid": 9}, {"name": "gone", "state": "parked", "pid": None}]
     looks = [look(0, extensions=extensions, loads={9: Load(12.4, 30 * 2**20)})]
-    shown = picture.draw(looks, plain, width=200, height=None)
+    shown = render.draw(looks, plain, width=200, height=None)
     assert ["weather", "ready", "9", "12%", "30", "MiB"] in [line.split() for line in shown]
     assert ["gone", "parked"] in [line.split() for line in shown]
 
 
 def test_names_cannot_steer_the_terminal():
-    shown = picture.draw([look(0, session("a\x1b]0;x\x07b\x9b31m\u202e"))], plain, width=200, height=None)
+    shown = render.draw([look(0, session("a\x1b]0;x\x07b\x9b31m\u202e"))], plain, width=200, height=None)
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set("".join(shown))
 
 
 def test_a_line_that_is_cut_ends_its_colour():
-    shown = picture.draw(
+    shown = render.draw(
         [look(0, session("a", "running"))], lambda words, _: f"\x1b[1m{words}\x1b[0m", width=12, height=9
     )
     assert all(line.count("\x1b[1m") <= line.count("\x1b[0m") for line in shown)

@@ -1,4 +1,4 @@
-"""`zotctl doctor`: the command line. The work is in `zotctl.doctor.examination`, which is slow to load."""
+"""`zotctl doctor`: the command line. The work is in `zotctl.doctor.runner`, which is slow to load."""
 
 import argparse
 import os
@@ -23,4 +23,4 @@ def add(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return int(import_module("zotctl.doctor.examination").run(os.environ, as_json=args.json))
+    return int(import_module("zotctl.doctor.runner").run(os.environ, as_json=args.json))

@@ -4,7 +4,7 @@ import argparse
 import os
 import shutil
 
-from zotctl import output, standing
+from zotctl import output, status_probe
 from zotctl.commands import Commands
 from zotctl.service import launchd, systemd
 from zotctl.service.state import State
@@ -84,7 +84,7 @@ def _environment() -> dict[str, str]:
 
 def _unmanaged(manager: Manager) -> int | None:
     """The pid of a daemon that has the home or the socket, and that `manager` has not started; None: none has."""
-    locks = os.path.join(paths.zot_home(os.environ), standing.HOME_LOCK), f"{paths.socket_path(os.environ)}.lock"
+    locks = os.path.join(paths.zot_home(os.environ), status_probe.HOME_LOCK), f"{paths.socket_path(os.environ)}.lock"
     pid = next(filter(None, map(holder, locks)), None)
     return None if pid is None or manager.pid() == pid else pid
 

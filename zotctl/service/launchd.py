@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Mapping
 
-from zotctl.service.program import ask, order
+from zotctl.service.manager_cli import run, run_checked
 from zotctl.service.state import State
 from zotctl.service.templates import template
 from zotd.client.errors import ClientError
@@ -30,7 +30,7 @@ class Launchd:
 
     def check(self) -> None:
         """Raise ClientError when there is no session for agents."""
-        code, said = ask("launchctl", "print", _domain())
+        code, said = run("launchctl", "print", _domain())
         if code != 0:
             raise ClientError(f"launchd has no GUI session for this user ({said}); log in at the screen first")
 
@@ -42,18 +42,18 @@ class Launchd:
         with whole(path) as file:
             file.write(agent(environment).decode())
         if start:
-            ask("launchctl", "bootout", f"{_domain()}/{LABEL}")  # it may not run
-            order("launchctl", "bootstrap", _domain(), path)
+            run("launchctl", "bootout", f"{_domain()}/{LABEL}")  # it may not run
+            run_checked("launchctl", "bootstrap", _domain(), path)
 
     def uninstall(self) -> None:
         """Stop and remove the agent; harmless when there is none."""
         if os.path.exists(_path()):
-            ask("launchctl", "bootout", f"{_domain()}/{LABEL}")
+            run("launchctl", "bootout", f"{_domain()}/{LABEL}")
             os.unlink(_path())
 
     def pid(self) -> int | None:
         """The daemon's that launchd has started; None: it has none."""
-        code, said = ask("launchctl", "print", f"{_domain()}/{LABEL}")
+        code, said = run("launchctl", "print", f"{_domain()}/{LABEL}")
         found = _PID.search(said) if code == 0 else None
         return int(found[1]) if found else None
 

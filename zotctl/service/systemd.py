@@ -5,14 +5,14 @@ import pwd
 import sys
 from collections.abc import Mapping
 
-from zotctl import unit
-from zotctl.service.program import ask, order
+from zotctl import service_lookup
+from zotctl.service.manager_cli import run, run_checked
 from zotctl.service.state import State
 from zotctl.service.templates import template
 from zotd.client.errors import ClientError
 from zotd.client.whole_file import whole
 
-SERVICE, SOCKET = unit.UNIT, "zotd.socket"
+SERVICE, SOCKET = service_lookup.UNIT, "zotd.socket"
 
 SYSTEMCTL = ("systemctl", "--user")
 
@@ -30,7 +30,7 @@ class Systemd:
 
     def check(self) -> None:
         """Raise ClientError when there is no manager to talk to."""
-        _, said = ask(*SYSTEMCTL, "is-system-running")
+        _, said = run(*SYSTEMCTL, "is-system-running")
         if said not in MANAGES:
             reason = said.splitlines()[0] if said else "no answer"
             raise ClientError(
@@ -40,34 +40,34 @@ class Systemd:
 
     def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
         """Write the units, have them read, enable them; `start`: and start them, or what has changed of them."""
-        folder = unit.folder(os.environ)
+        folder = service_lookup.folder(os.environ)
         os.makedirs(folder, exist_ok=True)
         written = [
             _write(os.path.join(folder, SERVICE), service(environment)),
             _write(os.path.join(folder, SOCKET), listener(socket)),
         ]
-        order(*SYSTEMCTL, "daemon-reload")
-        order(*SYSTEMCTL, "enable", "--quiet", SERVICE, SOCKET)
+        run_checked(*SYSTEMCTL, "daemon-reload")
+        run_checked(*SYSTEMCTL, "enable", "--quiet", SERVICE, SOCKET)
         if start:
             # A failed start counts against the limit of starts, also when it was mended.
-            ask(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
+            run(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
             was_running = self.pid() is not None
             if was_running and any(written):
-                order(*SYSTEMCTL, "stop", SERVICE, SOCKET)
-            order(*SYSTEMCTL, "start", SOCKET, SERVICE)
+                run_checked(*SYSTEMCTL, "stop", SERVICE, SOCKET)
+            run_checked(*SYSTEMCTL, "start", SOCKET, SERVICE)
 
     def uninstall(self) -> None:
         """Stop and disable the units, and remove them; harmless when there are none."""
         if self._files():
-            order(*SYSTEMCTL, "disable", "--now", "--quiet", SERVICE, SOCKET)
+            run_checked(*SYSTEMCTL, "disable", "--now", "--quiet", SERVICE, SOCKET)
             for path in self._files():
                 os.unlink(path)
-            order(*SYSTEMCTL, "daemon-reload")
-            ask(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
+            run_checked(*SYSTEMCTL, "daemon-reload")
+            run(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
 
     def pid(self) -> int | None:
         """The daemon's that the manager has started; None: it has none."""
-        _, said = ask(*SYSTEMCTL, "show", "--property=MainPID", "--value", SERVICE)
+        _, said = run(*SYSTEMCTL, "show", "--property=MainPID", "--value", SERVICE)
         return int(said) if said.isdecimal() and int(said) > 0 else None
 
     def state(self, unmanaged: int | None) -> State:
@@ -121,7 +121,7 @@ def _quoted(word: str) -> str:
 
 
 def _path(name: str) -> str:
-    return os.path.join(unit.folder(os.environ), name)
+    return os.path.join(service_lookup.folder(os.environ), name)
 
 
 def _write(path: str, text: str) -> bool:
@@ -138,5 +138,5 @@ def _write(path: str, text: str) -> bool:
 
 
 def _active(name: str) -> str:
-    _, said = ask(*SYSTEMCTL, "is-active", name)
+    _, said = run(*SYSTEMCTL, "is-active", name)
     return said or "unknown"

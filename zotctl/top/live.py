@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from zotctl import link, output
-from zotctl.top import picture
+from zotctl.top import render
 from zotctl.top.sample import Observer, Sample
 from zotctl.top.screen import Screen
 from zotd.client import place
@@ -37,13 +37,13 @@ def print_looks(delay_s: float, *, as_json: bool, once: bool) -> int:
             time.sleep(delay_s)
             looks.append(daemon.look())
             if as_json:
-                output.print_json(picture.as_json(looks))
+                output.print_json(render.as_json(looks))
                 sys.stdout.flush()
             if once or not as_json:
                 break
     if not as_json:
         width = (os.get_terminal_size().columns if sys.stdout.isatty() else 0) or WITHOUT_END
-        print("\n".join(picture.draw(looks, output.painted, width=width, height=None)))
+        print("\n".join(render.draw(looks, output.painted, width=width, height=None)))
     return 0
 
 
@@ -63,7 +63,7 @@ def watch(delay_s: float) -> int:
 
 def _draw(screen: Screen, looks: Sequence[Sample]) -> None:
     columns, rows = screen.size
-    screen.show(picture.draw(looks, output.painted, width=columns, height=rows) if looks else [LOST])
+    screen.show(render.draw(looks, output.painted, width=columns, height=rows) if looks else [LOST])
 
 
 def _is_over(screen: Screen, keys: Watch, delay_s: float) -> bool:

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Mapping
 
-from zotctl import output, standing
+from zotctl import output, status_probe
 from zotd import paths
 from zotd.client.errors import ClientError, NoAnswerError
 from zotd.client.holder import holder, lives
@@ -61,7 +61,7 @@ def _lock(env: Mapping[str, str]) -> str:
     beside = f"{paths.socket_path(env)}.lock"
     if env.get("ZOTD_SOCKET") or holder(beside) is not None:
         return beside
-    return os.path.join(paths.zot_home(env), standing.HOME_LOCK)
+    return os.path.join(paths.zot_home(env), status_probe.HOME_LOCK)
 
 
 def _opened(pid: int) -> int | None:

@@ -8,7 +8,7 @@ ANSWER_S = 100.0
 """Longest wait: a restart waits for the daemon's drain, which systemd ends after 90 s."""
 
 
-def ask(*command: str) -> tuple[int, str]:
+def run(*command: str) -> tuple[int, str]:
     """Its exit code, and what it printed, of which standard error counts only when there is nothing else.
 
     Raises:
@@ -32,9 +32,9 @@ def ask(*command: str) -> tuple[int, str]:
     return done.returncode, (done.stdout.strip() or done.stderr.strip())
 
 
-def order(*command: str) -> None:
+def run_checked(*command: str) -> None:
     """Have it do something; raises ClientError with its own words when it has not."""
-    code, said = ask(*command)
+    code, said = run(*command)
     if code != 0:
         reason = said.replace("\n", "; ") or f"exit code {code}"
         raise ClientError(f"`{' '.join(command)}` failed: {reason}")

@@ -1,6 +1,6 @@
 """The states in which zot is broken that people meet, as data: `docs/troubleshooting.md` and the tests read it.
 
-A check (`zotctl.doctor.checks`) finds a state and fills in what `next` leaves open.
+A check (`zotctl.doctor.host_checks`) finds a state and fills in what `next` leaves open.
 """
 
 from dataclasses import dataclass

@@ -4,9 +4,9 @@ import os
 import shlex
 from collections.abc import Iterator
 
-from zotctl import standing
-from zotctl.doctor.checks import Scene
-from zotctl.doctor.table import Finding, found
+from zotctl import status_probe
+from zotctl.doctor.findings import Finding, found
+from zotctl.doctor.host_checks import Scene
 from zotd import config
 from zotd.client.blocking import Connection, Json, open_socket
 from zotd.client.fields import children, strings, text
@@ -29,7 +29,7 @@ STATES = {
 
 def status_of(scene: Scene) -> Json:
     """As `zotctl status` says it."""
-    return standing.look(scene.socket, scene.env, lambda: _connection(scene), ANSWER_S)
+    return status_probe.probe(scene.socket, scene.env, lambda: _connection(scene), ANSWER_S)
 
 
 def daemon(scene: Scene, status: Json) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 
-from zotctl import unit
+from zotctl import service_lookup
 from zotd import paths
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
@@ -45,7 +45,7 @@ Open = Callable[[], Connection]
 """Makes a connection, or raises `ClientError`."""
 
 
-def look(
+def probe(
     path: str, env: Mapping[str, str], connect: Open, answer_s: float = ANSWER_S, *, activates: bool = False
 ) -> Json:
     """The status, as `zotctl status --json` prints it: `error` is there when it cannot be used, `next` may be null.
@@ -64,10 +64,10 @@ def look(
             status.update(connection.call("daemon.status", timeout_s=answer_s), socket=path)
     except ClientError as error:
         return status | _failed(error, listener, path, env)
-    return status | _answering(status, path, env)
+    return status | _answered(status, path, env)
 
 
-def _answering(status: Json, path: str, env: Mapping[str, str]) -> Json:
+def _answered(status: Json, path: str, env: Mapping[str, str]) -> Json:
     owner = None if env.get("ZOTD_SOCKET") else _owner(path, env)  # that one may well be another home's
     if owner not in {None, status["pid"]}:
         sentence = f"another zotd (pid {status['pid']}) answers at {path} instead of the one for {paths.zot_home(env)}"
@@ -76,24 +76,24 @@ def _answering(status: Json, path: str, env: Mapping[str, str]) -> Json:
         return {"next": None if _is_remote(path) else RESTART}
     if status["version"] != VERSION or status["protocol"] != protocols()[1]:
         return _of_another_version(status) | ({"next": None} if _is_remote(path) else {})
-    trouble, command = ("", "") if _is_remote(path) else unit.disagreement(status["service"], env)
-    return {"state": "unmanaged", "warnings": _with(status, trouble), "next": command} if trouble else {}
+    trouble, command = ("", "") if _is_remote(path) else service_lookup.disagreement(status["service"], env)
+    return {"state": "unmanaged", "warnings": _add_warning(status, trouble), "next": command} if trouble else {}
 
 
 def _failed(error: ClientError, listener: int | None, path: str, env: Mapping[str, str]) -> Json:
     """There was no answer. `listener`: who listens, if the system tells; systemd, when the socket is its."""
-    is_nobody = isinstance(error, NotRunningError | ConnectionLostError)
-    if not is_nobody and not isinstance(error, NoAnswerError):
+    has_no_listener = isinstance(error, NotRunningError | ConnectionLostError)
+    if not has_no_listener and not isinstance(error, NoAnswerError):
         return {"state": "unreachable", "error": str(error), "next": None if _is_remote(path) else "zotctl doctor"}
     if _is_remote(path):
-        return {"state": "stopped" if is_nobody else "wedged", "error": str(error)}
-    return _nobody(path, env, error) if is_nobody else _silent(listener, path, env, error)
+        return {"state": "stopped" if has_no_listener else "wedged", "error": str(error)}
+    return _no_listener(path, env, error) if has_no_listener else _no_answer(listener, path, env, error)
 
 
 def _of_another_version(status: Json) -> Json:
     version, theirs = str(status["version"]), _range(status)
     line = advice(status) or f"zotd speaks protocol {status['protocol']}, this program {protocols()[1]}: {RESTART}"
-    found: Json = {"state": "mismatched", "warnings": _with(status, line)}
+    found: Json = {"state": "mismatched", "warnings": _add_warning(status, line)}
     found["next"] = "which -a zotctl" if is_newer(version, VERSION) else RESTART
     if agreed(protocols(), theirs) is None:
         found["error"] = refusal(f"this program ({VERSION})", protocols(), theirs, version)
@@ -111,12 +111,12 @@ def _range(status: Json) -> tuple[int, int]:
             return (only, only) if isinstance(only, int) else (0, 0)
 
 
-def _with(status: Json, line: str) -> list[object]:
+def _add_warning(status: Json, line: str) -> list[object]:
     warnings = status["warnings"]
     return [*(warnings if isinstance(warnings, list) else []), line]
 
 
-def _nobody(path: str, env: Mapping[str, str], error: ClientError) -> Json:
+def _no_listener(path: str, env: Mapping[str, str], error: ClientError) -> Json:
     """Nobody listens."""
     owner = _owner(path, env)
     if owner is not None:
@@ -139,7 +139,7 @@ def _nobody(path: str, env: Mapping[str, str], error: ClientError) -> Json:
     return {"state": "stale", "error": sentence, "next": "zotctl start"}
 
 
-def _silent(listener: int | None, path: str, env: Mapping[str, str], error: ClientError) -> Json:
+def _no_answer(listener: int | None, path: str, env: Mapping[str, str], error: ClientError) -> Json:
     """Somebody listens, who does not answer."""
     owner = _owner(path, env)
     pid = owner or listener
@@ -155,11 +155,11 @@ def _silent(listener: int | None, path: str, env: Mapping[str, str], error: Clie
     return wedged
 
 
-def remedy(error: ClientError, listener: int | None, path: str, env: Mapping[str, str]) -> str:
+def with_advice(error: ClientError, listener: int | None, path: str, env: Mapping[str, str]) -> str:
     """`error`, of a daemon that does not answer, with its pid and the command that helps, as one sentence."""
     if _is_remote(path):
         return str(error)
-    found = _silent(listener, path, env, error)
+    found = _no_answer(listener, path, env, error)
     if found["state"] == "listener_lost":
         return f"{found['error']}; run `{found['next']}`"
     pid = found["pid"]
@@ -179,8 +179,8 @@ def _is_activated(path: str, env: Mapping[str, str]) -> bool:
     """Whether no daemon runs and systemd listens at the socket: to connect would start the daemon."""
     if env.get("ZOTD_SOCKET") or _is_remote(path) or _owner(path, env) is not None:
         return False
-    service = unit.installed(env)
-    return service is not None and service.endswith(unit.UNIT) and _has_listener(path)
+    service = service_lookup.installed(env)
+    return service is not None and service.endswith(service_lookup.UNIT) and _has_listener(path)
 
 
 def _has_listener(path: str) -> bool:

@@ -10,9 +10,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from zotctl import output
-from zotctl.doctor import asked, checks, stored
-from zotctl.doctor.checks import Scene
-from zotctl.doctor.table import STATES, Finding, found
+from zotctl.doctor import daemon_checks, host_checks, store_checks
+from zotctl.doctor.findings import STATES, Finding, found
+from zotctl.doctor.host_checks import Scene
 from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
@@ -25,14 +25,14 @@ CHECK_S = 1.35
 Check = Callable[[], Iterator[Finding]]
 
 WITHOUT_DAEMON: Mapping[str, Callable[[Scene], Iterator[Finding]]] = {
-    "the directory of the socket": checks.socket_directory,
-    "the home": checks.home,
-    "the log": checks.log,
-    "the configuration": checks.configuration,
-    "the keys": stored.auth_file,
-    "the vendors": stored.keys,
-    "the database": stored.database,
-    "the linger setting": checks.linger,
+    "the directory of the socket": host_checks.socket_directory,
+    "the home": host_checks.home,
+    "the log": host_checks.log,
+    "the configuration": host_checks.configuration,
+    "the keys": store_checks.auth_file,
+    "the vendors": store_checks.keys,
+    "the database": store_checks.database,
+    "the linger setting": host_checks.linger,
 }
 """The checks that need none, by what they look at."""
 
@@ -67,19 +67,19 @@ def examine(scene: Scene) -> tuple[str, list[Finding]]:
 
 
 def _daemon(scene: Scene, looked: list[Json]) -> Iterator[Finding]:
-    status = asked.status_of(scene)
+    status = daemon_checks.status_of(scene)
     looked.append(status)
-    yield from asked.daemon(scene, status)
+    yield from daemon_checks.daemon(scene, status)
 
 
 def _of_daemon(scene: Scene, status: Json, *, asks_for_keys: bool) -> dict[str, Check]:
     """`asks_for_keys`: there is none here; the daemon's environment may have one."""
     wanted: dict[str, Check] = {
-        "the WebSocket door": lambda: asked.door(scene, status),
-        "the extensions": lambda: asked.extensions(scene),
+        "the WebSocket door": lambda: daemon_checks.door(scene, status),
+        "the extensions": lambda: daemon_checks.extensions(scene),
     }
     if asks_for_keys:
-        wanted["the daemon's keys"] = lambda: asked.keys(scene)
+        wanted["the daemon's keys"] = lambda: daemon_checks.keys(scene)
     return wanted
 
 

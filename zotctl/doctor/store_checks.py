@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from zotctl.database import DATABASE
-from zotctl.doctor.checks import Scene
-from zotctl.doctor.table import Finding, found
+from zotctl.doctor.findings import Finding, found
+from zotctl.doctor.host_checks import Scene
 from zotd import config
 from zotd.core.ports import StorageError
 from zotd.logs.masking import hide
@@ -52,7 +52,7 @@ def keys(scene: Scene) -> Iterator[Finding]:
 def database(scene: Scene) -> Iterator[Finding]:
     """The database is one of ours, and its pages are whole, as far as a moment's look can tell."""
     file = scene.home / DATABASE
-    if not os.path.exists(file):  # in a home that may not be entered, neither; `checks.home` says so
+    if not os.path.exists(file):  # in a home that may not be entered, neither; `host_checks.home` says so
         return
     try:
         problem = read_at_rest(file, _problem)

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from zotctl import unit
-from zotctl.doctor.table import Finding, found
+from zotctl import service_lookup
+from zotctl.doctor.findings import Finding, found
 from zotd import config, paths
 
 PROBE_BYTES = 64 * 1024
@@ -99,8 +99,8 @@ def configuration(scene: Scene) -> Iterator[Finding]:
 
 def linger(scene: Scene) -> Iterator[Finding]:
     """A service of systemd goes on after the last logout."""
-    file, loginctl = unit.installed(scene.env), shutil.which("loginctl", path=scene.env.get("PATH"))
-    if file is None or not file.endswith(unit.UNIT) or loginctl is None:
+    file, loginctl = service_lookup.installed(scene.env), shutil.which("loginctl", path=scene.env.get("PATH"))
+    if file is None or not file.endswith(service_lookup.UNIT) or loginctl is None:
         return
     command = [loginctl, "show-user", str(os.getuid()), "--property=Linger", "--value"]
     try:
