@@ -12,8 +12,8 @@ from zotd import paths
 from zotd.client import place
 from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import number, text
-from zotd.client.holder import lives
-from zotd.client.starts import Starts
+from zotd.client.lock_owner import lives
+from zotd.client.respawn_limit import Starts
 from zotd.sanitize import one_line
 
 STOP_S = 15.0

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from zotctl import link
 from zotctl.commands import Commands
+from zotd.client.atomic_write import whole
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.fields import number, text
 from zotd.client.interrupts import Watch
-from zotd.client.whole_file import whole
 from zotd.sanitize import harmless, json_line
 
 PROGRESS_S = 1.0

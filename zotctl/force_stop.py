@@ -1,7 +1,7 @@
 """End a daemon that does not answer: SIGTERM, then SIGKILL, and never to a process that is not it.
 
 A pid in a file says little, because pids are used again. The process must be this user's and have the daemon's lock file
-open (`zotd.client.holder`), and it is looked at once more when a descriptor of the process holds its pid.
+open (`zotd.client.lock_owner`), and it is looked at once more when a descriptor of the process holds its pid.
 """
 
 import os
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from zotctl import output, status_probe
 from zotd import paths
 from zotd.client.errors import ClientError, NoAnswerError
-from zotd.client.holder import holder, lives
+from zotd.client.lock_owner import holder, lives
 
 TERM_S = 5.0
 """How long it may take to end after SIGTERM. One that still works ends its runs in that time."""

@@ -15,8 +15,8 @@ from zotctl import service_lookup
 from zotd import paths
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
-from zotd.client.holder import holder, state_letter
-from zotd.client.skew import advice
+from zotd.client.lock_owner import holder, state_letter
+from zotd.client.version_mismatch import advice
 from zotd.wire.version import VERSION, agreed, is_newer, protocols, refusal
 
 CONNECT_S = 0.5

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from zotd import config, heap, logs, paths
+from zotd import config, logs, malloc_tuning, paths
 from zotd.api.unix import RunningError, SocketError
 from zotd.app import Daemon, DescendantError, Setup, prepare
 from zotd.core.ports import StorageError
@@ -29,7 +29,7 @@ RUNNING = 3
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon until it is stopped; the result is the exit code."""
     options = _parser().parse_args(argv)
-    heap.keep_whole()
+    malloc_tuning.keep_whole()
     descriptors.raise_limit()
     faulthandler.enable()  # a watchdog ends a loop that stands still with SIGABRT: then stderr says where it stood
     try:

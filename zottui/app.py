@@ -23,12 +23,10 @@ from zotd.wire.api import Attached
 from zotd.wire.base import Frozen
 from zotd.wire.events import AnyEvent, ExtState
 from zottui.attention import Attention
-from zottui.beside import Beside
 from zottui.blocks import Block, Note
 from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, arguments
-from zottui.desk import Dialog, Row
 from zottui.dialogs.approval import Approval
 from zottui.dialogs.panel import Panels
 from zottui.dialogs.questions import Questions
@@ -38,22 +36,24 @@ from zottui.editor.placeholders import Draft, Submission
 from zottui.effects import Alert, Effect, Insert, Print
 from zottui.figures import Figures
 from zottui.following import Following
+from zottui.key_actions import Pressing
 from zottui.lines import in_terminal
 from zottui.link import Link
-from zottui.opening import Opened
-from zottui.outgoing import Outgoing
 from zottui.pacing import Pace
-from zottui.pressing import Pressing
 from zottui.printer import Inline
 from zottui.reduce import reduce
 from zottui.screen import Parts, Room, Screen
 from zottui.scrollback import Scrollback
 from zottui.setup import Setup
+from zottui.startup import Opened
 from zottui.state import State
+from zottui.submit import Outgoing
+from zottui.task_group import Beside
 from zottui.terminal.device import Terminal
 from zottui.terminal.environment import reflows, understands_osc
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.theme import Role, Theme
+from zottui.ui_context import Dialog, Row
 from zottui.widgets.cells import cut, piece
 from zottui.widgets.live import activity
 from zottui.widgets.status import status

@@ -6,7 +6,7 @@ So nothing waits for a pause, no timer runs, and a slow answer is never followed
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 
 T = TypeVar("T")
 

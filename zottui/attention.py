@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from zotd.client.errors import ClientError
 from zotd.wire import api
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 
 
 class Attention:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from zottui.harmless import harmless
+from zottui.sanitize import harmless
 
 CHANGING = frozenset({"edit", "write"})
 """Tools of ours that change files; the preview of such a call is a diff."""

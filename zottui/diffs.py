@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 
 from zottui.columns import clipped
-from zottui.harmless import harmless
+from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
 
 COMPARED_LINES = 2_000

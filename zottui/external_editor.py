@@ -7,7 +7,7 @@ from asyncio import create_subprocess_exec
 from collections.abc import Mapping
 from pathlib import Path
 
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 
 EDITORS = ("VISUAL", "EDITOR")
 """Variables that name it, the first that is set."""

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from zotd.client.errors import ClientError
 from zotd.wire import api, auth, events, reports
 from zotd.wire.events import AnyEvent
-from zottui.desk import Desk
 from zottui.state import State
 from zottui.transcript import text_of
+from zottui.ui_context import Desk
 
 
 class Figures:

@@ -11,10 +11,10 @@ from zotd.client.errors import ClientError, ConnectionLostError
 from zotd.client.follow import Disconnected, Item
 from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
-from zottui.desk import Desk
 from zottui.link import Link
-from zottui.opening import Opened
 from zottui.recap import Reading
+from zottui.startup import Opened
+from zottui.ui_context import Desk
 from zottui.widgets.cells import clean, cut
 
 PATIENCE = 4

@@ -16,8 +16,8 @@ from zotd.client.errors import ClientError
 from zotd.client.options import parser
 from zotd.sanitize import harmless
 from zottui import crash
-from zottui.opening import Opened, opened
 from zottui.preferences import load
+from zottui.startup import Opened, opened
 from zottui.terminal import early
 from zottui.terminal.background import Question
 

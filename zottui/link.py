@@ -15,7 +15,7 @@ from zotd.wire import api
 from zotd.wire.api import Attached
 from zotd.wire.base import Frozen
 from zotd.wire.events import AnyEvent
-from zottui.opening import revive
+from zottui.startup import revive
 
 T = TypeVar("T", bound=Frozen)
 

@@ -17,8 +17,8 @@ from zotd.wire.api import Attached
 from zotd.wire.content import Message, ToolCall, ToolResult
 from zottui.amounts import counted
 from zottui.calls import CHANGING
-from zottui.desk import Desk
 from zottui.transcript import is_prompt
+from zottui.ui_context import Desk
 
 AWAY_S = 600.0
 """Who was away for less remembers."""

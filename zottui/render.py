@@ -9,10 +9,10 @@ from dataclasses import replace
 from zotd.sanitize import SGR
 from zottui.amounts import counted, duration
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
-from zottui.cards import INDENT, card_lines, has_body
 from zottui.columns import width_of, word_wrapped
-from zottui.harmless import harmless
+from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
+from zottui.tool_cards import INDENT, card_lines, has_body
 from zottui.widgets.cells import POINTER
 
 MODEL = "zot"

@@ -12,7 +12,7 @@ from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.containers import AnyContainer
 from prompt_toolkit.layout.controls import FormattedTextControl
 
-from zottui.desk import Dialog, Row
+from zottui.ui_context import Dialog, Row
 
 MOST_ROWS = 12
 """Height of the whole area: a row costs 0.8 ms in each frame."""

@@ -535,7 +535,7 @@ ATTACKS = (
     Attack(
         65,
         "a pid on record belongs to somebody else by now: is not signalled",
-        ("process/test_strays.py::test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed",),
+        ("process/test_orphan_reaper.py::test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed",),
     ),
     Attack(
         66,
@@ -687,8 +687,8 @@ ATTACKS = (
         84,
         "an extension that forks twice and ignores every signal: ended with all of it, at the next start at the latest",
         (
-            "process/test_strays.py::test_what_has_left_the_group_ends_with_its_service",
-            "process/test_strays.py::test_all_that_a_killed_host_left_ends_when_the_next_one_starts",
+            "process/test_orphan_reaper.py::test_what_has_left_the_group_ends_with_its_service",
+            "process/test_orphan_reaper.py::test_all_that_a_killed_host_left_ends_when_the_next_one_starts",
         ),
         "strays",
     ),

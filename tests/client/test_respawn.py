@@ -13,11 +13,11 @@ import pytest
 
 import zotd
 from zotd import paths
-from zotd.client import autostart, starts
+from zotd.client import autostart, respawn_limit
 from zotd.client.blocking import Connection, connect
 from zotd.client.errors import NotRunningError, StartError
 from zotd.client.fields import number
-from zotd.client.holder import holder
+from zotd.client.lock_owner import holder
 
 FAKE = (sys.executable, "-P", "-m", "zotd.testing.fake_daemon")
 
@@ -100,7 +100,7 @@ def test_after_three_that_were_killed_nobody_starts_a_fourth_until_a_person_does
     assert sentence.startswith("zotd was started 3 times within 60 s and has not lived, at last because: it was killed")
     assert f"(log: {paths.start_log(env)})" in sentence
     assert sentence.endswith("but with `zotctl start`")
-    starts.Starts(path, env).forget()
+    respawn_limit.Starts(path, env).forget()
     assert started(path, env) > 0
 
 
@@ -109,7 +109,9 @@ def test_it_is_started_again_when_time_has_passed(path, env, forgetful):
         killed(path, env)
         forgetful()
     ledger = Path(f"{path}.starts")
-    ledger.write_text(json.dumps([[at - starts.WINDOW_S, *rest] for at, *rest in json.loads(ledger.read_text())]))
+    ledger.write_text(
+        json.dumps([[at - respawn_limit.WINDOW_S, *rest] for at, *rest in json.loads(ledger.read_text())])
+    )
     assert started(path, env) > 0
 
 
@@ -138,14 +140,14 @@ def test_those_that_were_stopped_do_not_count(path, env):
         stop(path)
 
 
-@pytest.mark.parametrize(("lived_s", "counts"), [(0, True), (starts.LIVED_S + 1, False)])
+@pytest.mark.parametrize(("lived_s", "counts"), [(0, True), (respawn_limit.LIVED_S + 1, False)])
 def test_one_that_has_lived_for_a_while_before_it_was_killed_does_not_count(path, env, lived_s, counts):
     paths.check_private_dir(str(Path(path).parent))
     Path(path).touch()  # what one leaves that is killed
     now = time.monotonic()
     failed = [[now - 30, 0, 0, "no"], [now - 29, 0, 0, "no"]]
     Path(f"{path}.starts").write_text(json.dumps([*failed, [now - lived_s, 0, 0, None]]))
-    complaint = starts.Starts(path, env).complaint()
+    complaint = respawn_limit.Starts(path, env).complaint()
     Path(path).unlink()
     assert (complaint is not None) is counts
 

@@ -19,7 +19,7 @@ from tests.process.conftest import who
 from zotd.core.ports import ToolOutcome
 from zotd.process import Strays
 from zotd.process.census import is_alive
-from zotd.process.estate import Estate
+from zotd.process.handover_store import Estate
 from zotd.tasks import contained
 from zotd.testing.fd_store import FakeStore
 from zotd.testing.live_daemon import DaemonProcess

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from zotd import contents
+from zotd import tree_digest
 from zotd.core.ports import StorageError
 from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown, code_of
 
@@ -318,7 +318,7 @@ def test_more_than_can_be_looked_at_counts_as_changed(workspace):
     workspace.write(TOOL)
     workspace.granted()
     with workspace.write(".zot/extensions/x/weights").open("r+b") as file:
-        file.truncate(contents.MAX_BYTES + 1)
+        file.truncate(tree_digest.MAX_BYTES + 1)
     state = workspace.state()
     assert isinstance(state, Changed)
     assert (state.files, state.code.items) == ([], [".zot/extensions"])

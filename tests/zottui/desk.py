@@ -13,10 +13,10 @@ from zotd.wire import api
 from zotd.wire.base import Frozen
 from zottui.blocks import Block
 from zottui.choice import Choice
-from zottui.desk import Desk, Dialog, Row
 from zottui.dialogs.keys import TYPED
 from zottui.state import State
 from zottui.theme import PLAIN
+from zottui.ui_context import Desk, Dialog, Row
 from zottui.widgets.cells import POINTER
 
 T = TypeVar("T", bound=Frozen)

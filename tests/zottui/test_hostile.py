@@ -21,8 +21,8 @@ def world(tmp_path):
 
 
 BUGS = {
-    "task": ("zottui.pressing", "view", "C-t"),
-    "key": ("zottui.pressing", "Overview", "F2"),
+    "task": ("zottui.key_actions", "view", "C-t"),
+    "key": ("zottui.key_actions", "Overview", "F2"),
 }
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.columns import clipped, width_of, wrapped
-from zottui.harmless import harmless
 from zottui.render import PROMPT_CHARS, PROMPT_LINES, render
+from zottui.sanitize import harmless
 from zottui.theme import DARK, PLAIN
 from zottui.widgets.cells import POINTER
 

@@ -10,7 +10,7 @@ from zotctl.doctor.host_checks import Scene
 from zotd import config
 from zotd.client.blocking import Connection, Json, open_socket
 from zotd.client.fields import children, strings, text
-from zotd.client.starts import Starts
+from zotd.client.respawn_limit import Starts
 
 CONNECT_S = 0.3
 ANSWER_S = 1.0

@@ -10,7 +10,7 @@ from zotctl.service import launchd, systemd
 from zotctl.service.state import State
 from zotd import paths
 from zotd.client.errors import ClientError
-from zotd.client.holder import holder
+from zotd.client.lock_owner import holder
 from zotd.sanitize import one_line
 
 EPILOG = """\

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from zotctl.service.manager_cli import run, run_checked
 from zotctl.service.state import State
 from zotctl.service.templates import template
+from zotd.client.atomic_write import whole
 from zotd.client.errors import ClientError
-from zotd.client.whole_file import whole
 
 LABEL = "dev.zot.zotd"
 

@@ -9,8 +9,8 @@ from zotctl import service_lookup
 from zotctl.service.manager_cli import run, run_checked
 from zotctl.service.state import State
 from zotctl.service.templates import template
+from zotd.client.atomic_write import whole
 from zotd.client.errors import ClientError
-from zotd.client.whole_file import whole
 
 SERVICE, SOCKET = service_lookup.UNIT, "zotd.socket"
 

@@ -18,8 +18,8 @@ from zotd import paths
 from zotd.client.blocking import open_socket
 from zotd.client.environment import shared
 from zotd.client.errors import NotRunningError, StartError
-from zotd.client.holder import holder
-from zotd.client.starts import Starts, last_line, size
+from zotd.client.lock_owner import holder
+from zotd.client.respawn_limit import Starts, last_line, size
 
 READY_CAP_S = 10.0
 """How long a daemon may take to accept connections; it takes 0.6 s with a thousand sessions."""

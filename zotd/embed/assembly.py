@@ -15,8 +15,8 @@ from zotd.core.retry import ATTENDED_S
 from zotd.exthost.host import Limits
 from zotd.ledger.spending import Spending
 from zotd.permissions.rules import RuleStore
-from zotd.process.estate import Estate, estate_of
-from zotd.process.strays import Strays
+from zotd.process.handover_store import Estate, estate_of
+from zotd.process.orphan_reaper import Strays
 from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers

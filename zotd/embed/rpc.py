@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from zotd import config, heap
+from zotd import config, malloc_tuning
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
@@ -19,7 +19,7 @@ from zotd.embed.runtime import Runtime
 from zotd.key_flags import add_key_flags
 from zotd.process.subreaper import orphans_adopted
 from zotd.sanitize import harmless
-from zotd.standard import open_output, read_input
+from zotd.stdio import open_output, read_input
 from zotd.wire.errors import CommandError
 
 TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)
@@ -36,7 +36,7 @@ FLUSH_S = 5.0
 def main(argv: Sequence[str]) -> int:
     """Run `zot rpc` with these arguments (without `rpc`); the result is the exit code."""
     options = vars(_parser().parse_args(argv))
-    heap.keep_whole()
+    malloc_tuning.keep_whole()
     env = {**os.environ, TRUST: "1"} if options.pop("trust") else dict(os.environ)
     try:
         return asyncio.run(_serve({name: value for name, value in options.items() if value is not None}, env))

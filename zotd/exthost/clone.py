@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from zotd.contents import MAX_BYTES, MAX_ENTRIES
 from zotd.exthost.installed import InstallError
 from zotd.exthost.source import SCHEMES, Repository
 from zotd.exthost.tree import Entry, Kind, is_left_out
 from zotd.process import spawn
 from zotd.sanitize import escaped
+from zotd.tree_digest import MAX_BYTES, MAX_ENTRIES
 
 FETCH_S = 300.0
 """The largest extension (`MAX_BYTES`) at 6 Mbit/s."""

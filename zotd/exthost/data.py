@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from zotd import contents, private_file
+from zotd import private_file, tree_digest
 from zotd.exthost import installed
 from zotd.exthost.discovery import project_extensions
 from zotd.exthost.installed import InstallError
@@ -77,7 +77,7 @@ def prepare(manifests: Iterable[Manifest], *, home: Path, cwd: Path, is_explicit
             continue
         try:
             copy(manifest, target, home=home)
-        except (OSError, InstallError, contents.TooMuchError) as error:
+        except (OSError, InstallError, tree_digest.TooMuchError) as error:
             log.warning(
                 "what %s keeps in %s was not copied to %s: %s", manifest.name, manifest.directory, target, error
             )
@@ -93,7 +93,7 @@ def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
     """
     files = list(_state(manifest, home))
     if len(files) > MAX_FILES or sum((manifest.directory / path).stat().st_size for path in files) > MAX_BYTES:
-        raise contents.TooMuchError(
+        raise tree_digest.TooMuchError(
             f"there are more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB; copy them by hand"
         )
     if not files:
@@ -106,7 +106,7 @@ def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
         make_private_dir(str((new / path).parent))
         shutil.copyfile(manifest.directory / path, new / path, follow_symlinks=False)
         (new / path).chmod(0o600)
-    digests = contents.scan(manifest.directory).digests
+    digests = tree_digest.scan(manifest.directory).digests
     _note(target, home, {path: digests[path] for path in files if path in digests})
     new.rename(target)
     log.info("%d files that %s kept in %s were copied to %s", len(files), manifest.name, manifest.directory, target)
@@ -118,8 +118,8 @@ def written(directory: Path, record: installed.Record, *, home: Path) -> list[st
     Raises:
         TooMuchError: there is too much to look at.
     """
-    found = contents.scan(directory)
-    differs = contents.difference(record.files, found.files)
+    found = tree_digest.scan(directory)
+    differs = tree_digest.difference(record.files, found.files)
     copied = _noted(home / PLACE / directory.name, home)
     return sorted(path for path in (*differs.added, *differs.changed) if copied.get(path) != found.digests[path])
 
@@ -146,9 +146,9 @@ def _state(manifest: Manifest, home: Path) -> Iterator[str]:
     record = None
     if directory.parent == installed.extensions(home):
         record = installed.load(home).extensions.get(directory.name)
-    found = contents.scan(directory)
+    found = tree_digest.scan(directory)
     if record is not None:
-        differs = contents.difference(record.files, found.files)
+        differs = tree_digest.difference(record.files, found.files)
         candidates = sorted([*differs.added, *differs.changed])
     else:
         candidates = [path for path in found.files if _looks_like_state(directory, path)]

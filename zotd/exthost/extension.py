@@ -26,7 +26,7 @@ from zotd.exthost.peer import Peer, Tap
 from zotd.exthost.process import Process, why_not_started
 from zotd.exthost.surroundings import Surroundings, fingerprint
 from zotd.exthost.vetting import Vetting
-from zotd.process.bequest import Bequest, Label
+from zotd.process.fd_handover import Bequest, Label
 from zotd.wire import ext
 from zotd.wire.base import encode
 

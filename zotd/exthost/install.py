@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace as with_changes
 
-from zotd import contents
+from zotd import tree_digest
 from zotd.exthost import data, installed, mcp, modules, staging, tree
 from zotd.exthost.clone import Clone
 from zotd.exthost.discovery import RESERVED
@@ -131,7 +131,7 @@ def _finish(order: _Order, place: Staging, fill: _Fill, commit: str) -> Installa
     try:
         fill(place.new)
         manifest = _manifest(place.new)
-        found = contents.scan(place.new)
+        found = tree_digest.scan(place.new)
         ref = order.source.ref if isinstance(order.source, Repository) else ""
         record = Record(order.source.location, ref, commit, found.digest, dict(found.files), place.name)
         with installed.locked(order.home):
@@ -186,9 +186,9 @@ def _is_touched(order: _Order, directory: Path, previous: Record) -> bool:
     with suppress(ManifestError):
         data.prepare([read_manifest(directory)], home=order.home, cwd=order.home)
     try:
-        found = contents.scan(directory)
+        found = tree_digest.scan(directory)
         left = data.written(directory, previous, home=order.home)
-    except contents.TooMuchError as error:
+    except tree_digest.TooMuchError as error:
         found, left = None, [str(error)]
     if left and not order.replace:
         raise InstallError(

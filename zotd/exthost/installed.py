@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import field
 from msgspec.json import format as indented
 
-from zotd import contents, private_file
+from zotd import private_file, tree_digest
 from zotd.paths import make_private_dir
 from zotd.sanitize import escaped
 from zotd.wire.base import BadFrameError, Frozen, T, decode, encode
@@ -41,7 +41,7 @@ class Record(Frozen, frozen=True):
     digest: str = ""
     """SHA-256 over all paths, modes and contents."""
     files: dict[str, str] = field(default_factory=dict)
-    """As in `contents.Contents`."""
+    """As in `tree_digest.Contents`."""
     staging: str = ""
     """The directory below `.installing` that it came from; see `zotd.exthost.staging`."""
 
@@ -132,12 +132,12 @@ def _trouble(directory: Path, record: Record) -> str:
     if directory.is_symlink() or not directory.is_dir():
         return "is no longer where it was installed"
     try:
-        found = contents.scan(directory)
-    except contents.TooMuchError as error:
+        found = tree_digest.scan(directory)
+    except tree_digest.TooMuchError as error:
         return f"cannot be checked: {error}"
     if found.digest == record.digest:
         return ""
-    differs = contents.difference(record.files, found.files)
+    differs = tree_digest.difference(record.files, found.files)
     kinds = {"changed": differs.changed, "removed": differs.removed, "added": differs.added}
     told = [f"{kind} {_some(files)}" for kind, files in kinds.items() if files]
     return f"is not what was installed: {', '.join(told)}" if told else ""

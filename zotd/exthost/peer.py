@@ -17,7 +17,7 @@ from zotd.core.ports import Ancestor
 from zotd.exthost.calls import Answer, Call, CallError, Calls
 from zotd.exthost.process import Listener, Process
 from zotd.exthost.requests import ID_CHARS, MAX_OPEN, Requests
-from zotd.process.bequest import Bequest
+from zotd.process.fd_handover import Bequest
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.framing import SERVER_LIMIT

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zotd.exthost.manifest import Manifest, Scope
 from zotd.process import Strays
-from zotd.process.estate import Estate
+from zotd.process.handover_store import Estate
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from zotd.contents import MAX_BYTES, MAX_ENTRIES
 from zotd.exthost.installed import InstallError
+from zotd.tree_digest import MAX_BYTES, MAX_ENTRIES
 
 LEFT_OUT = frozenset({".git", "__pycache__"})
 """Compared without case, as the file systems of macOS do."""

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from zotd.process import descriptors
-from zotd.process.bequest import Survivor
 from zotd.process.descent import marked
 from zotd.process.exit import AdoptedWatch, ExitWatch, watch_exit
+from zotd.process.fd_handover import Survivor
 from zotd.process.input import Input
+from zotd.process.orphan_reaper import Claim
 from zotd.process.output import Output
-from zotd.process.strays import Claim
 
 
 class Listener(Protocol):

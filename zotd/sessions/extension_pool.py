@@ -25,8 +25,8 @@ from zotd.exthost.discovery import Discovered
 from zotd.exthost.host import Limits, Listener, ReloadReport
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
-from zotd.process.estate import Estate
-from zotd.process.strays import Strays
+from zotd.process.handover_store import Estate
+from zotd.process.orphan_reaper import Strays
 from zotd.sessions.session import Session
 from zotd.store.trust import Trust
 from zotd.tasks import contained

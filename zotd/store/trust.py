@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from zotd import contents, private_file
+from zotd import private_file, tree_digest
 from zotd.core.ports import StorageError
 
 FILE = "trust.json"
@@ -45,7 +45,7 @@ class Code:
     files: Mapping[str, str]
     """Every file, and the beginning of its digest; empty when there is too much to look at."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """The same with whole digests, as `contents.Contents.digests`."""
+    """The same with whole digests, as `tree_digest.Contents.digests`."""
     excess: str = ""
     """A sentence, when there is too much to look at: it then counts as changed each time."""
 
@@ -116,8 +116,8 @@ def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> Code:
     starts = [start for start in CODE if not (is_home and start.startswith(".zot/"))]
     named = [program for program in programs if os.path.lexists(cwd / program)]
     try:
-        found = contents.scan(cwd, [*starts, *named])
-    except contents.TooMuchError as error:
+        found = tree_digest.scan(cwd, [*starts, *named])
+    except tree_digest.TooMuchError as error:
         there = [start for start in [*starts, *named] if os.path.lexists(cwd / start)]
         return Code(items=there, digest="", files={}, excess=str(error))
     items = sorted({*_items(found.files), *(program for program in named if not _is_place_of_code(program))})
@@ -154,7 +154,7 @@ class Trust:
             return NothingToTrust(code)
         if grant is None:
             return Unknown(code)
-        differs = contents.difference(grant.files, code.files)
+        differs = tree_digest.difference(grant.files, code.files)
         files = sorted([*differs.added, *differs.changed, *differs.removed])
         return Changed(code, [] if code.excess else files)
 
@@ -237,4 +237,4 @@ def _key(cwd: Path) -> str:
 
 
 def _text(path: str) -> str:
-    return contents.shown(os.fsencode(path))
+    return tree_digest.shown(os.fsencode(path))

@@ -2,7 +2,7 @@
 
 from zottui.commands import accounts, conversation, display, looking, sessions, settings
 from zottui.commands.command import Command
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 from zottui.widgets.cells import cells, clean, cut
 
 NAME_CELLS = 26

@@ -3,10 +3,10 @@
 from zotd.client.errors import CallError
 from zotd.wire import api, auth
 from zottui.commands.command import Command, UsageError
-from zottui.desk import Desk
 from zottui.dialogs import choose, confirm
 from zottui.dialogs import input as line
 from zottui.dialogs.listing import Entry
+from zottui.ui_context import Desk
 
 
 async def login(desk: Desk, provider: str) -> None:

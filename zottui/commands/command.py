@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from zottui.choice import Choice
-from zottui.desk import Desk
 from zottui.editor.completion import Source
+from zottui.ui_context import Desk
 
 Values = Callable[[Desk], Awaitable[list[tuple[str, str]]]]
 """What an argument may be: (word, what it means)."""

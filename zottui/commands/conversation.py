@@ -2,9 +2,9 @@
 
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, number, of
-from zottui.desk import Desk
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
+from zottui.ui_context import Desk
 from zottui.viewer.turns import Turn, turns
 from zottui.widgets.cells import clean, cut
 

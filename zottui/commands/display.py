@@ -3,8 +3,8 @@
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
 from zottui.commands.settings import one_of
-from zottui.desk import Desk
 from zottui.theme import THEMES
+from zottui.ui_context import Desk
 
 THEME_WORDS = {
     "default": "the terminal's own 16 colours",

@@ -4,18 +4,18 @@ import asyncio
 import os
 
 from zotd.client import place
-from zotd.client.whole_file import whole
+from zotd.client.atomic_write import whole
 from zotd.wire import api, extensions, reports
 from zotd.wire.events import ClientInfo
 from zottui.amounts import count, money
 from zottui.commands.command import Command, UsageError, number, of
-from zottui.desk import Desk
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
 from zottui.editor.keys import KEYS as EDITOR_KEYS
 from zottui.keys import KEYS
 from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.transcript import fences
+from zottui.ui_context import Desk
 from zottui.viewer import view
 from zottui.widgets.cells import clean, cut
 

@@ -3,10 +3,10 @@
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, number, of
 from zottui.commands.conversation import prompts
-from zottui.desk import Desk
 from zottui.dialogs.picker import Picker
 from zottui.dialogs.sessions import created
 from zottui.dialogs.tree import browse
+from zottui.ui_context import Desk
 
 
 async def new(desk: Desk, name: str) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
-from zottui.desk import Desk
 from zottui.dialogs import choose, confirm
 from zottui.dialogs.listing import Entry
+from zottui.ui_context import Desk
 
 LEVELS = {
     "off": "no thinking before the answer",

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from zottui.desk import Desk, Dialog
+from zottui.ui_context import Desk, Dialog
 
 T = TypeVar("T")
 

@@ -20,7 +20,6 @@ from zotd.wire.base import BadFrameError, decode
 from zotd.wire.events import ApprovalRequested
 from zottui.blocks import Code
 from zottui.calls import CHANGING, subject
-from zottui.desk import Desk, Row
 from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import PASTED, TYPED, letter, named
 from zottui.dialogs.line import Line
@@ -28,6 +27,7 @@ from zottui.diffs import ADDED, GAP, REMOVED, Change, focused, unified
 from zottui.external_editor import edited
 from zottui.state import waiting
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import POINTER, clean, folded, piece
 
 QUIET_S = 0.5

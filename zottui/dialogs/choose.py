@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from zotd.wire.api import ModelInfo
 from zottui.amounts import count
-from zottui.desk import Desk, Row
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Entry, Listing
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 
 KEYS = (("enter", "choose"), ("esc", "leave"), ("type", "to filter"))
 

@@ -1,10 +1,10 @@
 """Asking yes or no, before something that cannot be undone."""
 
-from zottui.desk import Desk, Row
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed
 from zottui.dialogs.keys import letter
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import folded, piece
 
 KEYS = (("y", "yes"), ("n", "no"))

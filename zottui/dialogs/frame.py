@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from zottui.desk import Row
 from zottui.theme import Role
+from zottui.ui_context import Row
 from zottui.widgets.cells import clean, fit, flowing, piece
 
 Keys = Sequence[tuple[str, str]]

@@ -1,10 +1,10 @@
 """Asking for a line of text."""
 
-from zottui.desk import Desk, Row
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import POINTER
 
 KEYS = (("enter", "done"), ("esc", "leave"))

@@ -1,8 +1,8 @@
 """A line of text with a cursor, for dialogs that ask for a word or filter a list."""
 
-from zottui.desk import Row
 from zottui.dialogs.keys import PASTED, TYPED, named
 from zottui.theme import Role
+from zottui.ui_context import Row
 from zottui.widgets.cells import cells, clean, piece
 
 CURSOR = ("[SetCursorPosition]", "")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zottui.desk import Row
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
 from zottui.theme import Role
+from zottui.ui_context import Row
 from zottui.widgets.cells import POINTER, cells, clean, cut, fit, padded, piece
 
 GAP = 2

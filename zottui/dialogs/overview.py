@@ -10,12 +10,12 @@ from zotd.wire import api, events
 from zotd.wire.content import Message, Text, ToolCall, ToolResult
 from zotd.wire.events import AnyEvent, ApprovalRequested
 from zottui.asking import Refreshing
-from zottui.desk import Desk, Row
 from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import letter
 from zottui.dialogs.listing import Listing
 from zottui.dialogs.sessions import Sessions
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import clean, cut, cut_front, folded, piece
 
 PEEK_ROWS = 5

@@ -2,10 +2,10 @@
 
 from zotd.wire import api
 from zotd.wire.events import ExtPanel
-from zottui.desk import Desk, Row
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import TYPED, named
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import clean, cut, piece
 
 KEYS = frozenset(

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 from zotd.wire import api
 from zotd.wire.events import AnyEvent
-from zottui.desk import Desk, Row
 from zottui.dialogs import confirm, input  # noqa: A004  (the module)
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Listing
 from zottui.dialogs.sessions import Sessions, created
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import clean, piece
 from zottui.widgets.status import short_path
 

@@ -1,7 +1,7 @@
 """The calls of the session that wait for a decision: asked about one after the other."""
 
-from zottui.desk import Desk
 from zottui.dialogs.approval import Approval
+from zottui.ui_context import Desk
 
 
 class Questions:

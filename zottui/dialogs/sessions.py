@@ -12,9 +12,9 @@ from zotd.wire.api import SessionInfo
 from zotd.wire.events import AnyEvent
 from zottui.amounts import age, money
 from zottui.asking import Refreshing
-from zottui.desk import Desk
 from zottui.dialogs.listing import Entry
 from zottui.theme import Role
+from zottui.ui_context import Desk
 from zottui.widgets.status import short_path
 
 MOST = 500

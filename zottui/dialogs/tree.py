@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from zotd.wire import api, reports
 from zotd.wire.reports import Branch
-from zottui.desk import Desk
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
 from zottui.theme import Role
+from zottui.ui_context import Desk
 
 WAYS = (
     Entry("rewind", "go back there", ("what came after it is kept beside; files stay as they are",)),

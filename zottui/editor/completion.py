@@ -16,11 +16,11 @@ from zotd.client.errors import ClientError
 from zotd.wire.api import Complete, Completions
 from zottui.asking import Newest
 from zottui.choice import Choice
-from zottui.desk import Desk, Row
 from zottui.dialogs.keys import named
 from zottui.editor.buffer import PromptBuffer
 from zottui.editor.ranking import best, is_subsequence, ranked
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import cells, clean, fit, padded, piece
 
 ROWS = 8

@@ -20,8 +20,8 @@ from pathlib import Path
 from zotd import private_file
 from zotd.paths import UnsafePathError, check_private_dir, zot_home
 from zotd.wire.base import BadFrameError, decode, encode
-from zottui.desk import Desk
 from zottui.editor.placeholders import Draft
+from zottui.ui_context import Desk
 
 WRITE_S = 1.0
 """Between two writes: what a kill may cost. A draft that was sent is removed at once."""

@@ -20,7 +20,6 @@ from prompt_toolkit.lexers import Lexer
 
 from zotd.wire.api import Attached
 from zottui.choice import Choice
-from zottui.desk import Desk
 from zottui.editor import external
 from zottui.editor.buffer import PromptBuffer
 from zottui.editor.completion import Popup, Source
@@ -31,6 +30,7 @@ from zottui.editor.pasting import Pasting
 from zottui.editor.placeholders import Draft, Placeholders, Submission
 from zottui.editor.visible import Visible
 from zottui.theme import Role
+from zottui.ui_context import Desk
 from zottui.widgets.cells import POINTER, style
 
 ROWS = 8

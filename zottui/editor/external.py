@@ -1,7 +1,7 @@
 """A prompt in the user's own editor, with what the model said last below it."""
 
 from zottui import external_editor
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 
 MARK = "# ----- the last reply; this line and what follows it are not sent -----"
 """Only what is below it is dropped: prompts may have lines of their own that begin with `#`."""

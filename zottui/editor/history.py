@@ -8,12 +8,12 @@ from zotd.wire.api import PromptHistory
 from zotd.wire.content import Message, Text
 from zotd.wire.reports import PastPrompt, PromptPage
 from zottui.asking import Newest
-from zottui.desk import Desk, Row
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
 from zottui.theme import Role
 from zottui.transcript import is_prompt
+from zottui.ui_context import Desk, Row
 from zottui.widgets.cells import cells, clean, cut, cut_front, padded, piece
 
 FOUND = 50

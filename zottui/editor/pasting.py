@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zotd.wire.api import PromptImage
-from zottui.desk import Desk
 from zottui.editor import clipboard, images
 from zottui.editor.buffer import PromptBuffer, encodable
 from zottui.editor.images import ImageError
 from zottui.editor.placeholders import Placeholders, is_long
+from zottui.ui_context import Desk
 
 MAX_PASTE_CHARS = 4_000_000
 """The daemon takes lines of 16 MiB, in which a character may take four bytes; no model reads as much as this."""

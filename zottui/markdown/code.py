@@ -18,8 +18,8 @@ from pygments.util import ClassNotFound
 
 from zottui.blocks import Code
 from zottui.columns import clipped
-from zottui.harmless import harmless
 from zottui.markdown import CONTEXT_LINES
+from zottui.sanitize import harmless
 from zottui.theme import Role, Syntax, Theme, painted
 
 RULE_COLUMNS = 40

@@ -8,11 +8,11 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from zottui.blocks import Code
-from zottui.harmless import harmless
 from zottui.markdown.code import RULE_COLUMNS, fenced
 from zottui.markdown.cutting import bars
 from zottui.markdown.inline import Line, lines_of, painted, wrapped
 from zottui.markdown.tables import table_lines
+from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
 
 PARSED_CHARS = 20_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from markdown_it.tree import SyntaxTreeNode
 
 from zottui.columns import width_of, word_spans
-from zottui.harmless import harmless
+from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
 
 _LINKABLE = re.compile(r"(?:https?://|mailto:)[!-~]+")

@@ -8,9 +8,9 @@ from wcwidth import grapheme_boundary_before
 
 from zottui.blocks import Block
 from zottui.columns import word_wrapped, wrapped
-from zottui.harmless import harmless
 from zottui.markdown.cutting import NOTHING, Open, cut, finish, source
 from zottui.markdown.rope import EMPTY, Rope
+from zottui.sanitize import harmless
 
 _CHARS_PER_CELL = 4
 """How many characters are looked at for each cell of the tail; an emoji that is made of more is rare."""

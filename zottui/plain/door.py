@@ -9,7 +9,7 @@ from zotd.client.blocking import Connection, Json, Wait
 from zotd.client.errors import ConnectionLostError, NotRunningError
 from zotd.client.fields import child
 from zotd.client.options import hello
-from zotd.client.skew import advice
+from zotd.client.version_mismatch import advice
 from zotd.sanitize import harmless
 
 STOPPING_S = 10.0

@@ -1,6 +1,6 @@
 """The whole conversation on the alternate screen: the scrollback stays as it was. Why it is so: docs/decisions/0024."""
 
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 
 
 async def view(

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from zotd.wire.content import Message
-from zottui.desk import Desk
 from zottui.transcript import is_prompt
+from zottui.ui_context import Desk
 from zottui.viewer.loaded import Loaded, seq_of
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader

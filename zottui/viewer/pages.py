@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from zotd.wire import api
 from zotd.wire.content import Message
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 from zottui.viewer.loaded import Loaded, seq_of
 
 PAGE = 200

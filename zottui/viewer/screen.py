@@ -20,9 +20,9 @@ from prompt_toolkit.styles import Style
 
 from zottui import external_editor
 from zottui.blocks import Block, Code, Rule, ToolRan
-from zottui.desk import Desk
 from zottui.dialogs.keys import TYPED
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
+from zottui.ui_context import Desk
 from zottui.viewer.keys import KEYS
 from zottui.viewer.viewing import Viewer
 from zottui.viewer.visit import Visit

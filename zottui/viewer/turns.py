@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from zotd.wire import api
 from zotd.wire.content import Message
-from zottui.desk import Desk
 from zottui.transcript import is_prompt, text_of
+from zottui.ui_context import Desk
 
 MOST = 500
 """Messages in a page: as many as the daemon gives. With 50,000 messages that are 100 questions."""

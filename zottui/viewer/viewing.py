@@ -6,11 +6,11 @@ from functools import partial
 
 from zotd.client.errors import ClientError
 from zottui.blocks import ToolRan
-from zottui.desk import Desk, Row
 from zottui.dialogs.keys import TYPED, named
 from zottui.dialogs.line import Line
 from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.theme import Role
+from zottui.ui_context import Desk, Row
 from zottui.viewer.finding import Query
 from zottui.viewer.folding import marked
 from zottui.viewer.keys import BY_KEY, HINTS

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from zotd.wire import api
-from zottui.desk import Desk
+from zottui.ui_context import Desk
 from zottui.viewer.going import Going
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader

@@ -4,11 +4,11 @@ import re
 
 from zotd.sanitize import SGR
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
-from zottui.cards import INDENT
 from zottui.diffs import diff_lines, unified
-from zottui.harmless import harmless
 from zottui.render import render
+from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
+from zottui.tool_cards import INDENT
 
 WIDEST = 1_000_000
 """Columns: what is wider than the screen is folded, and not cut."""

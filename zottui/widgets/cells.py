@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from prompt_toolkit.utils import get_cwidth
 
-from zottui.desk import Row
-from zottui.harmless import harmless
+from zottui.sanitize import harmless
 from zottui.theme import Role
+from zottui.ui_context import Row
 
 POINTER = "❯"  # no `>`: that begins a quotation
 """Stands before what the user types, has typed or has selected."""

@@ -5,10 +5,10 @@ Everything here is shown again in full when it is finished; so lines are cut, an
 
 from zottui.amounts import count, duration
 from zottui.calls import subject
-from zottui.desk import Row
 from zottui.markdown.stream import tail
 from zottui.state import Call, State
 from zottui.theme import Role
+from zottui.ui_context import Row
 from zottui.widgets.cells import CUT, clean, cut, fit, piece, row_cells
 from zottui.widgets.queue import queue
 

@@ -1,9 +1,9 @@
 """What waits to be said to the model."""
 
 from zotd.wire.events import QueueItem
-from zottui.desk import Row
 from zottui.state import State
 from zottui.theme import Role
+from zottui.ui_context import Row
 from zottui.widgets.cells import clean, fit, piece
 
 MAX_ROWS = 4

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from zottui.amounts import count, money
-from zottui.desk import Row
 from zottui.state import Link, State
 from zottui.theme import Role
+from zottui.ui_context import Row
 from zottui.widgets.cells import cells, clean, cut, cut_front, fit, piece
 
 GAP = " · "

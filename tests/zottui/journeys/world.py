@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.zottui.tmux import Tmux
 from zotd.client.blocking import connect
 from zotd.client.fields import child, text
-from zotd.client.holder import holder
+from zotd.client.lock_owner import holder
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Gate, Refusal, Reply, Text

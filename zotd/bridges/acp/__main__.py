@@ -16,7 +16,7 @@ from zotd.client.environment import TRUST
 from zotd.client.errors import ClientError
 from zotd.client.options import add_place_flags
 from zotd.sanitize import harmless
-from zotd.standard import open_output, read_input
+from zotd.stdio import open_output, read_input
 from zotd.tasks import contained
 
 LEAVE_S = 5.0

@@ -14,7 +14,7 @@ from typing import TypeVar
 from zotd.bridges.acp import jsonrpc
 from zotd.bridges.acp.frames import CancelRequest, SessionUpdate, Update
 from zotd.bridges.acp.jsonrpc import Answer, Code, Fault, Notification, Request, RpcError
-from zotd.standard import Output
+from zotd.stdio import Output
 from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.framing import CLIENT_LIMIT, Lines
 

@@ -1,6 +1,6 @@
 """Running only those files of a directory that a person has trusted: by the very bytes that are run.
 
-What may run is given as digests by path from the workspace, as `zotd.contents` makes them: of a file over
+What may run is given as digests by path from the workspace, as `zotd.tree_digest` makes them: of a file over
 `file` or `program` (it may be executed), a NUL and its bytes; of a link over `link`, a NUL, its target, a NUL and where
 that leads, from the workspace.
 """

@@ -10,10 +10,10 @@ import logging
 from collections.abc import Mapping
 
 from zotd.process import descent
-from zotd.process.bequest import Bequest, Label, Survivor, survivors
 from zotd.process.census import is_alive
+from zotd.process.fd_handover import Bequest, Label, Survivor, survivors
 from zotd.process.fdstore import UNIT, Store, inherited, is_restarting, store_of
-from zotd.process.strays import Strays
+from zotd.process.orphan_reaper import Strays
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from zottui.blocks import ToolRan
 from zottui.calls import subject
 from zottui.columns import clipped, width_of
 from zottui.diffs import ADDED, Change, between, count, diff_lines, focused, unified
-from zottui.harmless import TAB_COLUMNS, harmless
+from zottui.sanitize import TAB_COLUMNS, harmless
 from zottui.theme import Role, Theme
 
 BODY_LINES = 8

@@ -10,9 +10,9 @@ import pytest
 
 from tests.process.conftest import ENV, Told, entries, who
 from zotd.process import Strays, start_service
-from zotd.process.bequest import MAX_BYTES, MIN_BYTES, READY, Label
 from zotd.process.census import census, is_alive
-from zotd.process.estate import Estate
+from zotd.process.fd_handover import MAX_BYTES, MIN_BYTES, READY, Label
+from zotd.process.handover_store import Estate
 from zotd.tasks import contained
 from zotd.testing.fd_store import FakeStore
 

@@ -10,9 +10,9 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from zotd.wire import api
 from zottui.commands.command import of
 from zottui.commands.settings import next_mode
-from zottui.desk import Desk, Dialog
 from zottui.dialogs.overview import Overview
 from zottui.keys import DialogKeys, bindings
+from zottui.ui_context import Desk, Dialog
 from zottui.viewer import view
 
 TWICE_S = 2.0

@@ -17,11 +17,11 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 
 from zotd.process import descent
-from zotd.process.bequest import Bequest
 from zotd.process.census import MARK, Identity, Process, census
+from zotd.process.fd_handover import Bequest
 from zotd.process.ladder import signal_all
-from zotd.process.leash import leashed
 from zotd.process.ledger import Abandoned, Entry, Ledger
+from zotd.process.parent_death import leashed
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from zotd.client import choosing, place
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import text
 from zotd.client.options import hello, open_session
-from zotd.client.skew import advice
+from zotd.client.version_mismatch import advice
 from zotd.wire import api
 from zotd.wire.version import VERSION
 

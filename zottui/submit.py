@@ -12,12 +12,12 @@ from zottui.asking import Refreshing
 from zottui.choice import Choice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, of
-from zottui.desk import Desk
 from zottui.editor.editor import Editor
 from zottui.editor.images import ImageError
 from zottui.editor.mentions import with_mentioned_images
 from zottui.editor.placeholders import Draft, Submission
 from zottui.editor.ranking import nearest
+from zottui.ui_context import Desk
 
 BUILT_IN = tuple(
     Choice(command.name, command.summary, needs_argument=command.args[:1].isalpha()) for command in COMMANDS
