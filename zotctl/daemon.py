@@ -13,7 +13,7 @@ from zotd.client import place
 from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import number, text
 from zotd.client.lock_owner import lives
-from zotd.client.respawn_limit import Starts
+from zotd.client.respawn_limit import RespawnLimit
 from zotd.sanitize import one_line
 
 STOP_S = 15.0
@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
 
 
 def _start(args: argparse.Namespace) -> int:
-    Starts(paths.socket_path(os.environ), os.environ).forget()  # who asks for it, gets it
+    RespawnLimit(paths.socket_path(os.environ), os.environ).forget()  # who asks for it, gets it
     with link.connect("zotctl", any_protocol=True) as connection:
         status = connection.call("daemon.status")
     if args.json:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from zotctl import link
 from zotctl.commands import Commands
-from zotd.client.atomic_write import whole
+from zotd.client.atomic_write import write_atomically
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.fields import number, text
@@ -75,7 +75,7 @@ def _told(pages: Iterator[str]) -> Iterator[str]:
 
 def _save(pages: Iterator[str], path: str) -> None:
     try:
-        with whole(path) as file:
+        with write_atomically(path) as file:
             file.writelines(pages)
     except OSError as error:
         raise ClientError(f"cannot write {path}: {error.strerror}") from error

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from zotctl import output, status_probe
 from zotd import paths
 from zotd.client.errors import ClientError, NoAnswerError
-from zotd.client.lock_owner import holder, lives
+from zotd.client.lock_owner import lives, lock_owner_of
 
 TERM_S = 5.0
 """How long it may take to end after SIGTERM. One that still works ends its runs in that time."""
@@ -31,13 +31,13 @@ def end(env: Mapping[str, str]) -> str:
     Raises `ClientError` when it may not be ended, `NoAnswerError` when it does not end.
     """
     lock = _lock(env)
-    pid = holder(lock)
+    pid = lock_owner_of(lock)
     if pid is None:
         return ""
     process = _opened(pid)
     try:
         # Looked at again: between the two the pid may have become another process's.
-        return _end(process, pid) if holder(lock) == pid else ""
+        return _end(process, pid) if lock_owner_of(lock) == pid else ""
     finally:
         if process is not None:
             os.close(process)
@@ -59,7 +59,7 @@ def _lock(env: Mapping[str, str]) -> str:
     With `ZOTD_SOCKET` the daemon of the home may be another one.
     """
     beside = f"{paths.socket_path(env)}.lock"
-    if env.get("ZOTD_SOCKET") or holder(beside) is not None:
+    if env.get("ZOTD_SOCKET") or lock_owner_of(beside) is not None:
         return beside
     return os.path.join(paths.zot_home(env), status_probe.HOME_LOCK)
 

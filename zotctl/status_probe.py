@@ -15,7 +15,7 @@ from zotctl import service_lookup
 from zotd import paths
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
-from zotd.client.lock_owner import holder, state_letter
+from zotd.client.lock_owner import lock_owner_of, state_letter
 from zotd.client.version_mismatch import advice
 from zotd.wire.version import VERSION, agreed, is_newer, protocols, refusal
 
@@ -172,7 +172,7 @@ def with_advice(error: ClientError, listener: int | None, path: str, env: Mappin
 
 def _owner(path: str, env: Mapping[str, str]) -> int | None:
     """The daemon of this home, whatever it listens to; None: none lives, or another machine's is asked for."""
-    return None if _is_remote(path) else holder(os.path.join(paths.zot_home(env), HOME_LOCK))
+    return None if _is_remote(path) else lock_owner_of(os.path.join(paths.zot_home(env), HOME_LOCK))
 
 
 def _is_activated(path: str, env: Mapping[str, str]) -> bool:

@@ -29,7 +29,7 @@ RUNNING = 3
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon until it is stopped; the result is the exit code."""
     options = _parser().parse_args(argv)
-    malloc_tuning.keep_whole()
+    malloc_tuning.tune_malloc()
     descriptors.raise_limit()
     faulthandler.enable()  # a watchdog ends a loop that stands still with SIGABRT: then stderr says where it stood
     try:

@@ -12,7 +12,7 @@ _M_MMAP_THRESHOLD = -3
 """`mallopt(3)`."""
 
 
-def keep_whole() -> None:
+def tune_malloc() -> None:
     """Fix the threshold for the rest of this process; nothing happens where the C library has no such thing."""
     if sys.platform != "linux":
         return

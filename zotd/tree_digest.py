@@ -31,12 +31,12 @@ _BY_TIME = bytes(4)
 """The flags in the head of a `.pyc` that Python compares with its source's time and size (PEP 552)."""
 
 
-class TooMuchError(Exception):
+class TreeTooLargeError(Exception):
     """There is more than `MAX_ENTRIES` or `MAX_BYTES`; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class TreeDigest:
     """What a directory held."""
 
     digest: str
@@ -56,13 +56,13 @@ class Difference:
     removed: Sequence[str]
 
 
-def scan(directory: Path, starts: Sequence[str] = (".",)) -> Contents:
+def scan(directory: Path, starts: Sequence[str] = (".",)) -> TreeDigest:
     """What is at `starts`, paths from the directory; what does not exist adds nothing. Blocks, a second at most.
 
     What cannot be read counts as that.
 
     Raises:
-        TooMuchError: nothing can be said about this much.
+        TreeTooLargeError: nothing can be said about this much.
     """
     walk = _Walk(directory)
     for start in starts:
@@ -72,11 +72,11 @@ def scan(directory: Path, starts: Sequence[str] = (".",)) -> Contents:
     for path, digest in files:
         everything.update(path + b"\0" + digest)  # no path has a NUL, and all digests have one length
     digests = {shown(path): digest.hex() for path, digest in files}
-    return Contents(everything.hexdigest(), {path: one[:SHORT_DIGITS] for path, one in digests.items()}, digests)
+    return TreeDigest(everything.hexdigest(), {path: one[:SHORT_DIGITS] for path, one in digests.items()}, digests)
 
 
 def difference(before: Mapping[str, str], after: Mapping[str, str]) -> Difference:
-    """What makes `after` differ, both as in `Contents.files`."""
+    """What makes `after` differ, both as in `TreeDigest.files`."""
     return Difference(
         added=sorted(after.keys() - before.keys()),
         changed=sorted(path for path in before.keys() & after.keys() if before[path] != after[path]),
@@ -104,7 +104,7 @@ class _Walk:
                 self._seen.add(path)
                 pending += self._look(path)
             if len(self._seen) + len(pending) > MAX_ENTRIES:
-                raise TooMuchError(f"{self._root} has more than {MAX_ENTRIES} files to look at")
+                raise TreeTooLargeError(f"{self._root} has more than {MAX_ENTRIES} files to look at")
 
     def _entered(self, start: str) -> list[str]:
         """Where `start` is, when one of the directories above it is a link."""
@@ -155,7 +155,7 @@ class _Walk:
             while chunk:
                 self._bytes += len(chunk)
                 if self._bytes > MAX_BYTES:
-                    raise TooMuchError(f"{self._root} has more than {MAX_BYTES >> 20} MiB to look at")
+                    raise TreeTooLargeError(f"{self._root} has more than {MAX_BYTES >> 20} MiB to look at")
                 digest.update(chunk)
                 chunk = os.read(descriptor, _CHUNK_BYTES)
         finally:

@@ -36,7 +36,7 @@ from zottui.editor.placeholders import Draft, Submission
 from zottui.effects import Alert, Effect, Insert, Print
 from zottui.figures import Figures
 from zottui.following import Following
-from zottui.key_actions import Pressing
+from zottui.key_actions import KeyActions
 from zottui.lines import in_terminal
 from zottui.link import Link
 from zottui.pacing import Pace
@@ -45,10 +45,10 @@ from zottui.reduce import reduce
 from zottui.screen import Parts, Room, Screen
 from zottui.scrollback import Scrollback
 from zottui.setup import Setup
-from zottui.startup import Opened
+from zottui.startup import Startup
 from zottui.state import State
-from zottui.submit import Outgoing
-from zottui.task_group import Beside
+from zottui.submit import Submitter
+from zottui.task_group import BackgroundTasks
 from zottui.terminal.device import Terminal
 from zottui.terminal.environment import reflows, understands_osc
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
@@ -76,7 +76,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._cwd = setup.cwd
         self._link = Link(setup.env)
         self._dialogs: list[Dialog] = []
-        self._beside = Beside(self.fail)
+        self._beside = BackgroundTasks(self.fail)
         self._following = Following(self, self._link)
         self._failure: Exception | None = None
         self._works = asyncio.Event()
@@ -84,7 +84,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._questions = Questions(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
-        self._outgoing = Outgoing(self, self._is_own, lambda: self.editor)  # which comes below
+        self._outgoing = Submitter(self, self._is_own, lambda: self.editor)  # which comes below
         self._attention = Attention(self)
         self.editor = Editor(
             self,
@@ -105,7 +105,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
                 room=self._room,
             )
         )
-        self._pressing = Pressing(self)
+        self._pressing = KeyActions(self)
         keyboard = Keyboard(sys.stdin, on_focus=self._focused, on_answer=self._caught_up, typed=setup.typed)
         self._application: Inline[None] = Inline(
             self._screen.layout,
@@ -127,7 +127,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     # --- from beginning to end ----------------------------------------------------------------------------------------
 
-    async def run(self, opening: "asyncio.Future[Opened]", first: str = "", *, goes_on: bool = False) -> str:
+    async def run(self, opening: "asyncio.Future[Startup]", first: str = "", *, goes_on: bool = False) -> str:
         """Show the session that `opening` finds until the user leaves; what is to be said then.
 
         `first` is submitted as if it had been typed; `goes_on`: before that, a session that stopped in the middle goes on.

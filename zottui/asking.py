@@ -6,7 +6,7 @@ So nothing waits for a pause, no timer runs, and a slow answer is never followed
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Newest(Generic[T]):
 class Refreshing:
     """One thing that is asked for whenever it may have changed; however often meanwhile, once more afterwards."""
 
-    def __init__(self, desk: Desk, work: Callable[[], Coroutine[object, object, None]]) -> None:
+    def __init__(self, desk: UiContext, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """`work` asks, and keeps the answer; what it raises becomes a note of `desk`."""
         self._asking = Newest(desk.spawn, lambda _: work(), lambda *_: desk.redraw())
 

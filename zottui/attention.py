@@ -4,13 +4,13 @@ from contextlib import suppress
 
 from zotd.client.errors import ClientError
 from zotd.wire import api
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 
 class Attention:
     """The focus of one terminal."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: UiContext) -> None:
         """Somebody looks, as long as the terminal does not say otherwise: they have just typed the command."""
         self._desk = desk
         self._is_focused = True

@@ -7,7 +7,7 @@ from asyncio import create_subprocess_exec
 from collections.abc import Mapping
 from pathlib import Path
 
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 EDITORS = ("VISUAL", "EDITOR")
 """Variables that name it, the first that is set."""
@@ -16,7 +16,7 @@ FALLBACK = "vi"
 """POSIX has it."""
 
 
-async def edited(desk: Desk, text: str, *, suffix: str = ".txt") -> str:
+async def edited(desk: UiContext, text: str, *, suffix: str = ".txt") -> str:
     """`text` as the user leaves it; unchanged when the editor ends with an error, as `:cq` does in vi.
 
     `suffix`: of the file that it is in meanwhile, which only the user can read; by it editors know the language.

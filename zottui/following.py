@@ -13,8 +13,8 @@ from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
 from zottui.link import Link
 from zottui.recap import Reading
-from zottui.startup import Opened
-from zottui.ui_context import Desk
+from zottui.startup import Startup
+from zottui.ui_context import UiContext
 from zottui.widgets.cells import clean, cut
 
 PATIENCE = 4
@@ -25,7 +25,7 @@ NAME_CELLS = 20
 """Of each other session that is named: all of them fit on one line of 80 columns."""
 
 
-class Place(Desk, Protocol):
+class Place(UiContext, Protocol):
     """What following needs besides the desk."""
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
@@ -59,7 +59,7 @@ class Following:
         self._failures = 0
         """Attempts to connect since there was a connection."""
 
-    def open(self, opening: "asyncio.Future[Opened]", *, goes_on: bool) -> None:
+    def open(self, opening: "asyncio.Future[Startup]", *, goes_on: bool) -> None:
         """Follow the session that `opening` finds; `goes_on`: one that stopped in the middle goes on."""
         self._task = self._place.begin(self._open(opening, goes_on=goes_on))
 
@@ -99,7 +99,7 @@ class Following:
         what = "it goes on without you" if state.run is not None else "the session stays"
         return f"{what}; come back with: zot --session {shlex.quote(session.name or session.id)}"
 
-    async def _open(self, opening: "asyncio.Future[Opened]", *, goes_on: bool) -> None:
+    async def _open(self, opening: "asyncio.Future[Startup]", *, goes_on: bool) -> None:
         try:
             found = await opening
         except ClientError as error:

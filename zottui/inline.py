@@ -17,7 +17,7 @@ from zotd.client.options import parser
 from zotd.sanitize import harmless
 from zottui import crash
 from zottui.preferences import load
-from zottui.startup import Opened, opened
+from zottui.startup import Startup, opened
 from zottui.terminal import early
 from zottui.terminal.background import Question
 
@@ -50,9 +50,9 @@ def run(argv: Sequence[str]) -> int:
     return code
 
 
-def _opening(args: Namespace) -> "Future[Opened]":
+def _opening(args: Namespace) -> "Future[Startup]":
     """The session is looked for in a thread that nobody waits for in the end: the daemon may hang."""
-    found: Future[Opened] = Future()
+    found: Future[Startup] = Future()
     found.set_running_or_notify_cancel()  # what nobody waits for any more is found all the same
 
     def look() -> None:
@@ -72,7 +72,7 @@ def _discard_output() -> None:
         os.dup2(null, descriptor)
 
 
-async def _shown(args: Namespace, question: Question, opening: "Future[Opened]") -> str:
+async def _shown(args: Namespace, question: Question, opening: "Future[Startup]") -> str:
     """What is said in the end."""
     from zottui.app import App  # noqa: PLC0415  (imported while the thread looks for the daemon)
     from zottui.setup import Setup  # noqa: PLC0415

@@ -12,14 +12,14 @@ from zottui.commands.command import of
 from zottui.commands.settings import next_mode
 from zottui.dialogs.overview import Overview
 from zottui.keys import DialogKeys, bindings
-from zottui.ui_context import Desk, Dialog
+from zottui.ui_context import Dialog, UiContext
 from zottui.viewer import view
 
 TWICE_S = 2.0
 """Within this time a second Ctrl-C leaves: longer than two presses take, shorter than a change of mind."""
 
 
-class Place(Desk, Protocol):
+class KeyContext(UiContext, Protocol):
     """What keys need besides the desk."""
 
     @property
@@ -44,10 +44,10 @@ class Place(Desk, Protocol):
         ...
 
 
-class Pressing:
+class KeyActions:
     """Binds the keys to a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: KeyContext) -> None:
         """Nothing was pressed yet."""
         self._place = place
         self.hint = ""

@@ -18,7 +18,7 @@ from zotd.wire.content import Message, ToolCall, ToolResult
 from zottui.amounts import counted
 from zottui.calls import CHANGING
 from zottui.transcript import is_prompt
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 AWAY_S = 600.0
 """Who was away for less remembers."""
@@ -30,7 +30,7 @@ WRITTEN_S = 5.0
 class Reading:
     """How far the user has read a session, in this terminal and in those before it."""
 
-    def __init__(self, desk: Desk, session: str) -> None:
+    def __init__(self, desk: UiContext, session: str) -> None:
         """Reads what the last terminal has left, and so belongs into a thread."""
         self._desk = desk
         self._path = os.path.join(paths.zot_home(desk.env), "seen", f"{session}.json")

@@ -25,7 +25,7 @@ NAMED = 2
 """How many other sessions of the directory are named; more would wrap."""
 
 
-class Opened:
+class Startup:
     """A session, and the connection that keeps it: an ephemeral one ends with its last client."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Opened:
         """That the daemon is of another version, and what to do about it; None: it is not."""
 
 
-def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Opened:
+def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Startup:
     """The session that the flags mean; without any the newest of the directory, or a new one where there is none.
 
     Starts the daemon when none runs. Raises `ClientError`.
@@ -66,7 +66,7 @@ def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Opened:
         stored = choosing.stored(connection, text(session, "cwd"))
         others = (text(one, "name") or text(one, "id") for one in stored if text(one, "id") != found)
         greeting = "" if session.get("message_count") else greeted(env)
-        return Opened(
+        return Startup(
             session,
             list(islice(others, NAMED)),
             connection,

@@ -17,7 +17,7 @@ from zottui.editor.images import ImageError
 from zottui.editor.mentions import with_mentioned_images
 from zottui.editor.placeholders import Draft, Submission
 from zottui.editor.ranking import nearest
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 BUILT_IN = tuple(
     Choice(command.name, command.summary, needs_argument=command.args[:1].isalpha()) for command in COMMANDS
@@ -35,10 +35,10 @@ SENT_S = 2.0
 """How long leaving waits for what was sent last; the daemon accepts in milliseconds."""
 
 
-class Outgoing:
+class Submitter:
     """Takes what was typed: a prompt, a slash command, `!command`."""
 
-    def __init__(self, desk: Desk, own: Callable[[str], None], editor: Callable[[], Editor]) -> None:
+    def __init__(self, desk: UiContext, own: Callable[[str], None], editor: Callable[[], Editor]) -> None:
         """`own` is told the id of each input that the daemon has accepted from here; `editor` gets what it has not."""
         self._desk = desk
         self._own = own

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 
-class Beside:
+class BackgroundTasks:
     """The tasks of one application."""
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:

@@ -35,7 +35,7 @@ class Dialog(Protocol):
         ...
 
 
-class Desk(Protocol):  # noqa: PLR0904  (the whole application, for whoever acts in it)
+class UiContext(Protocol):  # noqa: PLR0904  (the whole application, for whoever acts in it)
     """The running terminal client."""
 
     @property

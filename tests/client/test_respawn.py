@@ -17,7 +17,7 @@ from zotd.client import autostart, respawn_limit
 from zotd.client.blocking import Connection, connect
 from zotd.client.errors import NotRunningError, StartError
 from zotd.client.fields import number
-from zotd.client.lock_owner import holder
+from zotd.client.lock_owner import lock_owner_of
 
 FAKE = (sys.executable, "-P", "-m", "zotd.testing.fake_daemon")
 
@@ -100,7 +100,7 @@ def test_after_three_that_were_killed_nobody_starts_a_fourth_until_a_person_does
     assert sentence.startswith("zotd was started 3 times within 60 s and has not lived, at last because: it was killed")
     assert f"(log: {paths.start_log(env)})" in sentence
     assert sentence.endswith("but with `zotctl start`")
-    respawn_limit.Starts(path, env).forget()
+    respawn_limit.RespawnLimit(path, env).forget()
     assert started(path, env) > 0
 
 
@@ -147,7 +147,7 @@ def test_one_that_has_lived_for_a_while_before_it_was_killed_does_not_count(path
     now = time.monotonic()
     failed = [[now - 30, 0, 0, "no"], [now - 29, 0, 0, "no"]]
     Path(f"{path}.starts").write_text(json.dumps([*failed, [now - lived_s, 0, 0, None]]))
-    complaint = respawn_limit.Starts(path, env).complaint()
+    complaint = respawn_limit.RespawnLimit(path, env).complaint()
     Path(path).unlink()
     assert (complaint is not None) is counts
 
@@ -185,13 +185,13 @@ def test_a_lock_file_with_the_pid_of_somebody_else_is_held_by_nobody(tmp_path):
     """Pids change hands: a process that lives is not the daemon for that."""
     lock = tmp_path / "zotd.lock"
     lock.write_text(f"{os.getpid()}\n")
-    assert holder(str(lock)) is None
+    assert lock_owner_of(str(lock)) is None
     with lock.open(encoding="ascii"):
-        assert holder(str(lock)) == os.getpid()
+        assert lock_owner_of(str(lock)) == os.getpid()
 
 
 @pytest.mark.parametrize("content", ["", "no pid\n", "-1\n", f"{10**30}\n", "4194304\n"])
 def test_a_lock_file_that_names_no_process_is_held_by_nobody(tmp_path, content):
     lock = tmp_path / "zotd.lock"
     lock.write_text(content)
-    assert holder(str(lock)) is None
+    assert lock_owner_of(str(lock)) is None

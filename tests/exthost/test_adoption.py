@@ -17,9 +17,9 @@ from tests.faults.adoption import Count, town
 from tests.faults.row import Options
 from tests.process.conftest import who
 from zotd.core.ports import ToolOutcome
-from zotd.process import Strays
+from zotd.process import OrphanReaper
 from zotd.process.census import is_alive
-from zotd.process.handover_store import Estate
+from zotd.process.handover_store import HandoverStore
 from zotd.tasks import contained
 from zotd.testing.fd_store import FakeStore
 from zotd.testing.live_daemon import DaemonProcess
@@ -196,7 +196,7 @@ async def test_another_host_of_the_home_that_starts_meanwhile_leaves_it_alone(pl
         def spawn(name, work):
             _ = contained(tasks, name, work)
 
-        strays = Strays(place.daemon.place.home, spawn)
+        strays = OrphanReaper(place.daemon.place.home, spawn)
         strays.sweep(spares_kept=True)
         await strays.swept.wait()
         await strays.close()
@@ -289,8 +289,8 @@ def life(workshop, store, tmp_path, monkeypatch):
             def spawn(name, work):
                 _ = contained(tasks, name, work)
 
-            strays = Strays(workshop.home, spawn)
-            estate = Estate(store, strays, store.found(), unit="zotd-under-test.service", within_s=60)
+            strays = OrphanReaper(workshop.home, spawn)
+            estate = HandoverStore(store, strays, store.found(), unit="zotd-under-test.service", within_s=60)
             async with workshop.host(wait=wait, strays=strays, estate=estate, place="here") as host:
                 yield host
                 if not is_last:

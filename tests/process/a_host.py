@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from zotd.process import Strays, spawn, start_service
+from zotd.process import OrphanReaper, spawn, start_service
 from zotd.tasks import contained
 
 
@@ -33,7 +33,7 @@ class Echo:
 
 async def main(home: str, kind: str, *commands: str) -> None:
     async with asyncio.TaskGroup() as tasks:
-        strays = Strays(Path(home), lambda name, work: void(contained(tasks, name, work)))
+        strays = OrphanReaper(Path(home), lambda name, work: void(contained(tasks, name, work)))
         for command in commands:
             argv = ["sh", "-c", command]
             if kind == "service":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import zotd
-from zotd.process import Strays, start_service
+from zotd.process import OrphanReaper, start_service
 from zotd.process.census import Identity, census, identify, is_alive
 from zotd.tasks import contained
 
@@ -107,13 +107,13 @@ def told():
 
 @asynccontextmanager
 async def opened(home: Path):
-    """A `Strays`, closed at the end."""
+    """A `OrphanReaper`, closed at the end."""
     async with asyncio.TaskGroup() as tasks:
 
         def run(name, work):
             contained(tasks, name, work)
 
-        strays = Strays(home, run)
+        strays = OrphanReaper(home, run)
         try:
             yield strays
         finally:
@@ -127,7 +127,7 @@ async def sweep(home: Path) -> None:
         await strays.swept.wait()
 
 
-def claimed(strays: Strays, command: str, told: Told):
+def claimed(strays: OrphanReaper, command: str, told: Told):
     """Start a shell command as a service that is claimed."""
     return start_service(["sh", "-c", command], cwd="/", env=ENV, listener=told, claim=strays.claim("a test"))
 

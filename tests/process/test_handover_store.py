@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, closing
 import pytest
 
 from tests.process.conftest import ENV, Told, entries, who
-from zotd.process import Strays, start_service
+from zotd.process import OrphanReaper, start_service
 from zotd.process.census import census, is_alive
 from zotd.process.fd_handover import MAX_BYTES, MIN_BYTES, READY, Label
-from zotd.process.handover_store import Estate
+from zotd.process.handover_store import HandoverStore
 from zotd.tasks import contained
 from zotd.testing.fd_store import FakeStore
 
@@ -56,8 +56,8 @@ def life(tmp_path, store, monkeypatch):
         systemctl.write_text(f"#!/bin/sh\n{jobs}\n")
         systemctl.chmod(0o755)
         async with asyncio.TaskGroup() as tasks:
-            strays = Strays(tmp_path, lambda name, work: _void(contained(tasks, name, work)))
-            estate = Estate(store, strays, store.found(), unit="zotd.service", within_s=within_s)
+            strays = OrphanReaper(tmp_path, lambda name, work: _void(contained(tasks, name, work)))
+            estate = HandoverStore(store, strays, store.found(), unit="zotd.service", within_s=within_s)
             strays.sweep()
             await strays.swept.wait()
             yield Life(strays, estate)

@@ -13,7 +13,7 @@ from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.exthost.host import Limits
 from zotd.ledger.ledger import Ledger
-from zotd.process import Strays
+from zotd.process import OrphanReaper
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
@@ -34,7 +34,7 @@ async def extension_pool(tmp_path):
         def spawn(name, work):
             _ = contained(tasks, name, work)
 
-        grounds = PoolConfig(ExtensionSources(home), Environment({}), Limits(), Trust(home), Strays(home, spawn))
+        grounds = PoolConfig(ExtensionSources(home), Environment({}), Limits(), Trust(home), OrphanReaper(home, spawn))
         extension_pool = ExtensionPool(grounds, spawn=spawn)
         yield extension_pool
         await extension_pool.stop()

@@ -16,7 +16,7 @@ from zottui.choice import Choice
 from zottui.dialogs.keys import TYPED
 from zottui.state import State
 from zottui.theme import PLAIN
-from zottui.ui_context import Desk, Dialog, Row
+from zottui.ui_context import Dialog, Row, UiContext
 from zottui.widgets.cells import POINTER
 
 T = TypeVar("T", bound=Frozen)
@@ -112,7 +112,7 @@ class FakeDesk:
         """What the dialog on top shows, as text; checks that it stays within its room."""
         return shown(self.dialog.rows(width, height), width, height)
 
-    # --- as `Desk` says ---------------------------------------------------------------------------------------------
+    # --- as `UiContext` says ---------------------------------------------------------------------------------------------
 
     def now(self) -> float:
         return self.time
@@ -123,7 +123,7 @@ class FakeDesk:
         result: type[T],
         *,
         command: str | None = None,
-        timeout_s: float | None = 30.0,  # noqa: ARG002  (as in `Desk`)
+        timeout_s: float | None = 30.0,  # noqa: ARG002  (as in `UiContext`)
     ) -> T:
         self.asked.append(params)
         return await self._reply(params, result, command)
@@ -211,6 +211,6 @@ def shown(rows: list[Row], width: int, height: int) -> str:
     return "\n".join(line.rstrip() for line in lines).replace(POINTER, ">")
 
 
-def conforms(desk: FakeDesk) -> Desk:
+def conforms(desk: FakeDesk) -> UiContext:
     """For type checkers: the fake is a desk."""
     return desk

@@ -10,7 +10,7 @@ from zotctl.doctor.host_checks import Scene
 from zotd import config
 from zotd.client.blocking import Connection, Json, open_socket
 from zotd.client.fields import children, strings, text
-from zotd.client.respawn_limit import Starts
+from zotd.client.respawn_limit import RespawnLimit
 
 CONNECT_S = 0.3
 ANSWER_S = 1.0
@@ -40,7 +40,7 @@ def daemon(scene: Scene, status: Json) -> Iterator[Finding]:
         command = f"ls -l {scene.socket}" if state == "unreachable" else text(status, "next")
         yield found(STATES[state], next(line for line in reversed(said) if line), command)
     if state in {"stopped", "stale"}:
-        complaint = Starts(scene.socket, scene.env).complaint()
+        complaint = RespawnLimit(scene.socket, scene.env).complaint()
         if complaint is not None:
             yield found("gave-up", complaint)
 

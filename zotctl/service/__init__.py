@@ -10,7 +10,7 @@ from zotctl.service import launchd, systemd
 from zotctl.service.state import State
 from zotd import paths
 from zotd.client.errors import ClientError
-from zotd.client.lock_owner import holder
+from zotd.client.lock_owner import lock_owner_of
 from zotd.sanitize import one_line
 
 EPILOG = """\
@@ -85,7 +85,7 @@ def _environment() -> dict[str, str]:
 def _unmanaged(manager: Manager) -> int | None:
     """The pid of a daemon that has the home or the socket, and that `manager` has not started; None: none has."""
     locks = os.path.join(paths.zot_home(os.environ), status_probe.HOME_LOCK), f"{paths.socket_path(os.environ)}.lock"
-    pid = next(filter(None, map(holder, locks)), None)
+    pid = next(filter(None, map(lock_owner_of, locks)), None)
     return None if pid is None or manager.pid() == pid else pid
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from zotctl.service.manager_cli import run, run_checked
 from zotctl.service.state import State
 from zotctl.service.templates import template
-from zotd.client.atomic_write import whole
+from zotd.client.atomic_write import write_atomically
 from zotd.client.errors import ClientError
 
 LABEL = "dev.zot.zotd"
@@ -39,7 +39,7 @@ class Launchd:
         del socket
         path = _path()
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with whole(path) as file:
+        with write_atomically(path) as file:
             file.write(agent(environment).decode())
         if start:
             run("launchctl", "bootout", f"{_domain()}/{LABEL}")  # it may not run

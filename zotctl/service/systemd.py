@@ -9,7 +9,7 @@ from zotctl import service_lookup
 from zotctl.service.manager_cli import run, run_checked
 from zotctl.service.state import State
 from zotctl.service.templates import template
-from zotd.client.atomic_write import whole
+from zotd.client.atomic_write import write_atomically
 from zotd.client.errors import ClientError
 
 SERVICE, SOCKET = service_lookup.UNIT, "zotd.socket"
@@ -132,7 +132,7 @@ def _write(path: str, text: str) -> bool:
         with open(path, encoding="utf-8", errors="replace") as file:
             if file.read() == text:
                 return False
-    with whole(path) as file:
+    with write_atomically(path) as file:
         file.write(text)
     return True
 

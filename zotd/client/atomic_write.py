@@ -9,7 +9,7 @@ from typing import TextIO
 
 
 @contextmanager
-def whole(path: str) -> Iterator[TextIO]:
+def write_atomically(path: str) -> Iterator[TextIO]:
     """A file that takes the place of `path` when it is complete; a pipe or a device is written to as it is."""
     path = os.path.realpath(path)
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):

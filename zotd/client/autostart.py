@@ -18,8 +18,8 @@ from zotd import paths
 from zotd.client.blocking import open_socket
 from zotd.client.environment import shared
 from zotd.client.errors import NotRunningError, StartError
-from zotd.client.lock_owner import holder
-from zotd.client.respawn_limit import Starts, last_line, size
+from zotd.client.lock_owner import lock_owner_of
+from zotd.client.respawn_limit import RespawnLimit, last_line, size
 
 READY_CAP_S = 10.0
 """How long a daemon may take to accept connections; it takes 0.6 s with a thousand sessions."""
@@ -99,7 +99,7 @@ def start(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) ->
     """As `ensure` without its limits, for whoever is in `held_up` because a person wants it now."""
     found = _probe(path)
     if found is None:
-        Starts(path, env).forget()
+        RespawnLimit(path, env).forget()
         found = _start_and_note(path, env, command)
     return found
 
@@ -121,7 +121,7 @@ def was_killed(path: str) -> bool:
 
     The lock beside it says who that was.
     """
-    return os.path.exists(path) and holder(f"{path}.lock") is None
+    return os.path.exists(path) and lock_owner_of(f"{path}.lock") is None
 
 
 def _check_place(path: str) -> None:
@@ -183,7 +183,7 @@ def _start_within_limits(path: str, env: Mapping[str, str], command: Sequence[st
         raise StartError(
             "zotd was killed again, and this program has started it again once: see `zotctl doctor`, then `zotctl start`"
         )
-    Starts(path, env).check()
+    RespawnLimit(path, env).check()
     found = _start_and_note(path, env, command)
     if killed:
         _started_again.add(path)
@@ -191,7 +191,7 @@ def _start_within_limits(path: str, env: Mapping[str, str], command: Sequence[st
 
 
 def _start_and_note(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.socket:
-    starts = Starts(path, env)
+    starts = RespawnLimit(path, env)
     try:
         found = _start(path, env, command)
     except StartError as error:

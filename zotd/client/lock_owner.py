@@ -8,7 +8,7 @@ import os
 import select
 
 
-def holder(lock: str) -> int | None:
+def lock_owner_of(lock: str) -> int | None:
     """The living process that holds the lock file `lock`; None: nobody does, or there is no such file.
 
     Where the system does not show the files of a process (macOS), one that lives is taken at the file's word.

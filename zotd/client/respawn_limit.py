@@ -35,7 +35,7 @@ Start = tuple[float, int, int, str | None]
 there was none); why it ended, None while it serves."""
 
 
-class Starts:
+class RespawnLimit:
     """The starts at one socket. The caller holds the start lock for as long as it uses this."""
 
     def __init__(self, socket: str, env: Mapping[str, str]) -> None:

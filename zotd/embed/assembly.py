@@ -15,8 +15,8 @@ from zotd.core.retry import ATTENDED_S
 from zotd.exthost.host import Limits
 from zotd.ledger.spending import Spending
 from zotd.permissions.rules import RuleStore
-from zotd.process.handover_store import Estate, estate_of
-from zotd.process.orphan_reaper import Strays
+from zotd.process.handover_store import HandoverStore, handover_store_of
+from zotd.process.orphan_reaper import OrphanReaper
 from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
@@ -48,9 +48,9 @@ class Parts:
     catalog: Catalog
     spending: Spending
     """It knows of nothing that was spent before; the daemon has it `recall` that."""
-    strays: Strays
+    strays: OrphanReaper
     """The processes that extensions leave behind."""
-    estate: Estate | None
+    estate: HandoverStore | None
     """The processes that outlive this program, if some do."""
     close: Callable[[], Awaitable[None]]
 
@@ -111,10 +111,10 @@ def assemble(
 def _grounds(
     home: Path, env: Mapping[str, str], config: Config, catalog: Catalog, *, spawn: Spawn, addressed: bool
 ) -> PoolConfig:
-    strays = Strays(home, spawn)
+    strays = OrphanReaper(home, spawn)
     # As long as a workspace's processes would have stayed that nobody came back to.
     within_s = config.limits.session_unload_s + LINGER_S
-    estate = estate_of(env, strays, within_s=within_s) if addressed else None
+    estate = handover_store_of(env, strays, within_s=within_s) if addressed else None
     strays.sweep(spares_kept=not addressed)  # but for what the estate has taken
     return PoolConfig(
         places=ExtensionSources(home=home, python=config.ext.python, has_daemon=addressed),

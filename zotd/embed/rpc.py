@@ -36,7 +36,7 @@ FLUSH_S = 5.0
 def main(argv: Sequence[str]) -> int:
     """Run `zot rpc` with these arguments (without `rpc`); the result is the exit code."""
     options = vars(_parser().parse_args(argv))
-    malloc_tuning.keep_whole()
+    malloc_tuning.tune_malloc()
     env = {**os.environ, TRUST: "1"} if options.pop("trust") else dict(os.environ)
     try:
         return asyncio.run(_serve({name: value for name, value in options.items() if value is not None}, env))

@@ -77,7 +77,7 @@ def prepare(manifests: Iterable[Manifest], *, home: Path, cwd: Path, is_explicit
             continue
         try:
             copy(manifest, target, home=home)
-        except (OSError, InstallError, tree_digest.TooMuchError) as error:
+        except (OSError, InstallError, tree_digest.TreeTooLargeError) as error:
             log.warning(
                 "what %s keeps in %s was not copied to %s: %s", manifest.name, manifest.directory, target, error
             )
@@ -93,7 +93,7 @@ def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
     """
     files = list(_state(manifest, home))
     if len(files) > MAX_FILES or sum((manifest.directory / path).stat().st_size for path in files) > MAX_BYTES:
-        raise tree_digest.TooMuchError(
+        raise tree_digest.TreeTooLargeError(
             f"there are more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB; copy them by hand"
         )
     if not files:

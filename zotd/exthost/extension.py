@@ -26,7 +26,7 @@ from zotd.exthost.peer import Peer, Tap
 from zotd.exthost.process import Process, why_not_started
 from zotd.exthost.surroundings import Surroundings, fingerprint
 from zotd.exthost.vetting import Vetting
-from zotd.process.fd_handover import Bequest, Label
+from zotd.process.fd_handover import FdHandover, Label
 from zotd.wire import ext
 from zotd.wire.base import encode
 
@@ -288,7 +288,7 @@ class Extension:
         else:
             self._launch(number, bequest)
 
-    def _passed(self, number: int, bequest: Bequest | None, fault: str | None) -> None:
+    def _passed(self, number: int, bequest: FdHandover | None, fault: str | None) -> None:
         """Its code was looked at before its process starts."""
         if fault is None:
             self._launch(number, bequest)
@@ -301,7 +301,7 @@ class Extension:
         if fault is not None and number in self._peers:
             self._tell(life.Broke(number, fault))
 
-    def _launch(self, number: int, bequest: Bequest | None) -> None:
+    def _launch(self, number: int, bequest: FdHandover | None) -> None:
         manifest, surroundings = self.manifest, self._surroundings
         env = {**surroundings.env, **surroundings.named(manifest)}
         strays = surroundings.strays
@@ -330,7 +330,7 @@ class Extension:
             self._registrations[number] = Registrations()
             peer.relive()
 
-    def _bequest(self, number: int, env: Mapping[str, str]) -> Bequest | None:
+    def _bequest(self, number: int, env: Mapping[str, str]) -> FdHandover | None:
         """For the process that is to start, which may be one that already runs."""
         where = self._surroundings
         if where.estate is None:

@@ -188,7 +188,7 @@ def _is_touched(order: _Order, directory: Path, previous: Record) -> bool:
     try:
         found = tree_digest.scan(directory)
         left = data.written(directory, previous, home=order.home)
-    except tree_digest.TooMuchError as error:
+    except tree_digest.TreeTooLargeError as error:
         found, left = None, [str(error)]
     if left and not order.replace:
         raise InstallError(

@@ -41,7 +41,7 @@ class Record(Frozen, frozen=True):
     digest: str = ""
     """SHA-256 over all paths, modes and contents."""
     files: dict[str, str] = field(default_factory=dict)
-    """As in `tree_digest.Contents`."""
+    """As in `tree_digest.TreeDigest`."""
     staging: str = ""
     """The directory below `.installing` that it came from; see `zotd.exthost.staging`."""
 
@@ -133,7 +133,7 @@ def _trouble(directory: Path, record: Record) -> str:
         return "is no longer where it was installed"
     try:
         found = tree_digest.scan(directory)
-    except tree_digest.TooMuchError as error:
+    except tree_digest.TreeTooLargeError as error:
         return f"cannot be checked: {error}"
     if found.digest == record.digest:
         return ""

@@ -17,7 +17,7 @@ from zotd.core.ports import Ancestor
 from zotd.exthost.calls import Answer, Call, CallError, Calls
 from zotd.exthost.process import Listener, Process
 from zotd.exthost.requests import ID_CHARS, MAX_OPEN, Requests
-from zotd.process.fd_handover import Bequest
+from zotd.process.fd_handover import FdHandover
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.framing import SERVER_LIMIT
@@ -74,7 +74,7 @@ class Peer:
         *,
         owner: Owner,
         start: Callable[[Listener], Process],
-        bequest: Bequest | None = None,
+        bequest: FdHandover | None = None,
     ) -> None:
         """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zotd.exthost.manifest import Manifest, Scope
-from zotd.process import Strays
-from zotd.process.handover_store import Estate
+from zotd.process import OrphanReaper
+from zotd.process.handover_store import HandoverStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Surroundings:
     provider: str = ""
     model: str = ""
     features: tuple[str, ...] = ()
-    strays: Strays | None = None
+    strays: OrphanReaper | None = None
     """Ends what they leave behind; None: only their groups end with them."""
     sessions: Collection[str] = ()
     """Those that they serve at any moment: what their programs see of a daemon."""
-    estate: Estate | None = None
+    estate: HandoverStore | None = None
     """Lets processes outlive the daemon, and has those that did; None: they end with it."""
     vet: Callable[[Manifest], str | None] = lambda _: None
     """Why an extension with `granted` code must not run now, as the end of a sentence. Blocks; called in a thread."""

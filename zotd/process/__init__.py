@@ -5,8 +5,8 @@ A ledger on disk, a mark in the environment and a subreaper see to it that nothi
 
 from zotd.process.child import Child, spawn
 from zotd.process.ledger import Ledger
-from zotd.process.orphan_reaper import Claim, Strays
+from zotd.process.orphan_reaper import Claim, OrphanReaper
 from zotd.process.service import Service, start_service
 from zotd.process.subreaper import orphans_adopted
 
-__all__ = ["Child", "Claim", "Ledger", "Service", "Strays", "orphans_adopted", "spawn", "start_service"]
+__all__ = ["Child", "Claim", "Ledger", "OrphanReaper", "Service", "orphans_adopted", "spawn", "start_service"]

@@ -80,7 +80,7 @@ class Survivor:
     pipes: tuple[int, int, int]
     """Our ends of its stdin, stdout and stderr."""
     file: int
-    """Goes over to its `Bequest`."""
+    """Goes over to its `FdHandover`."""
     number: int
     """Of the file, as in its name."""
     lines: list[bytes]
@@ -95,7 +95,7 @@ class Survivor:
             os.close(fd)
 
 
-class Bequest:
+class FdHandover:
     """What the next daemon will need about one process."""
 
     def __init__(self, store: Store, label: Label, survivor: Survivor | None = None) -> None:

@@ -1,8 +1,8 @@
 """What a dead daemon has left of running processes, who goes on with it, and what this one will leave.
 
 found ──> kept for who would start it ──> adopted ──────────────────────┐
-              └── nobody comes in time, or it is not the same any more ──> ended, as `Strays.sweep` does
-started ──────────────────────────────────────────────────────────> Bequest ──> the next daemon
+              └── nobody comes in time, or it is not the same any more ──> ended, as `OrphanReaper.sweep` does
+started ──────────────────────────────────────────────────────────> FdHandover ──> the next daemon
 """
 
 import asyncio
@@ -11,18 +11,18 @@ from collections.abc import Mapping
 
 from zotd.process import descent
 from zotd.process.census import is_alive
-from zotd.process.fd_handover import Bequest, Label, Survivor, survivors
+from zotd.process.fd_handover import FdHandover, Label, Survivor, survivors
 from zotd.process.fdstore import UNIT, Store, inherited, is_restarting, store_of
-from zotd.process.orphan_reaper import Strays
+from zotd.process.orphan_reaper import OrphanReaper
 
 log = logging.getLogger(__name__)
 
 
-class Estate:
+class HandoverStore:
     """The processes of one home that outlive its daemon. Used on one event loop."""
 
     def __init__(
-        self, store: Store, strays: Strays, found: Mapping[str, list[int]], *, unit: str, within_s: float
+        self, store: Store, strays: OrphanReaper, found: Mapping[str, list[int]], *, unit: str, within_s: float
     ) -> None:
         """Take what was `found`, before the strays are swept; what nobody goes on with `within_s` is ended.
 
@@ -43,7 +43,7 @@ class Estate:
         if self._waiting:
             log.info("%d processes of an earlier daemon live on", len(self._waiting))
 
-    def bequest(self, label: Label) -> Bequest:
+    def bequest(self, label: Label) -> FdHandover:
         """For a process that is to start: with a survivor, when there is one to go on with instead."""
         survivor: Survivor | None = None
         for one in [one for one in self._waiting if _is_same(one.head.label, label)]:
@@ -52,7 +52,7 @@ class Estate:
                 survivor = one
             else:
                 self._end(one)
-        return Bequest(self._store, label, survivor)
+        return FdHandover(self._store, label, survivor)
 
     def settle(self, place: str) -> None:
         """Everything of this place that is to start has come; what is left of it is ended."""
@@ -65,7 +65,7 @@ class Estate:
         if self._is_left:
             log.info("extensions are left to the daemon that follows")
 
-    def leaves(self, bequest: Bequest | None) -> bool:
+    def leaves(self, bequest: FdHandover | None) -> bool:
         """Whether a process goes on without us."""
         return self._is_left and bequest is not None and bequest.is_ready
 
@@ -74,7 +74,7 @@ class Estate:
         self._deadline.cancel()
         if self._is_left:
             for survivor in self._waiting:
-                Bequest(self._store, survivor.head.label, survivor).leave()
+                FdHandover(self._store, survivor.head.label, survivor).leave()
                 survivor.close()
             self._waiting.clear()
         else:
@@ -90,7 +90,7 @@ class Estate:
         self._waiting.remove(survivor)
         head = survivor.head
         log.info("%s (pid %d) of an earlier daemon is ended: nobody goes on with it", head.label.name, head.pid)
-        Bequest(self._store, head.label, survivor).end()
+        FdHandover(self._store, head.label, survivor).end()
         survivor.close()
         self._strays.end(head.mark, head.identity)
 
@@ -99,7 +99,7 @@ def _is_same(found: Label, wanted: Label) -> bool:
     return (found.place, found.name) == (wanted.place, wanted.name)
 
 
-def estate_of(env: Mapping[str, str], strays: Strays, *, within_s: float) -> Estate | None:
-    """That of a daemon with this environment, as in `Estate`; None: its service manager keeps nothing."""
+def handover_store_of(env: Mapping[str, str], strays: OrphanReaper, *, within_s: float) -> HandoverStore | None:
+    """That of a daemon with this environment, as in `HandoverStore`; None: its service manager keeps nothing."""
     store = store_of(env)
-    return None if store is None else Estate(store, strays, inherited(env), unit=env[UNIT], within_s=within_s)
+    return None if store is None else HandoverStore(store, strays, inherited(env), unit=env[UNIT], within_s=within_s)

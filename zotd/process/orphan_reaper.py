@@ -18,10 +18,10 @@ from pathlib import Path
 
 from zotd.process import descent
 from zotd.process.census import MARK, Identity, Process, census
-from zotd.process.fd_handover import Bequest
+from zotd.process.fd_handover import FdHandover
 from zotd.process.ladder import signal_all
 from zotd.process.ledger import Abandoned, Entry, Ledger
-from zotd.process.parent_death import leashed
+from zotd.process.parent_death import ending_with_parent
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ CLOSE_S = 5.0
 """Longest wait for all that is under way: a ladder with every round takes half of it."""
 
 
-class Strays:
+class OrphanReaper:
     """What a host of `home` knows about processes that must not outlive somebody. Used on one event loop."""
 
     def __init__(self, home: Path, spawn: Spawn) -> None:
@@ -67,7 +67,7 @@ class Strays:
         """
         self._begin("sweep", self._sweep(spares_kept=spares_kept))
 
-    def claim(self, what: str, owners: Collection[str] = (), bequest: Bequest | None = None) -> "Claim":
+    def claim(self, what: str, owners: Collection[str] = (), bequest: FdHandover | None = None) -> "Claim":
         """A claim on a service that is about to start, and on all that it will start. `what` it is, for people.
 
         `owners`: for whom it runs (`process.descent`). `bequest`: it is to outlive us, or is a survivor itself.
@@ -128,7 +128,7 @@ class Strays:
             self.swept.set()
 
     async def _end_abandoned(self, abandoned: Sequence[Abandoned], whose: str) -> None:
-        if await self._end(Remains(abandoned).among, whose, is_asked=True):
+        if await self._end(Leftovers(abandoned).among, whose, is_asked=True):
             for child in abandoned:
                 self.ledger.forget(child)
                 if child.leader is not None:
@@ -158,7 +158,7 @@ class Strays:
 
 
 class Claim:
-    """A claim on one service and its descendants; made by `Strays.claim`."""
+    """A claim on one service and its descendants; made by `OrphanReaper.claim`."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Claim:
         owners: Collection[str],
         *,
         ended: Callable[["Claim"], None],
-        bequest: Bequest | None = None,
+        bequest: FdHandover | None = None,
     ) -> None:
         self.entry = entry
         self.bequest = bequest
@@ -180,7 +180,7 @@ class Claim:
 
     def command(self, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
         """What to start, so that the kernel ends it with us where it can, unless it is to outlive us."""
-        return leashed(argv, env) if self.bequest is None else list(argv)
+        return ending_with_parent(argv, env) if self.bequest is None else list(argv)
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """What to start it in, so that its descendants can be found."""
@@ -214,7 +214,7 @@ class Claim:
         self._ended(self)
 
 
-class Remains:
+class Leftovers:
     """What is left of the children of dead hosts."""
 
     def __init__(self, abandoned: Sequence[Abandoned]) -> None:

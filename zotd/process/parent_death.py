@@ -3,7 +3,7 @@
 `prctl(PR_SET_PDEATHSIG)` has to be called in the child. `preexec_fn` would force a `fork` (2 to 25 ms for us);
 `setpriv` of util-linux calls it and becomes the program, which delays that program by 1 ms and us by nothing.
 
-It holds the service alone, not what that has started: those wait for `Strays.sweep`. The thread is the event loop's,
+It holds the service alone, not what that has started: those wait for `OrphanReaper.sweep`. The thread is the event loop's,
 which outlives all services.
 """
 
@@ -21,7 +21,7 @@ MAGIC = (b"#!", b"\x7fELF")
 """How a program begins that `exec` takes anywhere; of anything else setpriv, unlike `exec`, would make a shell script."""
 
 
-def leashed(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+def ending_with_parent(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """The command that runs `argv` on a leash; `argv` itself where that is impossible.
 
     That includes a program that cannot be started, so that its starter gets the error from the kernel.

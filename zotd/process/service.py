@@ -2,7 +2,7 @@
 
 Unlike `Child` (a command, which may leave a server behind), a service owns its descendants: when it exits, what is
 left of its group is killed in the same moment, and a grandchild that holds a pipe delays nothing. What has left the
-group is ended by `Strays`, for those who claim it.
+group is ended by `OrphanReaper`, for those who claim it.
 
 The caller decides about the ladder: `end_input`, `terminate`, `kill`.
 """
@@ -156,7 +156,7 @@ def start_service(
     """Start a service in a session and process group of its own.
 
     `argv[0]` is looked up on `env`'s PATH, and `env` is the whole environment, but for the mark that the `claim` adds.
-    With one (`Strays.claim`, used up by this call) nothing of the service outlives it, nor us for long; without, only
+    With one (`OrphanReaper.claim`, used up by this call) nothing of the service outlives it, nor us for long; without, only
     the group ends with it. The caller owns the service until `Listener.exited`. `OSError` and `ValueError` (a NUL in
     an argument) mean that nothing was started.
 

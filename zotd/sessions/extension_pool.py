@@ -25,8 +25,8 @@ from zotd.exthost.discovery import Discovered
 from zotd.exthost.host import Limits, Listener, ReloadReport
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
-from zotd.process.handover_store import Estate
-from zotd.process.orphan_reaper import Strays
+from zotd.process.handover_store import HandoverStore
+from zotd.process.orphan_reaper import OrphanReaper
 from zotd.sessions.session import Session
 from zotd.store.trust import Trust
 from zotd.tasks import contained
@@ -52,11 +52,11 @@ class PoolConfig:
     """Of this process, for what no client has opened."""
     limits: Limits
     trust: Trust
-    strays: Strays
+    strays: OrphanReaper
     """Ends what extensions leave behind."""
     reserved_commands: Sequence[str] = ()
     """Slash commands that no extension can have."""
-    estate: Estate | None = None
+    estate: HandoverStore | None = None
     """Lets extensions outlive the daemon; None: they end with it."""
 
 

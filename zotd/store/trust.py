@@ -45,7 +45,7 @@ class Code:
     files: Mapping[str, str]
     """Every file, and the beginning of its digest; empty when there is too much to look at."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """The same with whole digests, as `tree_digest.Contents.digests`."""
+    """The same with whole digests, as `tree_digest.TreeDigest.digests`."""
     excess: str = ""
     """A sentence, when there is too much to look at: it then counts as changed each time."""
 
@@ -117,7 +117,7 @@ def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> Code:
     named = [program for program in programs if os.path.lexists(cwd / program)]
     try:
         found = tree_digest.scan(cwd, [*starts, *named])
-    except tree_digest.TooMuchError as error:
+    except tree_digest.TreeTooLargeError as error:
         there = [start for start in [*starts, *named] if os.path.lexists(cwd / start)]
         return Code(items=there, digest="", files={}, excess=str(error))
     items = sorted({*_items(found.files), *(program for program in named if not _is_place_of_code(program))})

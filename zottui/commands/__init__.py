@@ -2,7 +2,7 @@
 
 from zottui.commands import accounts, conversation, display, looking, sessions, settings
 from zottui.commands.command import Command
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.widgets.cells import cells, clean, cut
 
 NAME_CELLS = 26
@@ -10,7 +10,7 @@ LINE_CELLS = 77
 """A command takes one line of a terminal of 80 columns: what an extension or a skill says about it is cut."""
 
 
-async def help_(desk: Desk, _: str) -> None:
+async def help_(desk: UiContext, _: str) -> None:
     """List the commands; those of extensions, too."""
     rows = [(f"/{command.name} {command.args}".rstrip(), command.summary) for command in COMMANDS]
     for each in desk.learnt:
@@ -20,7 +20,7 @@ async def help_(desk: Desk, _: str) -> None:
     desk.say("\n".join(f"{name:{NAME_CELLS}} {what}" for name, what in rows))
 
 
-async def leave(desk: Desk, _: str) -> None:
+async def leave(desk: UiContext, _: str) -> None:
     """End this client; the session goes on."""
     desk.leave()
 

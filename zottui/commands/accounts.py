@@ -6,10 +6,10 @@ from zottui.commands.command import Command, UsageError
 from zottui.dialogs import choose, confirm
 from zottui.dialogs import input as line
 from zottui.dialogs.listing import Entry
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 
-async def login(desk: Desk, provider: str) -> None:
+async def login(desk: UiContext, provider: str) -> None:
     """Keep a vendor's key, which is typed where nobody can read it."""
     known = await _known(desk)
     provider = provider or await _one_of(desk, "whose key", [each for each in known if each.variables]) or ""
@@ -31,7 +31,7 @@ async def login(desk: Desk, provider: str) -> None:
         desk.say(f"the model is {configured.model}; /model switches it")
 
 
-async def _is_to_be_kept(desk: Desk, provider: str, key: str) -> bool:
+async def _is_to_be_kept(desk: UiContext, provider: str, key: str) -> bool:
     """Ask the vendor about the key; whether to keep it. One who works offline is asked."""
     try:
         found = await desk.administer(auth.CheckKey(provider, key), auth.KeyCheck)
@@ -49,7 +49,7 @@ async def _is_to_be_kept(desk: Desk, provider: str, key: str) -> bool:
             return True
 
 
-async def logout(desk: Desk, provider: str) -> None:
+async def logout(desk: UiContext, provider: str) -> None:
     """Throw a vendor's key away."""
     stored = [each for each in await _known(desk) if each.stored]
     if not stored:
@@ -61,18 +61,18 @@ async def logout(desk: Desk, provider: str) -> None:
         desk.say(f"the key for {kept.title} is gone" + (f"; {kept.source} still has one" if kept.source else ""))
 
 
-async def _known(desk: Desk) -> list[auth.KeyInfo]:
+async def _known(desk: UiContext) -> list[auth.KeyInfo]:
     session = desk.state.session
     scope = auth.AuthScope(None if session is None else session.id)
     return (await desk.ask(scope, auth.KeyList)).providers
 
 
-async def _one_of(desk: Desk, title: str, known: list[auth.KeyInfo]) -> str | None:
+async def _one_of(desk: UiContext, title: str, known: list[auth.KeyInfo]) -> str | None:
     entries = [Entry(each.provider, each.title, (each.source or "", ", ".join(each.variables))) for each in known]
     return await choose.ask(desk, title, entries)
 
 
-async def _providers(desk: Desk) -> list[tuple[str, str]]:
+async def _providers(desk: UiContext) -> list[tuple[str, str]]:
     return [(each.provider, each.title) for each in await _known(desk)]
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from zottui.choice import Choice
 from zottui.editor.completion import Source
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
-Values = Callable[[Desk], Awaitable[list[tuple[str, str]]]]
+Values = Callable[[UiContext], Awaitable[list[tuple[str, str]]]]
 """What an argument may be: (word, what it means)."""
 
 
@@ -18,7 +18,7 @@ class Command:
     name: str
     """Without the slash."""
     summary: str
-    run: Callable[[Desk, str], Awaitable[None]]
+    run: Callable[[UiContext, str], Awaitable[None]]
     """Takes what stands behind the name. A `ClientError` becomes a note."""
     args: str = ""
     """How what follows it is written, for `/help`."""
@@ -29,7 +29,7 @@ class UsageError(Exception):
     """The user typed something that cannot be; the message says what to type."""
 
 
-def of(desk: Desk) -> str:
+def of(desk: UiContext) -> str:
     """The id of the session that is shown.
 
     Raises:
@@ -54,12 +54,12 @@ def number(args: str, what: str) -> int | None:
     return int(args)
 
 
-def arguments(desk: Desk, commands: Iterable[Command]) -> dict[str, Source]:
+def arguments(desk: UiContext, commands: Iterable[Command]) -> dict[str, Source]:
     """What completes the arguments of those that say what they take, by name."""
     return {each.name: _source(desk, each.values) for each in commands if each.values is not None}
 
 
-def _source(desk: Desk, values: Values) -> Source:
+def _source(desk: UiContext, values: Values) -> Source:
     async def choices(_: str) -> list[Choice]:
         return [Choice(word, meaning) for word, meaning in await values(desk)]
 

@@ -4,7 +4,7 @@ from zotd.wire import api
 from zottui.commands.command import Command, UsageError, number, of
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.viewer.turns import Turn, turns
 from zottui.widgets.cells import clean, cut
 
@@ -12,29 +12,29 @@ SHOWN_CELLS = 60
 """Of a prompt that can be gone back to: what fits beside its number."""
 
 
-async def compact(desk: Desk, focus: str) -> None:
+async def compact(desk: UiContext, focus: str) -> None:
     """Summarise the conversation for the model; people still see all of it."""
     await desk.ask(api.Compact(session=of(desk), instructions=focus), api.Started, timeout_s=None)
 
 
-async def clear(desk: Desk, _: str) -> None:
+async def clear(desk: UiContext, _: str) -> None:
     """Let the model forget; what is on the screen stays."""
     await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="clear")
     desk.say("the model has forgotten everything; the screen has not")
 
 
-async def go_on(desk: Desk, _: str) -> None:
+async def go_on(desk: UiContext, _: str) -> None:
     """Go on where the session stopped."""
     params = api.RunCommand(session=of(desk), name="continue")
     await desk.ask(params, api.CommandResult)
 
 
-async def retry(desk: Desk, _: str) -> None:
+async def retry(desk: UiContext, _: str) -> None:
     """Ask a model that has failed again now, and not at the end of the pause."""
     await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="retry")
 
 
-async def rewind(desk: Desk, args: str) -> None:
+async def rewind(desk: UiContext, args: str) -> None:
     """Go back to before a prompt, which comes into the editor; files stay as they are."""
     known = await prompts(desk)
     which = number(args, "the prompt to go back to")
@@ -46,7 +46,7 @@ async def rewind(desk: Desk, args: str) -> None:
         await _rewind(desk, known, which)
 
 
-async def _rewind(desk: Desk, known: list[Turn], which: int) -> None:
+async def _rewind(desk: UiContext, known: list[Turn], which: int) -> None:
     if not 1 <= which <= len(known):
         raise UsageError(f"there are {len(known)} prompts; /rewind N goes back to before one of them")
     turn = known[which - 1]
@@ -57,7 +57,7 @@ async def _rewind(desk: Desk, known: list[Turn], which: int) -> None:
     desk.text = turn.text
 
 
-async def prompts(desk: Desk) -> list[Turn]:
+async def prompts(desk: UiContext) -> list[Turn]:
     """The prompts of the conversation as it goes on now, oldest first."""
     return [turn async for turn in turns(desk, of(desk))][::-1]
 

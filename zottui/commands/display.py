@@ -4,7 +4,7 @@ from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
 from zottui.commands.settings import one_of
 from zottui.theme import THEMES
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 THEME_WORDS = {
     "default": "the terminal's own 16 colours",
@@ -14,17 +14,17 @@ THEME_WORDS = {
 }
 
 
-async def theme(desk: Desk, name: str) -> None:
+async def theme(desk: UiContext, name: str) -> None:
     """Other colours, from here on."""
     await one_of(desk, THEME_WORDS, _set_theme, name, what="theme", now=desk.theme.name)
 
 
-async def _set_theme(desk: Desk, name: str) -> None:
+async def _set_theme(desk: UiContext, name: str) -> None:
     desk.theme = desk.theme.in_colours_of(THEMES[name])
     desk.say(f'theme {name}; to keep it: theme = "{name}" under [terminal] in config.toml')
 
 
-async def thinking(desk: Desk, what: str) -> None:
+async def thinking(desk: UiContext, what: str) -> None:
     """Show what the model thinks before it answers, or only for how long."""
     shows = {"": not desk.state.shows_thoughts, "show": True, "hide": False}.get(what)
     if shows is None:
@@ -33,7 +33,7 @@ async def thinking(desk: Desk, what: str) -> None:
     desk.say("thoughts are shown from now on" if shows else "thoughts are not shown any more")
 
 
-async def status(desk: Desk, _: str) -> None:
+async def status(desk: UiContext, _: str) -> None:
     """What is known of the session, in full."""
     session = await desk.ask(api.OfSession(of(desk)), api.SessionInfo, command="session.get")
     rows = {

@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from zotd.client import place
-from zotd.client.atomic_write import whole
+from zotd.client.atomic_write import write_atomically
 from zotd.wire import api, extensions, reports
 from zotd.wire.events import ClientInfo
 from zottui.amounts import count, money
@@ -15,7 +15,7 @@ from zottui.editor.keys import KEYS as EDITOR_KEYS
 from zottui.keys import KEYS
 from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.transcript import fences
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.viewer import view
 from zottui.widgets.cells import clean, cut
 
@@ -33,12 +33,12 @@ FORMATS = {"": "markdown", ".md": "markdown", ".markdown": "markdown", ".txt": "
 """What `/export` writes, by the end of the file's name."""
 
 
-async def jump(desk: Desk, args: str) -> None:
+async def jump(desk: UiContext, args: str) -> None:
     """Look at the conversation from a prompt on, or choose one."""
     await view(desk, turn=number(args, "the prompt to look at"))
 
 
-async def find(desk: Desk, words: str) -> None:
+async def find(desk: UiContext, words: str) -> None:
     """Look for words in all sessions, and look at what was found."""
     if not words:
         raise UsageError("/find takes the words to look for; words in quotes are a phrase")
@@ -69,7 +69,7 @@ def _around(snippet: str, words: str) -> str:
     return f"…{snippet[start:].lstrip()}" if start else snippet
 
 
-async def usage(desk: Desk, _: str) -> None:
+async def usage(desk: UiContext, _: str) -> None:
     """What the session has taken, and its budgets."""
     taken = desk.state.usage
     desk.say(
@@ -84,7 +84,7 @@ async def usage(desk: Desk, _: str) -> None:
             desk.say(f"budget of the {budget.scope}: {money(budget.spent_usd)} of {money(budget.limit_usd)}")
 
 
-async def who(desk: Desk, _: str) -> None:
+async def who(desk: UiContext, _: str) -> None:
     """Who is in this session."""
     here = await desk.ask(api.OfSession(of(desk)), api.PresenceList, command="presence")
     for client in here.clients:
@@ -99,7 +99,7 @@ def _present(client: ClientInfo, *, is_you: bool) -> str:
     return f"{client.name or client.kind or client.id}{doing}, since {client.since[11:16]} UTC"
 
 
-async def export(desk: Desk, path: str) -> None:
+async def export(desk: UiContext, path: str) -> None:
     """Write the session into a file: Markdown, or all of it in a file whose name ends with .jsonl."""
     session = of(desk)
     suffix = os.path.splitext(path)[1].lower()
@@ -119,12 +119,12 @@ async def export(desk: Desk, path: str) -> None:
 
 def _write(path: str, pages: list[str]) -> str:
     path = os.path.expanduser(path)
-    with whole(path) as file:
+    with write_atomically(path) as file:
         file.writelines(pages)
     return path
 
 
-async def copy(desk: Desk, which: str) -> None:
+async def copy(desk: UiContext, which: str) -> None:
     """Put the last reply on the clipboard, or what is in its fences, or one of them."""
     reply = desk.last_reply
     if not reply:
@@ -146,7 +146,7 @@ async def copy(desk: Desk, which: str) -> None:
     desk.say(f"copied {len(text):,} characters")
 
 
-async def skills(desk: Desk, _: str) -> None:
+async def skills(desk: UiContext, _: str) -> None:
     """What the model can read up on."""
     found = await desk.ask(api.Complete(session=of(desk), kind="command", text=""), api.Completions)
     known = [each for each in found.found if each.source == "skill"]
@@ -156,7 +156,7 @@ async def skills(desk: Desk, _: str) -> None:
         desk.say("there are no skills here")
 
 
-async def ext(desk: Desk, _: str) -> None:
+async def ext(desk: UiContext, _: str) -> None:
     """The extensions of this session."""
     found = await desk.ask(extensions.Scope(session=of(desk)), extensions.ExtensionList, command="ext.list")
     for each in found.extensions:
@@ -169,7 +169,7 @@ async def ext(desk: Desk, _: str) -> None:
         desk.say("there are no extensions here; zotctl ext new makes one")
 
 
-async def keys(desk: Desk, _: str) -> None:
+async def keys(desk: UiContext, _: str) -> None:
     """What the keys do."""
     from zottui.viewer.keys import KEYS as VIEWER_KEYS  # noqa: PLC0415  (the first paint waits for no viewer)
 

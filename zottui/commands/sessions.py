@@ -6,22 +6,22 @@ from zottui.commands.conversation import prompts
 from zottui.dialogs.picker import Picker
 from zottui.dialogs.sessions import created
 from zottui.dialogs.tree import browse
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 
-async def new(desk: Desk, name: str) -> None:
+async def new(desk: UiContext, name: str) -> None:
     """Go on in a new session of this directory."""
     await desk.switch(await created(desk, name or None))
 
 
-async def rename(desk: Desk, name: str) -> None:
+async def rename(desk: UiContext, name: str) -> None:
     """Give the session a name."""
     if not name:
         raise UsageError("/rename takes the new name")
     await desk.ask(api.Rename(session=of(desk), name=name), api.SessionInfo)
 
 
-async def fork(desk: Desk, args: str) -> None:
+async def fork(desk: UiContext, args: str) -> None:
     """Go on in a copy, of all or of what was said before a prompt."""
     which = number(args, "the prompt before which the fork begins")
     seq = None
@@ -34,12 +34,12 @@ async def fork(desk: Desk, args: str) -> None:
     await desk.switch(forked.session.id)
 
 
-async def choose_one(desk: Desk, _: str) -> None:
+async def choose_one(desk: UiContext, _: str) -> None:
     """Switch to another session."""
     desk.open(Picker(desk))
 
 
-async def tree(desk: Desk, _: str) -> None:
+async def tree(desk: UiContext, _: str) -> None:
     """The branches of this session; goes to one of them."""
     await browse(desk)
 

@@ -6,7 +6,7 @@ from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
 from zottui.dialogs import choose, confirm
 from zottui.dialogs.listing import Entry
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 LEVELS = {
     "off": "no thinking before the answer",
@@ -22,7 +22,7 @@ MODES = {
 }
 
 
-async def model(desk: Desk, name: str) -> None:
+async def model(desk: UiContext, name: str) -> None:
     """Switch the model, or choose one from a list."""
     if name:
         await _set_model(desk, name, None)
@@ -36,42 +36,42 @@ async def model(desk: Desk, name: str) -> None:
         await _set_model(desk, name, provider)
 
 
-async def _set_model(desk: Desk, name: str, provider: str | None) -> None:
+async def _set_model(desk: UiContext, name: str, provider: str | None) -> None:
     now = await desk.ask(api.SetModel(session=of(desk), model=name, provider=provider), api.ModelName)
     context = desk.state.context
     desk.say(f"the model is {now.model}" + (f"; it reads all {context:,} tokens anew" if context else ""))
 
 
-async def reasoning(desk: Desk, level: str) -> None:
+async def reasoning(desk: UiContext, level: str) -> None:
     """Say how much it may think."""
     session = desk.state.session
     await one_of(desk, LEVELS, _set_reasoning, level, what="reasoning", now=session.reasoning if session else "")
 
 
-async def _set_reasoning(desk: Desk, level: str) -> None:
+async def _set_reasoning(desk: UiContext, level: str) -> None:
     await desk.ask(api.SetReasoning(session=of(desk), reasoning=level), api.Nothing)
     desk.say(f"reasoning {level}: {LEVELS[level]}")
 
 
-async def approvals(desk: Desk, _: str) -> None:
+async def approvals(desk: UiContext, _: str) -> None:
     """Open the questions that were put off."""
     if not desk.state.approvals:
         desk.say("no call waits for you")
     desk.ask_again()
 
 
-async def mode(desk: Desk, name: str) -> None:
+async def mode(desk: UiContext, name: str) -> None:
     """Say which calls a person is asked about."""
     session = desk.state.session
     await one_of(desk, MODES, _set_mode, name, what="mode", now=session.mode if session else "")
 
 
-async def _set_mode(desk: Desk, name: str) -> None:
+async def _set_mode(desk: UiContext, name: str) -> None:
     await desk.ask(api.SetMode(session=of(desk), mode=name), api.Nothing)
     desk.say(f"mode {name}: {MODES[name]}")
 
 
-async def next_mode(desk: Desk) -> None:
+async def next_mode(desk: UiContext) -> None:
     """The mode behind the one that holds; the one that asks about nothing only after a yes, and else `ask`."""
     session = desk.state.session
     if session is None:
@@ -83,11 +83,11 @@ async def next_mode(desk: Desk) -> None:
     await _set_mode(desk, name)
 
 
-Set = Callable[[Desk, str], Awaitable[None]]
+Set = Callable[[UiContext, str], Awaitable[None]]
 """Carries out what was chosen."""
 
 
-async def one_of(desk: Desk, known: Mapping[str, str], set_it: Set, word: str, *, what: str, now: str) -> None:
+async def one_of(desk: UiContext, known: Mapping[str, str], set_it: Set, word: str, *, what: str, now: str) -> None:
     """Take the word that was typed, or let one be chosen; `now` is the one that holds.
 
     Raises:
@@ -104,16 +104,16 @@ async def one_of(desk: Desk, known: Mapping[str, str], set_it: Set, word: str, *
     await set_it(desk, word)
 
 
-async def _models(desk: Desk) -> list[tuple[str, str]]:
+async def _models(desk: UiContext) -> list[tuple[str, str]]:
     found = await desk.ask(api.GetModels(session=of(desk), all=True), api.Models)
     return [(each.id, each.provider if each.ready else f"{each.provider}, no key") for each in found.models]
 
 
-async def _levels(_: Desk) -> list[tuple[str, str]]:
+async def _levels(_: UiContext) -> list[tuple[str, str]]:
     return list(LEVELS.items())
 
 
-async def _modes(_: Desk) -> list[tuple[str, str]]:
+async def _modes(_: UiContext) -> list[tuple[str, str]]:
     return list(MODES.items())
 
 

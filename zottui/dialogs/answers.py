@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from zottui.ui_context import Desk, Dialog
+from zottui.ui_context import Dialog, UiContext
 
 T = TypeVar("T")
 
@@ -12,7 +12,7 @@ Answer = Callable[[T | None], None]
 """Ends a dialog: with what was chosen, or None when the user wants nothing of it. Later answers count for nothing."""
 
 
-async def answered(desk: Desk, make: Callable[[Answer[T]], Dialog]) -> T | None:
+async def answered(desk: UiContext, make: Callable[[Answer[T]], Dialog]) -> T | None:
     """Open the dialog that `make` gives, and wait for the user; cancelled, it closes.
 
     No timeout: people think, and go for lunch.

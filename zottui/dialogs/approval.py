@@ -27,7 +27,7 @@ from zottui.diffs import ADDED, GAP, REMOVED, Change, focused, unified
 from zottui.external_editor import edited
 from zottui.state import waiting
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import POINTER, clean, folded, piece
 
 QUIET_S = 0.5
@@ -56,7 +56,7 @@ class Approval:
 
     has_editor = True
 
-    def __init__(self, desk: Desk, question: ApprovalRequested, over: Callable[[], None]) -> None:
+    def __init__(self, desk: UiContext, question: ApprovalRequested, over: Callable[[], None]) -> None:
         """About this call, in the session that it names, or else the one of `desk`.
 
         `over` is called when there is nothing to ask any more, or the user wants to be asked later.

@@ -9,12 +9,12 @@ from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Entry, Listing
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 
 KEYS = (("enter", "choose"), ("esc", "leave"), ("type", "to filter"))
 
 
-async def ask(desk: Desk, title: str, entries: Sequence[Entry], *, selected: str = "") -> str | None:
+async def ask(desk: UiContext, title: str, entries: Sequence[Entry], *, selected: str = "") -> str | None:
     """The key of the entry that the user chooses; None when they leave.
 
     `selected`: the key of the one that it begins with, by default the first.

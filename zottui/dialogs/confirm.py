@@ -4,13 +4,13 @@ from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed
 from zottui.dialogs.keys import letter
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import folded, piece
 
 KEYS = (("y", "yes"), ("n", "no"))
 
 
-async def ask(desk: Desk, question: str) -> bool:
+async def ask(desk: UiContext, question: str) -> bool:
     """Whether the user has said yes; enter and escape mean no. `question` may have several lines."""
     said: bool | None = await answered(desk, lambda answer: Confirm(question, answer))
     return said is True

@@ -4,13 +4,13 @@ from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import POINTER
 
 KEYS = (("enter", "done"), ("esc", "leave"))
 
 
-async def ask(desk: Desk, title: str, *, text: str = "", is_secret: bool = False) -> str | None:
+async def ask(desk: UiContext, title: str, *, text: str = "", is_secret: bool = False) -> str | None:
     """What the user types, without blanks around it; None when they leave, or type nothing.
 
     `text`: what the line begins with. `is_secret`: shown as dots.

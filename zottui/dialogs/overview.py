@@ -15,7 +15,7 @@ from zottui.dialogs.keys import letter
 from zottui.dialogs.listing import Listing
 from zottui.dialogs.sessions import Sessions
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import clean, cut, cut_front, folded, piece
 
 PEEK_ROWS = 5
@@ -25,11 +25,11 @@ MOVES = frozenset({"up", "down", "pageup", "pagedown"})
 
 
 class Overview:
-    """The list, as a dialog; open it with `Desk.open`."""
+    """The list, as a dialog; open it with `UiContext.open`."""
 
     has_editor = False
 
-    def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
         """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
         self._desk = desk
         self._sessions = Sessions(desk, clock)

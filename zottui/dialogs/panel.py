@@ -5,7 +5,7 @@ from zotd.wire.events import ExtPanel
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import TYPED, named
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import clean, cut, piece
 
 KEYS = frozenset(
@@ -19,7 +19,7 @@ class Panel:
 
     has_editor = False
 
-    def __init__(self, desk: Desk, panel: ExtPanel) -> None:
+    def __init__(self, desk: UiContext, panel: ExtPanel) -> None:
         """Shows `panel` until it is given another one."""
         self.panel = panel
         self._desk = desk
@@ -81,7 +81,7 @@ class Panel:
 class Panels:
     """Keeps a dialog open for each panel of the session."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: UiContext) -> None:
         """Nothing is open before the first `look`."""
         self._desk = desk
         self._open: dict[tuple[str, str], Panel] = {}

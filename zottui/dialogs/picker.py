@@ -11,7 +11,7 @@ from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Listing
 from zottui.dialogs.sessions import Sessions, created
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import clean, piece
 from zottui.widgets.status import short_path
 
@@ -22,11 +22,11 @@ KEYS = (
 
 
 class Picker:
-    """The list, as a dialog; open it with `Desk.open`. Of the directory of the session, or of all of them."""
+    """The list, as a dialog; open it with `UiContext.open`. Of the directory of the session, or of all of them."""
 
     has_editor = False
 
-    def __init__(self, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
         """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
         self._desk = desk
         self._sessions = Sessions(desk, clock)

@@ -1,13 +1,13 @@
 """The calls of the session that wait for a decision: asked about one after the other."""
 
 from zottui.dialogs.approval import Approval
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 
 class Questions:
     """Keeps a dialog open for the oldest question that nobody has answered."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: UiContext) -> None:
         """Nothing is open before the first `look`."""
         self._desk = desk
         self._open: Approval | None = None

@@ -14,7 +14,7 @@ from zottui.amounts import age, money
 from zottui.asking import Refreshing
 from zottui.dialogs.listing import Entry
 from zottui.theme import Role
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.widgets.status import short_path
 
 MOST = 500
@@ -31,7 +31,7 @@ STATES = {
 """What people call the states of the wire, the most urgent first; said in words, because colours may be off."""
 
 
-async def created(desk: Desk, name: str | None = None) -> str:
+async def created(desk: UiContext, name: str | None = None) -> str:
     """The id of a new session of the desk's directory, with its environment. Raises `ClientError`."""
     params = api.SessionCreate(cwd=desk.cwd, name=name, env=place.of(desk.env).variables, discard_unused=True)
     return (await desk.ask(params, api.Created)).session.id
@@ -40,7 +40,7 @@ async def created(desk: Desk, name: str | None = None) -> str:
 class Sessions:
     """What is known of them; follows the topic `sessions`."""
 
-    def __init__(self, desk: Desk, clock: Callable[[], float]) -> None:
+    def __init__(self, desk: UiContext, clock: Callable[[], float]) -> None:
         """`clock`: seconds since the epoch, for ages. Knows nothing before `want`."""
         self.cwd: str | None = desk.cwd
         """The directory whose sessions are listed; None: all."""

@@ -7,7 +7,7 @@ from zotd.wire.reports import Branch
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
 from zottui.theme import Role
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 WAYS = (
     Entry("rewind", "go back there", ("what came after it is kept beside; files stay as they are",)),
@@ -16,7 +16,7 @@ WAYS = (
 """What can be done with a place in the conversation; what destroys nothing that is easy to miss comes first."""
 
 
-async def browse(desk: Desk) -> None:
+async def browse(desk: UiContext) -> None:
     """Show the branches of the desk's session, and do what the user chooses. Raises `ClientError`."""
     session = desk.state.session
     if session is None:
@@ -35,7 +35,7 @@ async def browse(desk: Desk) -> None:
     await _go(desk, session.id, (page.messages[-1].seq if page.messages else None) or branch.last)
 
 
-async def _go(desk: Desk, session: str, seq: int) -> None:
+async def _go(desk: UiContext, session: str, seq: int) -> None:
     """Go on from the message `seq`, in the way that the user chooses."""
     match await choose.ask(desk, "this place", WAYS):
         case "rewind":

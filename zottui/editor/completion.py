@@ -20,7 +20,7 @@ from zottui.dialogs.keys import named
 from zottui.editor.buffer import PromptBuffer
 from zottui.editor.ranking import best, is_subsequence, ranked
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import cells, clean, fit, padded, piece
 
 ROWS = 8
@@ -79,7 +79,7 @@ class Popup:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: UiContext,
         buffer: PromptBuffer,
         *,
         commands: Callable[[], Sequence[Choice]],

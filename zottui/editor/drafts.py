@@ -21,7 +21,7 @@ from zotd import private_file
 from zotd.paths import UnsafePathError, check_private_dir, zot_home
 from zotd.wire.base import BadFrameError, decode, encode
 from zottui.editor.placeholders import Draft
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 WRITE_S = 1.0
 """Between two writes: what a kill may cost. A draft that was sent is removed at once."""
@@ -38,7 +38,7 @@ _NAME = re.compile(r"(?P<session>[\w-]+)\.(?P<owner>[\w-]+)\.json")
 class Drafts:
     """Those of one client."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: UiContext) -> None:
         """Touches no file yet."""
         self._desk = desk
         self._folder = Path(zot_home(desk.env), "drafts")

@@ -30,7 +30,7 @@ from zottui.editor.pasting import Pasting
 from zottui.editor.placeholders import Draft, Placeholders, Submission
 from zottui.editor.visible import Visible
 from zottui.theme import Role
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.widgets.cells import POINTER, style
 
 ROWS = 8
@@ -56,7 +56,7 @@ class Editor:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: UiContext,
         *,
         submit: Callable[[Submission, str], bool],
         commands: Callable[[], Sequence[Choice]],

@@ -1,13 +1,13 @@
 """A prompt in the user's own editor, with what the model said last below it."""
 
 from zottui import external_editor
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 MARK = "# ----- the last reply; this line and what follows it are not sent -----"
 """Only what is below it is dropped: prompts may have lines of their own that begin with `#`."""
 
 
-async def edited(desk: Desk, text: str, reply: str) -> str:
+async def edited(desk: UiContext, text: str, reply: str) -> str:
     """`text` as the user leaves it in the editor.
 
     Raises:

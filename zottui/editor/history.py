@@ -13,7 +13,7 @@ from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
 from zottui.theme import Role
 from zottui.transcript import is_prompt
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import cells, clean, cut, cut_front, padded, piece
 
 FOUND = 50
@@ -93,7 +93,7 @@ class Search:
 
     has_editor = False
 
-    def __init__(self, desk: Desk, take: Callable[[str], None]) -> None:
+    def __init__(self, desk: UiContext, take: Callable[[str], None]) -> None:
         """Shows the newest prompts; `take` gets the one that is chosen."""
         self._desk = desk
         self._take = take

@@ -12,7 +12,7 @@ from zottui.editor import clipboard, images
 from zottui.editor.buffer import PromptBuffer, encodable
 from zottui.editor.images import ImageError
 from zottui.editor.placeholders import Placeholders, is_long
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 MAX_PASTE_CHARS = 4_000_000
 """The daemon takes lines of 16 MiB, in which a character may take four bytes; no model reads as much as this."""
@@ -26,7 +26,7 @@ _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
 class Pasting:
     """Of one editor."""
 
-    def __init__(self, desk: Desk, buffer: PromptBuffer, placeholders: Placeholders) -> None:
+    def __init__(self, desk: UiContext, buffer: PromptBuffer, placeholders: Placeholders) -> None:
         """Pastes into `buffer` where its cursor is."""
         self._desk = desk
         self._buffer = buffer

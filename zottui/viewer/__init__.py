@@ -1,10 +1,10 @@
 """The whole conversation on the alternate screen: the scrollback stays as it was. Why it is so: docs/decisions/0024."""
 
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 
 async def view(
-    desk: Desk,
+    desk: UiContext,
     *,
     turn: int | None = None,
     session: str | None = None,

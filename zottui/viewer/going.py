@@ -5,7 +5,7 @@ from itertools import islice
 
 from zotd.wire.content import Message
 from zottui.transcript import is_prompt
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.viewer.loaded import Loaded, seq_of
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader
@@ -99,7 +99,7 @@ class Going:
         self._reader.scroll.to(place, 0)
         return self._reader.toggle()
 
-    async def count(self, desk: Desk) -> None:
+    async def count(self, desk: UiContext) -> None:
         """Find out how many prompts there are, and where."""
         found = [turn.seq async for turn in turns(desk, self.pages.session, self.pages.at)]
         self.numbers.complete(found)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from zotd.wire import api
 from zotd.wire.content import Message
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.viewer.loaded import Loaded, seq_of
 
 PAGE = 200
@@ -17,7 +17,7 @@ SPAN = 150
 class Pages:
     """The messages of one session, as its conversation goes on, or as it was at the message `at`."""
 
-    def __init__(self, desk: Desk, session: str, at: int | None = None) -> None:
+    def __init__(self, desk: UiContext, session: str, at: int | None = None) -> None:
         """`at`: a message that the conversation may have left behind by a rewind."""
         self.session = session
         self.at = at

@@ -22,7 +22,7 @@ from zottui import external_editor
 from zottui.blocks import Block, Code, Rule, ToolRan
 from zottui.dialogs.keys import TYPED
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.viewer.keys import KEYS
 from zottui.viewer.viewing import Viewer
 from zottui.viewer.visit import Visit
@@ -32,7 +32,7 @@ FRAME_S = 1 / 30
 """The least time between two redraws: what a wheel sends in a burst is one."""
 
 
-async def shown(desk: Desk, visit: Visit, *, keyboard: Input | None = None, display: Output | None = None) -> None:
+async def shown(desk: UiContext, visit: Visit, *, keyboard: Input | None = None, display: Output | None = None) -> None:
     """Show it until the user leaves. `keyboard`, `display`: instead of the terminal's."""
     while True:
         viewer = await _seen(desk, visit, keyboard, display)
@@ -44,7 +44,7 @@ async def shown(desk: Desk, visit: Visit, *, keyboard: Input | None = None, disp
         visit = replace(visit, note="", turn=None)
 
 
-async def _seen(desk: Desk, visit: Visit, keyboard: Input | None, display: Output | None) -> Viewer:
+async def _seen(desk: UiContext, visit: Visit, keyboard: Input | None, display: Output | None) -> Viewer:
     def leave() -> None:
         if not app.is_done:
             app.exit()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zotd.wire import api
 from zotd.wire.content import Message
 from zottui.transcript import is_prompt, text_of
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 
 MOST = 500
 """Messages in a page: as many as the daemon gives. With 50,000 messages that are 100 questions."""
@@ -23,7 +23,7 @@ class Turn:
     """The `seq` of the message before it; None: it is the first one."""
 
 
-async def turns(desk: Desk, session: str, at: int | None = None) -> AsyncIterator[Turn]:
+async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIterator[Turn]:
     """The prompts as the conversation goes on, or went on to the message `at`; newest first.
 
     One page of messages is in memory at a time, however many there are.

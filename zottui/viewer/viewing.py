@@ -10,7 +10,7 @@ from zottui.dialogs.keys import TYPED, named
 from zottui.dialogs.line import Line
 from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.theme import Role
-from zottui.ui_context import Desk, Row
+from zottui.ui_context import Row, UiContext
 from zottui.viewer.finding import Query
 from zottui.viewer.folding import marked
 from zottui.viewer.keys import BY_KEY, HINTS
@@ -35,7 +35,7 @@ NEWS_S = 0.5
 class Viewer:
     """One look at a conversation, until `leave` is called."""
 
-    def __init__(self, desk: Desk, visit: Visit, *, leave: Callable[[], None], redraw: Callable[[], None]) -> None:
+    def __init__(self, desk: UiContext, visit: Visit, *, leave: Callable[[], None], redraw: Callable[[], None]) -> None:
         """`run` makes it live; `leave` ends that, `redraw` is told when something else is to be shown."""
         self.wants_editor = False
         """It was left for an editor, and goes on afterwards."""
@@ -122,7 +122,7 @@ class Viewer:
     # --- what is pressed ----------------------------------------------------------------------------------------------
 
     def key(self, name: str, text: str = "") -> None:
-        """Take a key, as `Desk` dialogs do: a name of prompt_toolkit, `<any>` with the character."""
+        """Take a key, as `UiContext` dialogs do: a name of prompt_toolkit, `<any>` with the character."""
         if self._line is not None:
             self._typed(self._line, name, text)
         else:

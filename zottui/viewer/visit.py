@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from zotd.wire import api
-from zottui.ui_context import Desk
+from zottui.ui_context import UiContext
 from zottui.viewer.going import Going
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader
@@ -24,7 +24,7 @@ class Visit:
 
 
 async def begun(
-    desk: Desk, *, turn: int | None, session: str | None, seq: int | None, call: int | None
+    desk: UiContext, *, turn: int | None, session: str | None, seq: int | None, call: int | None
 ) -> Visit | None:
     """Load what is shown first; arguments as of `zottui.viewer.view`. None: there is no session. Raises `ClientError`."""
     own = desk.state.session
@@ -47,6 +47,6 @@ async def begun(
     return Visit(reader, going, name, note, turn)
 
 
-def _reader(desk: Desk, session: str, at: int | None = None) -> tuple[Reader, Going]:
+def _reader(desk: UiContext, session: str, at: int | None = None) -> tuple[Reader, Going]:
     reader = Reader(desk.theme)
     return reader, Going(reader, Pages(desk, session, at))

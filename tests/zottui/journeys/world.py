@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.zottui.tmux import Tmux
 from zotd.client.blocking import connect
 from zotd.client.fields import child, text
-from zotd.client.lock_owner import holder
+from zotd.client.lock_owner import lock_owner_of
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Gate, Refusal, Reply, Text
@@ -177,7 +177,7 @@ class World:
 
 def _end_successor(home):
     """Kill the daemon that a client has started in place of the killed one, and wait for its end; often there is none."""
-    pid = holder(str(home / "zotd.lock"))
+    pid = lock_owner_of(str(home / "zotd.lock"))
     if pid is None:
         return
     process = os.pidfd_open(pid)
