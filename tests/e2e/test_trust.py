@@ -1,10 +1,11 @@
 """A trusted repository that changes while sessions are open, by a real `git pull`: what was granted is what runs."""
 
+import asyncio
 import json
 import shutil
-import signal
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -142,24 +143,39 @@ async def test_what_a_pull_brings_waits_for_trust_in_open_sessions_and_after_a_r
     assert reloaded["stopped"] == []
     assert repository.traces() == ["count-one"]
 
-    house.restart(signal.SIGTERM)
-    talk = await house.follow(talk.id, env=shop.env)
-    await talk.ask("session.configure", secrets={"api_key": "sk-scripted-key"})
-    clients = [await watcher(house) for _ in range(2)]
-    events = await talk.run()
-    assert await asked(*clients) == [changed] * 2
-    assert all("zotctl trust grant" in result for result in results_of(look, events).values()), (
-        "nothing of it is started"
-    )
-    assert repository.traces() == ["count-one"]
+    async with restarted(house):
+        talk = await house.follow(talk.id, env=shop.env)
+        await talk.ask("session.configure", secrets={"api_key": "sk-scripted-key"})
+        clients = [await watcher(house) for _ in range(2)]
+        events = await talk.run()
+        assert await asked(*clients) == [changed] * 2
+        assert all("zotctl trust grant" in result for result in results_of(look, events).values()), (
+            "nothing of it is started"
+        )
+        assert repository.traces() == ["count-one"]
 
-    await clients[0].ask("trust.grant", path=str(repository.clone))
-    await ready(clients[0], f"py-{repository.clone.name}", "local")
-    assert results_of(look, await talk.run()) == {
-        "count": "two",
-        "local": "granted",
-        "deploy": "new",
-    }
+        await clients[0].ask("trust.grant", path=str(repository.clone))
+        await ready(clients[0], f"py-{repository.clone.name}", "local")
+        assert results_of(look, await talk.run()) == {
+            "count": "two",
+            "local": "granted",
+            "deploy": "new",
+        }
+
+
+@asynccontextmanager
+async def restarted(house):
+    """While entered, another daemon serves: `zotctl restart` has started it."""
+    await zotctl(house, "restart")
+    try:
+        yield
+    finally:
+        await zotctl(house, "stop")
+
+
+async def zotctl(house, *words):
+    command = [sys.executable, "-m", "zotctl", *words]
+    await asyncio.to_thread(subprocess.run, command, env=house.place.env, check=True, capture_output=True, timeout=60)
 
 
 async def test_a_changed_extension_is_not_started_again_when_it_crashes(repository, model, look):
