@@ -196,10 +196,10 @@ async def test_another_host_of_the_home_that_starts_meanwhile_leaves_it_alone(pl
         def spawn(name, work):
             _ = contained(tasks, name, work)
 
-        strays = OrphanReaper(place.daemon.place.home, spawn)
-        strays.sweep(spares_kept=True)
-        await strays.swept.wait()
-        await strays.close()
+        reaper = OrphanReaper(place.daemon.place.home, spawn)
+        reaper.sweep(spares_kept=True)
+        await reaper.swept.wait()
+        await reaper.close()
     place.daemon.start()
     assert await counted(place) == Count(first.pid, 2)
 
@@ -289,14 +289,14 @@ def life(workshop, store, tmp_path, monkeypatch):
             def spawn(name, work):
                 _ = contained(tasks, name, work)
 
-            strays = OrphanReaper(workshop.home, spawn)
-            estate = HandoverStore(store, strays, store.found(), unit="zotd-under-test.service", within_s=60)
-            async with workshop.host(wait=wait, strays=strays, estate=estate, place="here") as host:
+            reaper = OrphanReaper(workshop.home, spawn)
+            handover_store = HandoverStore(store, reaper, store.found(), unit="zotd-under-test.service", within_s=60)
+            async with workshop.host(wait=wait, reaper=reaper, handover_store=handover_store, place="here") as host:
                 yield host
                 if not is_last:
-                    await estate.decide()
-            estate.close()
-            await strays.close()
+                    await handover_store.decide()
+            handover_store.close()
+            await reaper.close()
 
     return life
 

@@ -33,13 +33,13 @@ class Echo:
 
 async def main(home: str, kind: str, *commands: str) -> None:
     async with asyncio.TaskGroup() as tasks:
-        strays = OrphanReaper(Path(home), lambda name, work: void(contained(tasks, name, work)))
+        reaper = OrphanReaper(Path(home), lambda name, work: void(contained(tasks, name, work)))
         for command in commands:
             argv = ["sh", "-c", command]
             if kind == "service":
-                start_service(argv, cwd="/", env=os.environ, listener=Echo(), claim=strays.claim("a test"))
+                start_service(argv, cwd="/", env=os.environ, listener=Echo(), claim=reaper.claim("a test"))
             else:
-                child = spawn(argv, cwd="/", env=os.environ, on_output=Echo().output, ledger=strays.ledger)
+                child = spawn(argv, cwd="/", env=os.environ, on_output=Echo().output, ledger=reaper.ledger)
                 tasks.create_task(tell(child.wait()))
         await asyncio.Event().wait()
 

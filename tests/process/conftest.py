@@ -113,23 +113,23 @@ async def opened(home: Path):
         def run(name, work):
             contained(tasks, name, work)
 
-        strays = OrphanReaper(home, run)
+        reaper = OrphanReaper(home, run)
         try:
-            yield strays
+            yield reaper
         finally:
-            await strays.close()
+            await reaper.close()
 
 
 async def sweep(home: Path) -> None:
     """Start on this home, as a host does, and wait until it is clean."""
-    async with asyncio.timeout(20), opened(home) as strays:
-        strays.sweep()
-        await strays.swept.wait()
+    async with asyncio.timeout(20), opened(home) as reaper:
+        reaper.sweep()
+        await reaper.swept.wait()
 
 
-def claimed(strays: OrphanReaper, command: str, told: Told):
+def claimed(reaper: OrphanReaper, command: str, told: Told):
     """Start a shell command as a service that is claimed."""
-    return start_service(["sh", "-c", command], cwd="/", env=ENV, listener=told, claim=strays.claim("a test"))
+    return start_service(["sh", "-c", command], cwd="/", env=ENV, listener=told, claim=reaper.claim("a test"))
 
 
 class AHost:

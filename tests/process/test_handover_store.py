@@ -33,15 +33,15 @@ def store():
 class Life:
     """What one daemon has of processes."""
 
-    def __init__(self, strays, estate):
-        self.strays = strays
-        self.estate = estate
+    def __init__(self, reaper, handover_store):
+        self.reaper = reaper
+        self.handover_store = handover_store
 
     def begin(self, script=ECHO, label=LABEL):
-        """A service, new or adopted, with its listener and its bequest."""
-        told, bequest = Told(), self.estate.bequest(label)
-        claim = self.strays.claim("a test", (), bequest)
-        return start_service(["sh", "-c", script], cwd="/", env=ENV, listener=told, claim=claim), told, bequest
+        """A service, new or adopted, with its listener and its handover."""
+        told, handover = Told(), self.handover_store.handover(label)
+        claim = self.reaper.claim("a test", (), handover)
+        return start_service(["sh", "-c", script], cwd="/", env=ENV, listener=told, claim=claim), told, handover
 
 
 @pytest.fixture
@@ -56,14 +56,14 @@ def life(tmp_path, store, monkeypatch):
         systemctl.write_text(f"#!/bin/sh\n{jobs}\n")
         systemctl.chmod(0o755)
         async with asyncio.TaskGroup() as tasks:
-            strays = OrphanReaper(tmp_path, lambda name, work: _void(contained(tasks, name, work)))
-            estate = HandoverStore(store, strays, store.found(), unit="zotd.service", within_s=within_s)
-            strays.sweep()
-            await strays.swept.wait()
-            yield Life(strays, estate)
-            await estate.decide()
-            estate.close()
-            await strays.close()
+            reaper = OrphanReaper(tmp_path, lambda name, work: _void(contained(tasks, name, work)))
+            handover_store = HandoverStore(store, reaper, store.found(), unit="zotd.service", within_s=within_s)
+            reaper.sweep()
+            await reaper.swept.wait()
+            yield Life(reaper, handover_store)
+            await handover_store.decide()
+            handover_store.close()
+            await reaper.close()
 
     return life
 
@@ -78,12 +78,12 @@ def left(life):
 
     async def left(*lines, script=ECHO, label=LABEL, ready=True):
         async with life(jobs=RESTARTING) as one:
-            service, told, bequest = one.begin(script, label)
+            service, told, handover = one.begin(script, label)
             await told.pid()
             for line in lines:
-                bequest.record(line)
+                handover.record(line)
             if ready:
-                bequest.ready()
+                handover.ready()
             service.let_go()
         return service.pid
 
@@ -93,13 +93,13 @@ def left(life):
 async def test_what_was_left_is_gone_on_with_over_the_same_pipes(life, left, store, tmp_path):
     pid = await left(b"one", b"two")
     async with life() as one:
-        service, told, bequest = one.begin()
+        service, told, handover = one.begin()
         assert service.pid == pid
-        assert bequest.survivor.lines == [b"one", b"two"]
+        assert handover.survivor.lines == [b"one", b"two"]
         service.write(b"hello\n")
         await told.until(lambda: b"got hello" in told.out)
         service.end_input()
-        bequest.end()  # the store has stdin, too
+        handover.end()  # the store has stdin, too
         await told.until(lambda: told.exits)
     assert told.code is None
     assert store.names == []
@@ -109,13 +109,13 @@ async def test_what_was_left_is_gone_on_with_over_the_same_pipes(life, left, sto
 async def test_it_can_be_left_again_with_what_it_has_told_since(life, left):
     pid = await left(b"one")
     async with life(jobs=RESTARTING) as one:
-        service, told, bequest = one.begin()
-        bequest.record(b"two")
+        service, told, handover = one.begin()
+        handover.record(b"two")
         service.let_go()
     async with life() as one:
-        service, told, bequest = one.begin()
+        service, told, handover = one.begin()
         assert service.pid == pid
-        assert bequest.survivor.lines == [b"one", b"two"]
+        assert handover.survivor.lines == [b"one", b"two"]
         service.kill()
         await told.until(lambda: told.exits)
 
@@ -148,7 +148,7 @@ async def test_what_belongs_to_another_place_waits_for_that(life, left, other):
         assert service.pid != pid
         service.kill()
         await told.exit()
-        one.estate.settle(other.place)
+        one.handover_store.settle(other.place)
         assert is_alive(who(pid))
         assert one.begin()[0].pid == pid
         os.kill(pid, signal.SIGKILL)
@@ -157,7 +157,7 @@ async def test_what_belongs_to_another_place_waits_for_that(life, left, other):
 async def test_what_nobody_of_its_place_has_started_is_ended(life, left, ended, store):
     pid = await left()
     async with life() as one:
-        one.estate.settle(LABEL.place)
+        one.handover_store.settle(LABEL.place)
         await ended(pid)
         assert store.names == []
 
@@ -173,9 +173,9 @@ async def test_of_two_of_a_kind_the_newer_one_goes_on(life, ended):
     async with life(jobs=RESTARTING) as one:
         pids = []
         for _ in range(2):
-            service, told, bequest = one.begin(f"sleep 0.05; {ECHO}")  # so that they start at different clock ticks
+            service, told, handover = one.begin(f"sleep 0.05; {ECHO}")  # so that they start at different clock ticks
             pids.append(await told.pid())
-            bequest.ready()
+            handover.ready()
             service.let_go()
     async with life() as one:
         service, told, _ = one.begin()
@@ -187,38 +187,38 @@ async def test_of_two_of_a_kind_the_newer_one_goes_on(life, ended):
 
 async def test_a_word_that_was_torn_by_the_death_of_its_writer_is_not_taken_for_one(life, store):
     async with life(jobs=RESTARTING) as one:
-        service, told, bequest = one.begin()
+        service, told, handover = one.begin()
         await told.pid()
-        bequest.record(b"one")
-        bequest.ready()
+        handover.record(b"one")
+        handover.ready()
         os.write(_file(store), b'{"type":"regis')
         service.let_go()
     async with life(jobs=RESTARTING) as one:
-        service, _, bequest = one.begin()
-        assert bequest.survivor.lines == [b"one"]
-        bequest.record(b"two")
+        service, _, handover = one.begin()
+        assert handover.survivor.lines == [b"one"]
+        handover.record(b"two")
         service.let_go()
     async with life() as one:
-        service, told, bequest = one.begin()
-        assert bequest.survivor.lines == [b"one", b"two"]
+        service, told, handover = one.begin()
+        assert handover.survivor.lines == [b"one", b"two"]
         service.kill()
         await told.until(lambda: told.exits)
 
 
 async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_count(life, store):
     async with life(jobs=RESTARTING) as one:
-        service, told, bequest = one.begin()
+        service, told, handover = one.begin()
         pid = await told.pid()
-        bequest.condensed = lambda: [b"all that counts"]
-        bequest.ready()
+        handover.condensed = lambda: [b"all that counts"]
+        handover.ready()
         for _ in range(2):
-            bequest.record(b"x" * (MIN_BYTES // 2))
+            handover.record(b"x" * (MIN_BYTES // 2))
         assert [name for name in store.names if name.endswith(("-1", "-2", "-3"))] == [f"ext-{_head(store)['mark']}-2"]
         service.let_go()
     async with life() as one:
-        service, told, bequest = one.begin()
+        service, told, handover = one.begin()
         assert service.pid == pid
-        assert bequest.survivor.lines == [b"all that counts", b"x" * (MIN_BYTES // 2)]
+        assert handover.survivor.lines == [b"all that counts", b"x" * (MIN_BYTES // 2)]
         service.kill()
         await told.until(lambda: told.exits)
 
@@ -227,11 +227,11 @@ async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_cou
 async def test_a_line_to_it_that_may_be_cut_is_ended_before_the_next(life, left, lines):
     await left()
     async with life(jobs=RESTARTING) as one:
-        service, _, bequest = one.begin()
+        service, _, handover = one.begin()
         service.write(b"half")
-        bequest.torn(True)
+        handover.torn(True)
         for line in lines:
-            bequest.record(line)
+            handover.record(line)
         service.let_go()
     async with life() as one:
         service, told, _ = one.begin()

@@ -19,8 +19,8 @@ from zotd.process.ledger import FORGET_S
 
 
 async def test_what_has_left_the_group_ends_with_its_service(tmp_path, told, lives, ended):
-    async with opened(tmp_path) as strays:
-        service = claimed(strays, f"{STUBBORN}; read line", told)
+    async with opened(tmp_path) as reaper:
+        service = claimed(reaper, f"{STUBBORN}; read line", told)
         pid = await told.pid()
         assert lives(pid)
         service.end_input()
@@ -33,8 +33,8 @@ async def test_a_stray_is_asked_before_it_is_killed(tmp_path, told, lives, ended
     stray = (
         AWAY % f'exec 2>/dev/null; trap "echo bye > {tmp_path}/bye; exit" TERM; echo $$; while :; do sleep 0.01; done'
     )
-    async with opened(tmp_path) as strays:
-        service = claimed(strays, f"{stray}; read line", told)
+    async with opened(tmp_path) as reaper:
+        service = claimed(reaper, f"{stray}; read line", told)
         pid = await told.pid()
         assert lives(pid)
         service.end_input()
@@ -46,8 +46,8 @@ async def test_what_a_killed_service_leaves_is_killed_as_it_was(tmp_path, told, 
     stray = (
         AWAY % f'exec 2>/dev/null; trap "echo bye > {tmp_path}/bye; exit" TERM; echo $$; while :; do sleep 0.01; done'
     )
-    async with opened(tmp_path) as strays:
-        service = claimed(strays, f"{stray}; read line", told)
+    async with opened(tmp_path) as reaper:
+        service = claimed(reaper, f"{stray}; read line", told)
         pid = await told.pid()
         assert lives(pid)
         service.kill()
@@ -57,8 +57,8 @@ async def test_what_a_killed_service_leaves_is_killed_as_it_was(tmp_path, told, 
 
 async def test_services_that_end_together_take_their_strays_along_and_nobody_elses(tmp_path, lives, ended):
     listeners = [Told() for _ in range(6)]
-    async with opened(tmp_path) as strays:
-        services = [claimed(strays, f"{STUBBORN}; read line", told) for told in listeners]
+    async with opened(tmp_path) as reaper:
+        services = [claimed(reaper, f"{STUBBORN}; read line", told) for told in listeners]
         pids = [await told.pid() for told in listeners]
         assert all(map(lives, pids))
         for service in services[1:]:
@@ -72,8 +72,8 @@ async def test_services_that_end_together_take_their_strays_along_and_nobody_els
 
 async def test_a_helper_that_drops_the_mark_stays(tmp_path, told, lives):
     helper = STUBBORN.replace("setsid", f"env -u {MARK} setsid")
-    async with opened(tmp_path) as strays:
-        service = claimed(strays, f"{helper}; read line", told)
+    async with opened(tmp_path) as reaper:
+        service = claimed(reaper, f"{helper}; read line", told)
         pid = await told.pid()
         service.end_input()
         await told.exit()
@@ -81,9 +81,9 @@ async def test_a_helper_that_drops_the_mark_stays(tmp_path, told, lives):
 
 
 async def test_a_service_that_ends_late_is_left_to_the_next_host(tmp_path, told):
-    async with opened(tmp_path) as strays:
-        service = claimed(strays, "read line", told)
-        await strays.close()
+    async with opened(tmp_path) as reaper:
+        service = claimed(reaper, "read line", told)
+        await reaper.close()
         service.end_input()
         assert await told.exit() == 1  # as `read` tells the end of its input
     assert len(entries(tmp_path)) == 1
@@ -91,9 +91,9 @@ async def test_a_service_that_ends_late_is_left_to_the_next_host(tmp_path, told)
 
 async def test_where_the_ledger_cannot_be_written_services_run_all_the_same(tmp_path, told, lives, ended, caplog):
     (tmp_path / "run").write_text("a file")
-    async with opened(tmp_path) as strays:
-        strays.ledger.open()
-        service = claimed(strays, f"{STUBBORN}; read line", told)
+    async with opened(tmp_path) as reaper:
+        reaper.ledger.open()
+        service = claimed(reaper, f"{STUBBORN}; read line", told)
         pid = await told.pid()
         assert lives(pid)
         service.end_input()
@@ -233,8 +233,8 @@ async def test_what_is_noted_on_another_machine_or_boot_is_left_alone_until_it_i
 
 
 async def test_the_ledger_is_private_and_tells_what_runs(tmp_path, told):
-    async with opened(tmp_path) as strays:
-        service = claimed(strays, "read line", told)
+    async with opened(tmp_path) as reaper:
+        service = claimed(reaper, "read line", told)
         (entry,) = entries(tmp_path)
         note = msgspec.json.decode(entry.read_bytes())
         assert (note["pid"], note["what"]) == (service.pid, "a test")
@@ -257,18 +257,18 @@ async def test_what_cannot_start_says_why_although_it_is_claimed(tmp_path, told,
     if content is not None:
         program.write_text(content)
         program.chmod(mode)
-    async with opened(tmp_path) as strays:
+    async with opened(tmp_path) as reaper:
         with pytest.raises(OSError) as raised:
-            start_service([str(program)], cwd="/", env=ENV, listener=told, claim=strays.claim("a test"))
+            start_service([str(program)], cwd="/", env=ENV, listener=told, claim=reaper.claim("a test"))
     assert raised.value.errno == number
     assert raised.value.filename == str(program)
     assert entries(tmp_path) == []
 
 
 async def test_a_claimed_service_is_the_program_itself(tmp_path, told):
-    async with opened(tmp_path) as strays:
+    async with opened(tmp_path) as reaper:
         argv = [sys.executable, "-I", "-S", "-c", "import os, sys; print(os.getpid(), sys.argv[1:])", "--", "-x"]
-        service = start_service(argv, cwd="/", env=ENV, listener=told, claim=strays.claim("a test"))
+        service = start_service(argv, cwd="/", env=ENV, listener=told, claim=reaper.claim("a test"))
         assert await told.exit() == 0
     assert told.out == f"{service.pid} ['--', '-x']\n".encode()
     assert told.err == b""
@@ -277,8 +277,8 @@ async def test_a_claimed_service_is_the_program_itself(tmp_path, told):
 async def test_a_stray_that_forks_on_until_it_is_killed_leaves_nothing_either(tmp_path, lives, ended):
     spreading = AWAY % 'trap "" TERM; while :; do sleep 1000 & sleep 0.01; done & echo $!'
     told = Told()
-    async with opened(tmp_path) as strays:
-        service = claimed(strays, f"{spreading}; read line", told)
+    async with opened(tmp_path) as reaper:
+        service = claimed(reaper, f"{spreading}; read line", told)
         pid = await told.pid()
         assert lives(pid)
         service.kill()

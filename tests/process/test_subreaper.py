@@ -97,8 +97,8 @@ async def test_exit_codes_are_what_they_were():
 
 async def test_strays_of_a_service_are_ended_and_freed(tmp_path, told):
     with orphans_adopted():
-        async with opened(tmp_path) as strays:
-            service = claimed(strays, f"{STUBBORN}; read line", told)
+        async with opened(tmp_path) as reaper:
+            service = claimed(reaper, f"{STUBBORN}; read line", told)
             pid = await told.pid()
             assert psutil.Process(pid).ppid() == os.getpid()
             service.end_input()

@@ -48,20 +48,20 @@ class Parts:
     catalog: Catalog
     spending: Spending
     """It knows of nothing that was spent before; the daemon has it `recall` that."""
-    strays: OrphanReaper
+    reaper: OrphanReaper
     """The processes that extensions leave behind."""
-    estate: HandoverStore | None
+    handover_store: HandoverStore | None
     """The processes that outlive this program, if some do."""
     close: Callable[[], Awaitable[None]]
 
     async def stop(self) -> None:
         """End every session and every process, but for those that the program that follows goes on with."""
-        if self.estate is not None:
-            await self.estate.decide()
+        if self.handover_store is not None:
+            await self.handover_store.decide()
         await self.manager.stop()
-        if self.estate is not None:
-            self.estate.close()
-        await self.strays.close()
+        if self.handover_store is not None:
+            self.handover_store.close()
+        await self.reaper.close()
 
 
 def assemble(
@@ -105,25 +105,25 @@ def assemble(
         environment=env,
         addressed=addressed,
     )
-    return Parts(current, manager, models, catalog, spending, grounds.strays, grounds.estate, providers.close)
+    return Parts(current, manager, models, catalog, spending, grounds.reaper, grounds.handover_store, providers.close)
 
 
 def _grounds(
     home: Path, env: Mapping[str, str], config: Config, catalog: Catalog, *, spawn: Spawn, addressed: bool
 ) -> PoolConfig:
-    strays = OrphanReaper(home, spawn)
+    reaper = OrphanReaper(home, spawn)
     # As long as a workspace's processes would have stayed that nobody came back to.
     within_s = config.limits.session_unload_s + LINGER_S
-    estate = handover_store_of(env, strays, within_s=within_s) if addressed else None
-    strays.sweep(spares_kept=not addressed)  # but for what the estate has taken
+    handover_store = handover_store_of(env, reaper, within_s=within_s) if addressed else None
+    reaper.sweep(spares_kept=not addressed)  # but for what the handover store has taken
     return PoolConfig(
         places=ExtensionSources(home=home, python=config.ext.python, has_daemon=addressed),
         environment=split(unsupervised(env), catalog.key_variables(), None),
         limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
         trust=Trust(home, partial(programs, config.ext.python)),
-        strays=strays,
+        reaper=reaper,
         reserved_commands=RESERVED,
-        estate=estate,
+        handover_store=handover_store,
     )
 
 

@@ -282,16 +282,16 @@ class Extension:
 
     def _spawn(self, number: int) -> None:
         """Start it at once, or, if a person had to trust its code, when that was looked at again."""
-        bequest = self._bequest(number, self._surroundings.named(self.manifest))
-        if self.manifest.granted and (bequest is None or bequest.survivor is None):
-            self._vetting.before(number, self.manifest, partial(self._passed, number, bequest))
+        handover = self._handover(number, self._surroundings.named(self.manifest))
+        if self.manifest.granted and (handover is None or handover.survivor is None):
+            self._vetting.before(number, self.manifest, partial(self._passed, number, handover))
         else:
-            self._launch(number, bequest)
+            self._launch(number, handover)
 
-    def _passed(self, number: int, bequest: FdHandover | None, fault: str | None) -> None:
+    def _passed(self, number: int, handover: FdHandover | None, fault: str | None) -> None:
         """Its code was looked at before its process starts."""
         if fault is None:
-            self._launch(number, bequest)
+            self._launch(number, handover)
         else:
             self.log.say(fault)
             self._tell(life.Exited(number, fault))
@@ -301,10 +301,10 @@ class Extension:
         if fault is not None and number in self._peers:
             self._tell(life.Broke(number, fault))
 
-    def _launch(self, number: int, bequest: FdHandover | None) -> None:
+    def _launch(self, number: int, handover: FdHandover | None) -> None:
         manifest, surroundings = self.manifest, self._surroundings
         env = {**surroundings.env, **surroundings.named(manifest)}
-        strays = surroundings.strays
+        reaper = surroundings.reaper
         try:
             peer = Peer(
                 number,
@@ -316,9 +316,9 @@ class Extension:
                     env=env,
                     listener=listener,
                     log=self.log,
-                    claim=strays.claim(f"extension {self.name}", surroundings.sessions, bequest) if strays else None,
+                    claim=reaper.claim(f"extension {self.name}", surroundings.sessions, handover) if reaper else None,
                 ),
-                bequest=bequest,
+                handover=handover,
             )
             peer.calls.is_patient = manifest.is_patient
         except (OSError, ValueError) as error:
@@ -330,15 +330,15 @@ class Extension:
             self._registrations[number] = Registrations()
             peer.relive()
 
-    def _bequest(self, number: int, env: Mapping[str, str]) -> FdHandover | None:
+    def _handover(self, number: int, env: Mapping[str, str]) -> FdHandover | None:
         """For the process that is to start, which may be one that already runs."""
         where = self._surroundings
-        if where.estate is None:
+        if where.handover_store is None:
             return None
         label = Label(where.place, self.name, fingerprint(self.manifest, env, where.version))
-        bequest = where.estate.bequest(label)
-        bequest.condensed = partial(self._condensed, number)
-        return bequest
+        handover = where.handover_store.handover(label)
+        handover.condensed = partial(self._condensed, number)
+        return handover
 
     def _condensed(self, number: int) -> list[bytes]:
         """What a process has told that still counts."""
@@ -347,8 +347,8 @@ class Extension:
 
     def _dismiss(self, peer: Peer, number: int) -> None:
         """Have it leave, or leave it to the daemon that follows."""
-        estate = self._surroundings.estate
-        if estate is not None and estate.leaves(peer.bequest):
+        handover_store = self._surroundings.handover_store
+        if handover_store is not None and handover_store.leaves(peer.handover):
             peer.process.let_go()
             self._tell(life.Exited(number, "was left to the next daemon"))
         else:
@@ -374,8 +374,8 @@ class Extension:
 
     def _changed(self) -> None:
         serving = self.serving
-        if serving is not None and serving.bequest is not None and not self._machine.awaits_ready(serving.number):
-            serving.bequest.ready()
+        if serving is not None and serving.handover is not None and not self._machine.awaits_ready(serving.number):
+            serving.handover.ready()
         self._owner.offers_changed()
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:

@@ -145,8 +145,8 @@ class Host:
                 if manifest.name not in self._extensions:  # `catch_up` may have come first
                     extension = self._extensions[manifest.name] = Extension(manifest, self._surroundings, self)
                     extension.start()
-            if self._surroundings.estate is not None:
-                self._surroundings.estate.settle(self._surroundings.place)
+            if self._surroundings.handover_store is not None:
+                self._surroundings.handover_store.settle(self._surroundings.place)
 
     async def wait_ready(self, within_s: float = READY_S) -> list[str]:
         """Wait until no extension is starting for the first time; the names of those that still are after that.

@@ -74,11 +74,11 @@ class Peer:
         *,
         owner: Owner,
         start: Callable[[Listener], Process],
-        bequest: FdHandover | None = None,
+        handover: FdHandover | None = None,
     ) -> None:
         """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
 
-        `label` makes the ids of its calls unlike any other process's. `bequest`: where to note what it sends for the
+        `label` makes the ids of its calls unlike any other process's. `handover`: where to note what it sends for the
         next daemon. When that has a survivor, `relive` is the first thing to be called.
         """
         self.number = number
@@ -92,8 +92,8 @@ class Peer:
         self._asked: dict[str, ext.CallTool] = {}
         """What it has asked for and was not answered, without the arguments."""
         self._complaints: set[str] = set()
-        self.bequest = bequest
-        self.is_adopted = bequest is not None and bequest.survivor is not None
+        self.handover = handover
+        self.is_adopted = handover is not None and handover.survivor is not None
         """An earlier daemon has started it, and knows it."""
         self._is_at_border = self.is_adopted
         """The next line may be the end of one whose beginning that daemon has read."""
@@ -170,7 +170,7 @@ class Peer:
 
     def relive(self) -> None:
         """Hear once more what it had told the daemon before; nothing when it was started by us."""
-        survivor = self.bequest.survivor if self.bequest else None
+        survivor = self.handover.survivor if self.handover else None
         if survivor is None:
             return
         for frame in map(ext.read, survivor.lines):
@@ -239,23 +239,23 @@ class Peer:
 
     def _disown(self) -> None:
         """The next daemon is not to go on with it."""
-        if self.bequest is not None:
-            self.bequest.end()
+        if self.handover is not None:
+            self.handover.end()
 
     def _keep(self, line: bytes, frame: ext.FromExtension) -> None:
         """Note it for the next daemon."""
-        if self.bequest is None:
+        if self.handover is None:
             return
         if isinstance(frame, LASTING):
-            self.bequest.record(line)
+            self.handover.record(line)
         elif isinstance(frame, ext.CallTool) and frame.id not in self._asked and len(self._asked) < MAX_OPEN:
             self._asked[frame.id] = ext.CallTool(frame.id, frame.name[:ID_CHARS])
-            self.bequest.record(encode(self._asked[frame.id]))
+            self.handover.record(encode(self._asked[frame.id]))
 
     def _reply(self, answer: ext.ToolAnswer) -> None:
         """Answer what it has asked for."""
-        if self.bequest is not None and self._asked.pop(answer.id, None) is not None:
-            self.bequest.record(encode(ext.CallToolCancel(answer.id)))
+        if self.handover is not None and self._asked.pop(answer.id, None) is not None:
+            self.handover.record(encode(ext.CallToolCancel(answer.id)))
         self.send(answer)
 
     def _heard(self, frame: ext.FromExtension) -> None:

@@ -26,18 +26,18 @@ class Surroundings:
     provider: str = ""
     model: str = ""
     features: tuple[str, ...] = ()
-    strays: OrphanReaper | None = None
+    reaper: OrphanReaper | None = None
     """Ends what they leave behind; None: only their groups end with them."""
     sessions: Collection[str] = ()
     """Those that they serve at any moment: what their programs see of a daemon."""
-    estate: HandoverStore | None = None
+    handover_store: HandoverStore | None = None
     """Lets processes outlive the daemon, and has those that did; None: they end with it."""
     vet: Callable[[Manifest], str | None] = lambda _: None
     """Why an extension with `granted` code must not run now, as the end of a sentence. Blocks; called in a thread."""
     is_explicit: bool = False
     """They are those of `--ext`."""
     place: str = ""
-    """Tells these surroundings apart from all others that share the estate, also in the next daemon."""
+    """Tells these surroundings apart from all others that share the handover store, also in the next daemon."""
 
     def named(self, manifest: Manifest) -> dict[str, str]:
         """The variables that this one gets although they are withheld."""

@@ -22,14 +22,14 @@ class HandoverStore:
     """The processes of one home that outlive its daemon. Used on one event loop."""
 
     def __init__(
-        self, store: Store, strays: OrphanReaper, found: Mapping[str, list[int]], *, unit: str, within_s: float
+        self, store: Store, reaper: OrphanReaper, found: Mapping[str, list[int]], *, unit: str, within_s: float
     ) -> None:
-        """Take what was `found`, before the strays are swept; what nobody goes on with `within_s` is ended.
+        """Take what was `found`, before the orphans are swept; what nobody goes on with `within_s` is ended.
 
         `unit`: what the service manager calls the daemon.
         """
         self._store = store
-        self._strays = strays
+        self._reaper = reaper
         self._unit = unit
         self._is_left = False
         # Two of a kind: a reload was cut, and the newer one had taken over.
@@ -38,12 +38,12 @@ class HandoverStore:
         descent.in_unit(unit)
         for survivor in self._waiting:
             head = survivor.head
-            strays.ledger.take_over(head.mark, head.identity, head.label.name)
+            reaper.ledger.take_over(head.mark, head.identity, head.label.name)
             descent.adopted(head.identity, ())  # it may connect before it is somebody's
         if self._waiting:
             log.info("%d processes of an earlier daemon live on", len(self._waiting))
 
-    def bequest(self, label: Label) -> FdHandover:
+    def handover(self, label: Label) -> FdHandover:
         """For a process that is to start: with a survivor, when there is one to go on with instead."""
         survivor: Survivor | None = None
         for one in [one for one in self._waiting if _is_same(one.head.label, label)]:
@@ -65,9 +65,9 @@ class HandoverStore:
         if self._is_left:
             log.info("extensions are left to the daemon that follows")
 
-    def leaves(self, bequest: FdHandover | None) -> bool:
+    def leaves(self, handover: FdHandover | None) -> bool:
         """Whether a process goes on without us."""
-        return self._is_left and bequest is not None and bequest.is_ready
+        return self._is_left and handover is not None and handover.is_ready
 
     def close(self) -> None:
         """End what nobody has gone on with, or leave it where it is."""
@@ -92,14 +92,14 @@ class HandoverStore:
         log.info("%s (pid %d) of an earlier daemon is ended: nobody goes on with it", head.label.name, head.pid)
         FdHandover(self._store, head.label, survivor).end()
         survivor.close()
-        self._strays.end(head.mark, head.identity)
+        self._reaper.end(head.mark, head.identity)
 
 
 def _is_same(found: Label, wanted: Label) -> bool:
     return (found.place, found.name) == (wanted.place, wanted.name)
 
 
-def handover_store_of(env: Mapping[str, str], strays: OrphanReaper, *, within_s: float) -> HandoverStore | None:
+def handover_store_of(env: Mapping[str, str], reaper: OrphanReaper, *, within_s: float) -> HandoverStore | None:
     """That of a daemon with this environment, as in `HandoverStore`; None: its service manager keeps nothing."""
     store = store_of(env)
-    return None if store is None else HandoverStore(store, strays, inherited(env), unit=env[UNIT], within_s=within_s)
+    return None if store is None else HandoverStore(store, reaper, inherited(env), unit=env[UNIT], within_s=within_s)

@@ -67,14 +67,14 @@ class OrphanReaper:
         """
         self._begin("sweep", self._sweep(spares_kept=spares_kept))
 
-    def claim(self, what: str, owners: Collection[str] = (), bequest: FdHandover | None = None) -> "Claim":
+    def claim(self, what: str, owners: Collection[str] = (), handover: FdHandover | None = None) -> "Claim":
         """A claim on a service that is about to start, and on all that it will start. `what` it is, for people.
 
-        `owners`: for whom it runs (`process.descent`). `bequest`: it is to outlive us, or is a survivor itself.
+        `owners`: for whom it runs (`process.descent`). `handover`: it is to outlive us, or is a survivor itself.
         """
-        survivor = bequest.survivor if bequest else None
+        survivor = handover.survivor if handover else None
         entry = self.ledger.taken_over(survivor.head.mark) if survivor else self.ledger.open()
-        return Claim(entry, what, owners, ended=self._ended, bequest=bequest)
+        return Claim(entry, what, owners, ended=self._ended, handover=handover)
 
     def end(self, mark: str, leader: Identity) -> None:
         """Begin to end a child that `Ledger.take_over` has noted, with its group and all that has its mark."""
@@ -167,10 +167,10 @@ class Claim:
         owners: Collection[str],
         *,
         ended: Callable[["Claim"], None],
-        bequest: FdHandover | None = None,
+        handover: FdHandover | None = None,
     ) -> None:
         self.entry = entry
-        self.bequest = bequest
+        self.handover = handover
         self.what = what
         self._owners = owners
         self._pid = 0
@@ -180,7 +180,7 @@ class Claim:
 
     def command(self, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
         """What to start, so that the kernel ends it with us where it can, unless it is to outlive us."""
-        return ending_with_parent(argv, env) if self.bequest is None else list(argv)
+        return ending_with_parent(argv, env) if self.handover is None else list(argv)
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """What to start it in, so that its descendants can be found."""
@@ -190,9 +190,9 @@ class Claim:
         """It runs, and leads a group of its own; `pipes` are our ends of its stdin, stdout and stderr."""
         self._pid = pid
         descent.belongs(pid, self._owners)
-        self.entry.started(pid, self.what, is_kept=self.bequest is not None)
-        if self.bequest is not None:
-            self.bequest.begin(self.entry.mark, pid, pipes)
+        self.entry.started(pid, self.what, is_kept=self.handover is not None)
+        if self.handover is not None:
+            self.handover.begin(self.entry.mark, pid, pipes)
 
     def adopted(self, process: Identity) -> None:
         """It is a survivor, and runs since an earlier daemon."""
@@ -202,14 +202,14 @@ class Claim:
     def left(self) -> None:
         """It goes on without us."""
         descent.forget(self._pid)
-        if self.bequest is not None:
-            self.bequest.leave()
+        if self.handover is not None:
+            self.handover.leave()
 
     def ended(self, *, is_killed: bool) -> None:
         """It has ended, and its group was killed; what has left the group is ended now, in the background."""
         descent.forget(self._pid)
-        if self.bequest is not None:
-            self.bequest.end()
+        if self.handover is not None:
+            self.handover.end()
         self.is_killed = is_killed
         self._ended(self)
 

@@ -26,13 +26,13 @@ def ending_with_parent(argv: Sequence[str], env: Mapping[str, str]) -> list[str]
 
     That includes a program that cannot be started, so that its starter gets the error from the kernel.
     """
-    leash = _leash()
-    program = shutil.which(argv[0], path=env.get("PATH", os.defpath)) if leash else None
-    return [*leash, *argv] if program is not None and _is_program(program) else list(argv)
+    prefix = _setpriv_prefix()
+    program = shutil.which(argv[0], path=env.get("PATH", os.defpath)) if prefix else None
+    return [*prefix, *argv] if program is not None and _is_program(program) else list(argv)
 
 
 @functools.cache
-def _leash() -> tuple[str, ...]:
+def _setpriv_prefix() -> tuple[str, ...]:
     """The command that puts the command behind it on a leash; empty where there is none. Blocks for 1 ms, once."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:

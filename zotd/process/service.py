@@ -71,12 +71,12 @@ class Service:
         self._listener = listener
         self._claim = claim
         self._is_killed = False
-        bequest = claim.bequest if claim else None
+        handover = claim.handover if claim else None
         self._stdin = Input(
             stdin,
             on_stall=listener.stalled,
             on_closed=lambda: listener.closed("stdin"),
-            on_torn=bequest.torn if bequest else None,
+            on_torn=handover.torn if handover else None,
             is_torn=survivor is not None and survivor.is_cut,
         )
         self._stdout = Output(stdout, listener.output, on_end=lambda: listener.closed("stdout"))
@@ -162,7 +162,7 @@ def start_service(
 
     A claim on a survivor goes on with that one instead: what it had written is delivered, `argv` and `env` are not used.
     """
-    survivor = claim.bequest.survivor if claim and claim.bequest else None
+    survivor = claim.handover.survivor if claim and claim.handover else None
     if claim is not None and survivor is not None:
         claim.adopted(survivor.head.identity)
         return Service(survivor.head.pid, survivor.pipes, listener, claim, survivor=survivor)

@@ -52,11 +52,11 @@ class PoolConfig:
     """Of this process, for what no client has opened."""
     limits: Limits
     trust: Trust
-    strays: OrphanReaper
+    reaper: OrphanReaper
     """Ends what extensions leave behind."""
     reserved_commands: Sequence[str] = ()
     """Slash commands that no extension can have."""
-    estate: HandoverStore | None = None
+    handover_store: HandoverStore | None = None
     """Lets extensions outlive the daemon; None: they end with it."""
 
 
@@ -110,18 +110,18 @@ class ExtensionPool:
                 withheld=environment.keys,
                 version=VERSION,
                 features=FEATURES,
-                strays=self._grounds.strays,
-                estate=self._grounds.estate,
+                reaper=self._grounds.reaper,
+                handover_store=self._grounds.handover_store,
                 place="daemon",
             )
             layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_daemon, places))
-            self._daemon = self._begin(layer, after=self._grounds.strays.swept)
+            self._daemon = self._begin(layer, after=self._grounds.reaper.swept)
 
     def start_channels(
         self, surroundings: Surroundings, discover: Callable[[], Discovered], listener: Listener
     ) -> None:
         """Start the extensions that serve messaging channels; `listener` hears from them."""
-        surroundings = replace(surroundings, cwd=str(self.places.home), strays=self._grounds.strays)
+        surroundings = replace(surroundings, cwd=str(self.places.home), reaper=self._grounds.reaper)
         layer = self._channels = ExtensionScope(self._host_config, surroundings, discover, channels=listener)
         self._spawn("start channels", self._open_channels(layer))
 
@@ -301,7 +301,7 @@ class ExtensionPool:
         place = self.places.home / "extensions"
         places = {self.places.home: {"extensions"}, place: {"channels"}, place / "channels": None}
         await self._changes.watch("channels", lambda: places, layer.look_again)
-        await layer.start(self._grounds.strays.swept)
+        await layer.start(self._grounds.reaper.swept)
 
     def _begin(self, layer: ExtensionScope, after: asyncio.Event | None = None) -> ExtensionScope:
         self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
@@ -331,8 +331,8 @@ class ExtensionPool:
             provider=row.settings.provider,
             model=row.settings.model,
             features=FEATURES,
-            strays=self._grounds.strays,
-            estate=self._grounds.estate,
+            reaper=self._grounds.reaper,
+            handover_store=self._grounds.handover_store,
             place=place,
         )
 
