@@ -54,10 +54,13 @@ def test_an_empty_variable_counts_as_unset_and_others_are_not_looked_at(path):
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
-        ('modle = "x"', "modle is no key and is ignored; did you mean model?"),
-        ("[limits]\nidle_exit = 5", "limits.idle_exit is no key and is ignored; did you mean limits.idle_exit_s?"),
-        ('[providers.x]\nbaseurl = ""', "providers.x.baseurl is no key and is ignored; did you mean providers.<name>"),
-        ("[zebra]\na = 1\nb = 2", "zebra is no key and is ignored"),
+        ('modle = "x"', "unknown setting modle is ignored; did you mean model?"),
+        ("[limits]\nidle_exit = 5", "unknown setting limits.idle_exit is ignored; did you mean limits.idle_exit_s?"),
+        (
+            '[providers.x]\nbaseurl = ""',
+            "unknown setting providers.x.baseurl is ignored; did you mean providers.<name>",
+        ),
+        ("[zebra]\na = 1\nb = 2", "unknown setting zebra is ignored"),
     ],
 )
 def test_an_unknown_key_is_a_warning_that_names_the_nearest(path, text, warning):
@@ -71,20 +74,26 @@ def test_an_unknown_key_is_a_warning_that_names_the_nearest(path, text, warning)
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("max_steps = 0", "max_steps must be a whole number, at least 1"),
-        ('max_steps = "many"', "max_steps must be a whole number, at least 1"),
-        ("compact_at = 1.5", "compact_at must be a number above 0, at most 1"),
-        ("compact_at = nan", "compact_at must be a number above 0, at most 1"),
-        ("limits.idle_exit_s = inf", "limits.idle_exit_s must be a number of seconds, from 0 to a year"),
-        ("model = true", "model must be a text"),
-        ("model = {}", "model must be a text"),
-        ('log_level = "loud"', 'log_level must be "debug" or "info" or "warning" or "error"'),
-        ("api_key_command = []", "api_key_command must be a list of texts, the program first"),
-        ('api_key_command = "pass {provider}"', "api_key_command must be a list of texts, the program first"),
+        ("max_steps = 0", "max_steps must be an integer of at least 1"),
+        ('max_steps = "many"', "max_steps must be an integer of at least 1"),
+        ("compact_at = 1.5", "compact_at must be a number greater than 0 and at most 1"),
+        ("compact_at = nan", "compact_at must be a number greater than 0 and at most 1"),
+        ("limits.idle_exit_s = inf", "limits.idle_exit_s must be a number of seconds from 0 to one year"),
+        ("model = true", "model must be a string"),
+        ("model = {}", "model must be a string"),
+        ('log_level = "loud"', 'log_level must be "debug", "info", "warning" or "error"'),
+        ("api_key_command = []", "api_key_command must be a list of strings: a program and its arguments"),
+        (
+            'api_key_command = "pass {provider}"',
+            "api_key_command must be a list of strings: a program and its arguments",
+        ),
         ("limits = 5", "limits must be a table: [limits]"),
         ("providers.x = 5", "providers.x must be a table: [providers.x]"),
-        ('providers.x.base_url = "ftp://x"', "providers.x.base_url must be an http(s) URL without a user name"),
-        ('providers.x.base_url = "https://me:pw@x/"', "providers.x.base_url must be an http(s) URL without a user"),
+        (
+            'providers.x.base_url = "ftp://x"',
+            "providers.x.base_url must be an http(s) URL without user name and password",
+        ),
+        ('providers.x.base_url = "https://me:pw@x/"', "providers.x.base_url must be an http(s) URL without user name"),
         ('providers.x.base_url = "https://x/\\n"', "providers.x.base_url must be an http(s) URL"),
     ],
 )
@@ -106,7 +115,7 @@ def test_a_wrong_variable_is_named(path, variable, text):
 
 
 def test_a_wrong_flag_is_named(path):
-    with pytest.raises(ConfigError, match="the flag for max_steps must be a whole number"):
+    with pytest.raises(ConfigError, match="the flag for max_steps must be an integer"):
         load(path, {}, {"max_steps": 0})
 
 
@@ -129,9 +138,9 @@ def test_a_secret_is_refused_with_the_way_out_and_not_repeated(path, text):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ('listen = "0.0.0.0:8765"', "other machines can reach 0.0.0.0:8765, which needs TLS"),
-        ('listen = "[2001:db8::1]:1"', "which needs TLS"),
-        ('listen = "127.0.0.1:1"\ntls_cert = "/c"', "tls_cert and tls_key belong together"),
+        ('listen = "0.0.0.0:8765"', "TLS is required, because other machines can reach 0.0.0.0:8765"),
+        ('listen = "[2001:db8::1]:1"', "TLS is required"),
+        ('listen = "127.0.0.1:1"\ntls_cert = "/c"', "tls_cert and tls_key must be set together"),
     ],
 )
 def test_a_door_that_would_not_be_safe_is_refused_before_a_daemon_is_started(path, settings, reason):
@@ -157,12 +166,12 @@ def test_a_key_command_that_does_not_say_for_which_vendor_is_refused(path):
 )
 def test_a_file_that_is_not_toml_is_named_with_the_reason(path, content, reason):
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match=f"config.toml is not TOML: .*{reason}"):
+    with pytest.raises(ConfigError, match=f"config.toml is not valid TOML: .*{reason}"):
         load(path, {})
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match=r"cannot read .*: Is a directory"):
         load(tmp_path, {})
 
 
@@ -200,19 +209,19 @@ def test_rules_are_tables_in_their_order_and_match_everything_unless_they_say_wh
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ('[[rules]]\ntool = "a"\naction = "deny"\n[[rules]]\ntool = "b"\naction = "permit"', "in number 2, action: "),
-        ('[[rules]]\ntool = "a"\naction = "allow"\nmach = "x"', "in number 1: object contains unknown field `mach`"),
-        ('[[rules]]\ntool = "a"', "in number 1: object missing required field `action`"),
-        ('[[rules]]\ntool = ""\naction = "deny"', "in number 1, tool: "),
-        ('[rules]\ntool = "a"\naction = "deny"', "if wanted, match"),
-        ("rules = [3]", "in number 1: "),
+        ('[[rules]]\ntool = "a"\naction = "deny"\n[[rules]]\ntool = "b"\naction = "permit"', "rule 2, action: "),
+        ('[[rules]]\ntool = "a"\naction = "allow"\nmach = "x"', "rule 1: object contains unknown field `mach`"),
+        ('[[rules]]\ntool = "a"', "rule 1: object missing required field `action`"),
+        ('[[rules]]\ntool = ""\naction = "deny"', "rule 1, tool: "),
+        ('[rules]\ntool = "a"\naction = "deny"', "optionally match"),
+        ("rules = [3]", "rule 1: "),
     ],
 )
 def test_a_bad_rule_is_one_sentence_with_its_place(path, text, place):
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
         load(path, {})
-    assert str(caught.value).startswith(f"{path}: rules must be tables [[rules]] with tool, action")
+    assert str(caught.value).startswith(f"{path}: rules must be [[rules]] tables with tool, action")
     assert place in str(caught.value)
 
 
@@ -229,10 +238,10 @@ def test_approvals_have_a_mode_a_way_a_time_and_a_command(path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('mode = "no"', '"yolo" or "ask" or "read-only"'),
-        ('unattended = "allow"', '"park" or "deny" or "rules"'),
-        ("ttl_s = 0", "a number of seconds above 0"),
-        ('notify_command = "say"', "a list of texts, the program first"),
+        ('mode = "no"', '"yolo", "ask" or "read-only"'),
+        ('unattended = "allow"', '"park", "deny" or "rules"'),
+        ("ttl_s = 0", "a number of seconds greater than 0"),
+        ('notify_command = "say"', "a list of strings: a program and its arguments"),
     ],
 )
 def test_there_is_no_other_way_to_be_unattended_and_no_other_mode(path, line, words):
@@ -244,5 +253,5 @@ def test_there_is_no_other_way_to_be_unattended_and_no_other_mode(path, line, wo
 def test_a_text_is_read_like_a_file_and_without_the_environment(path):
     loaded = config.parse('model = "m"', path)
     assert (loaded.config.model, loaded.sources["model"]) == ("m", Source.FILE)
-    with pytest.raises(ConfigError, match="not TOML"):
+    with pytest.raises(ConfigError, match="not valid TOML"):
         config.parse("model", path)

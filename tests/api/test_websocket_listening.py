@@ -25,7 +25,9 @@ def refused_start(tmp_path, extra):
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8765", "[::]:8765", "192.0.2.1:8765"])
 async def test_an_address_that_others_can_reach_needs_tls(address):
-    with pytest.raises(ConfigError, match=r"other machines can reach .*, which needs TLS: set tls_cert and tls_key"):
+    with pytest.raises(
+        ConfigError, match=r"TLS is required, because other machines can reach .*; set tls_cert and tls_key"
+    ):
         await prepared(Websocket(listen=address))
 
 
@@ -35,14 +37,14 @@ async def test_a_name_is_as_good_as_the_address_that_it_stands_for():
     if all(address.startswith("127.") or address == "::1" for address in addresses):
         assert await prepared(Websocket(listen=f"{name}:8765")) is not None
     else:
-        with pytest.raises(ConfigError, match="needs TLS"):
+        with pytest.raises(ConfigError, match="TLS is required"):
             await prepared(Websocket(listen=f"{name}:8765"))
     assert await prepared(Websocket(listen="localhost:8765")) is not None
 
 
 def test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_written(tmp_path):
     said = refused_start(tmp_path, {"ZOT_WEBSOCKET_LISTEN": "0.0.0.0:8765"})
-    assert said.startswith("error websocket.listen: other machines can reach 0.0.0.0:8765, which needs TLS")
+    assert said.startswith("error websocket.listen: TLS is required, because other machines can reach 0.0.0.0:8765")
     file = place(tmp_path).home / "config.toml"
     file.write_text('[websocket]\nlisten = "[::]:8765"\n')
     assert refused_start(tmp_path, {}).startswith("error websocket.listen: other machines can reach [::]:8765")

@@ -183,7 +183,7 @@ async def test_a_rule_that_cannot_be_saved_is_said_before_anything_is_decided(be
     asked = await asked_by(talk)
     (house.place.home / "config.toml").write_text("rules = [")
     code, sentence = await refused(talk, asked, scope="always")
-    assert (code, "not TOML" in sentence) == ("conflict", True)
+    assert (code, "not valid TOML" in sentence) == ("conflict", True)
     assert await talk.state() == "waiting"
     await talk.ask("abort")
     await talk.until("done")

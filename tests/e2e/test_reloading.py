@@ -81,7 +81,7 @@ async def test_what_needs_a_restart_is_named_until_it_has_its_old_value_again(ad
     config("typo = 1\n")
     found = await admin.ask("daemon.reload")
     assert (found["applied"], found["restart"]) == ([], [])
-    assert "typo is no key" in found["warnings"][0]
+    assert "unknown setting typo" in found["warnings"][0]
     assert (await admin.ask("daemon.status"))["warnings"] == found["warnings"]
 
 

@@ -71,7 +71,7 @@ async def test_a_rule_that_cannot_be_saved_holds_for_nobody(home):
     home.config.write_text("rules = [")
     book = home.book()
     for attempt in (book.check, book.add):
-        with pytest.raises(CommandError, match="not TOML") as caught:
+        with pytest.raises(CommandError, match="not valid TOML") as caught:
             await attempt(Rule("bash", Action.ALLOW))
         assert caught.value.code == Code.CONFLICT
     assert book.rules == ()

@@ -61,7 +61,7 @@ def test_a_rule_that_is_there_is_not_written_again(path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"model = [", "not TOML"),
+        (b"model = [", "not valid TOML"),
         (b"max_steps = 0", "max_steps must be"),
         (b'rules = [{tool = "a", action = "deny"}]', "cannot be added"),
         (b"\xff", "not UTF-8"),

@@ -1,8 +1,8 @@
-"""`$ZOT_HOME/config.toml`: every key, and where its value comes from: flag > `ZOT_*` > file > default.
+"""Loads the configuration. Precedence: flag, `ZOT_*` variable, `$ZOT_HOME/config.toml`, default.
 
-A key is a field of `Config` and nothing else: its type says what is accepted, the text below it what it does.
-`keys` and `docs` give the same as data, for `zotctl config show` and the documentation. No secret is a key: those
-stand in `auth.json`.
+Each field of `Config` is a setting: its type is the accepted type, the string below it the documentation. `keys` and
+`docs` return both as data, for `zotctl config show` and docs/configuration.md. Secrets are not settings: they are kept
+in `auth.json`, and a file that contains one is refused.
 """
 
 import ast
@@ -65,11 +65,11 @@ __all__ = [
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; the message is one sentence that names the place and the key."""
+    """The configuration is invalid; the message is one sentence that names the source and the setting."""
 
 
 class Source(StrEnum):
-    """Where a value comes from."""
+    """Where the value of a setting comes from."""
 
     FLAG = "flag"
     ENVIRONMENT = "environment"
@@ -79,40 +79,41 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a key accepts."""
+    """One setting."""
 
     name: str
-    """As people write it: `limits.idle_exit_s`, `providers.<name>.base_url`."""
+    """Dotted name: `limits.idle_exit_s`, `providers.<name>.base_url`."""
     kind: object
     """A type, for `msgspec.convert`."""
     default: object
 
     @property
     def expected(self) -> str:
-        """The type in words; completes "must be"."""
+        """The accepted type in words; completes "must be"."""
         kind = _without_none(self.kind)
         if get_origin(kind) is Literal:
-            return " or ".join(f'"{word}"' for word in get_args(kind))
+            *others, last = (f'"{word}"' for word in get_args(kind))
+            return f"{', '.join(others)} or {last}"
         titles = [part.title for part in get_args(kind) if isinstance(part, Meta)]
-        return titles[0] or "a text" if titles else "a text"
+        return titles[0] or "a string" if titles else "a string"
 
     @property
     def variable(self) -> str | None:
-        """The environment variable that sets it; None for keys of `[providers.<name>]`, and for rules."""
+        """Environment variable that sets it; None for `providers.<name>.*` and `rules`."""
         return None if _ANY in self.name or self.kind == Rules else "ZOT_" + self.name.replace(".", "_").upper()
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The configuration, and how it came to be."""
+    """A configuration and where its values come from."""
 
     config: Config
     values: Mapping[str, object]
-    """By the key's name: every key, and those of each configured provider."""
+    """Every setting by name, including those of each configured provider."""
     sources: Mapping[str, Source]
-    """Of the same keys."""
+    """Source of each value in `values`."""
     warnings: Sequence[str]
-    """A sentence for each key that nobody knows."""
+    """One sentence for each unknown setting in the file."""
 
 
 _ANY = "<name>"
@@ -122,38 +123,41 @@ _SECRET = re.compile(r"(api_?key|secret|token|password)$", re.IGNORECASE)
 
 @cache
 def keys() -> Mapping[str, Key]:
-    """Every key by its name, in the order in which they are declared."""
+    """All settings by name, in the order of declaration."""
     return {name: Key(name, field.type, field.default) for name, _, field in _fields(Config, "")}
 
 
 @cache
 def docs() -> Mapping[str, str]:
-    """What each key does, by its name, as Markdown; read from this module's source."""
+    """The documentation of each setting as Markdown, by name; read from the source of `sections`."""
     return {name: _texts(owner)[field.name] for name, owner, field in _fields(Config, "")}
 
 
 def load(path: Path, env: Mapping[str, str], flags: Mapping[str, object] | None = None) -> Loaded:
-    """The configuration from the file `path`, which need not exist, and what goes before it.
+    """Load the configuration from flags, environment and file.
 
-    `flags` are values from the command line by the key's name; None: not given. An empty variable counts as unset;
-    `ZOT_*` variables that are no key's mean other things and are not looked at.
+    Args:
+        path: the file, which may be absent.
+        env: an empty variable counts as unset; `ZOT_*` variables that set nothing here are ignored.
+        flags: values from the command line by the setting's name; None means not given.
 
-    Raises ConfigError when the file cannot be read, is not TOML or holds a secret, or when a value is not what its
-    key expects.
+    Raises:
+        ConfigError: the file cannot be read, is not TOML or contains a secret, or a value has the wrong type.
     """
     return _loaded(_read(path), path, env, flags or {})
 
 
 def parse(text: str, path: Path) -> Loaded:
-    """The configuration that stands in `text`, and nowhere else; `path` is where that is from.
+    """Parse `text`, ignoring flags and environment; `path` is only used in messages.
 
-    Raises ConfigError as `load` does.
+    Raises:
+        ConfigError: as `load`.
     """
     return _loaded(_parsed(text, path), path, {}, {})
 
 
 def changed_back(loaded: Loaded, values: Mapping[str, object], *, dropped: Sequence[str]) -> Loaded:
-    """The configuration with these values instead, and without the keys in `dropped`."""
+    """Return `loaded` with `values` replaced and the settings in `dropped` removed."""
     found = {name: value for name, value in {**loaded.values, **values}.items() if name not in dropped}
     sources = {name: source for name, source in loaded.sources.items() if name not in dropped}
     return replace(loaded, config=_assemble(found), values=found, sources=sources)
@@ -183,42 +187,42 @@ def _read(path: Path) -> dict[str, object]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
 def _parsed(text: str, path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
 def _leaves(table: Mapping[str, object], prefix: str, path: Path) -> Iterator[tuple[str, object]]:
-    """Each key of the file with its value; a table that is no section is one key."""
+    """Yield each setting of the file with its value; an unknown table counts as one setting."""
     for part, value in table.items():
         name = prefix + part
         is_section = any(key.startswith(f"{_pattern(name)}.") for key in keys())
         if _SECRET.search(part):
-            raise ConfigError(f"{path}: {name} is a secret, and this file is none: put keys into auth.json")
+            raise ConfigError(f"{path}: {name} looks like a secret; secrets belong in auth.json, not in this file")
         if is_section and not isinstance(value, dict):
             raise ConfigError(f"{path}: {name} must be a table: [{name}]")
         if isinstance(value, dict):
-            below = list(_leaves(value, f"{name}.", path))  # secrets are looked for in unknown tables too
+            below = list(_leaves(value, f"{name}.", path))  # also in unknown tables: they may contain secrets
             yield from below if is_section else [(name, value)]
         else:
             yield name, value
 
 
 def _pattern(name: str) -> str:
-    """`name` with the name of a provider replaced: `providers.<name>.base_url`."""
+    """Replace the provider in `name` by the placeholder: `providers.<name>.base_url`."""
     return re.sub(r"^providers\.[^.]+", f"providers.{_ANY}", name)
 
 
 def _unknown(name: str, path: Path) -> str:
     close = difflib.get_close_matches(_pattern(name), keys(), n=1)
-    return f"{path}: {name} is no key and is ignored" + (f"; did you mean {close[0]}?" if close else "")
+    return f"{path}: unknown setting {name} is ignored" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def _convert(value: object, key: Key, place: str) -> object:
@@ -230,19 +234,19 @@ def _convert(value: object, key: Key, place: str) -> object:
 
 
 def _which(error: msgspec.ValidationError) -> str:
-    """Which entry of a list of tables is wrong, and how."""
+    """Say which rule is invalid and why."""
     found = re.fullmatch(r"(.*) - at `\$\[(\d+)\](?:\.(\w+))?`", str(error))
     if found is None:
         return ""
     what, index, field = found.groups()
-    return f"; in number {int(index) + 1}{f', {field}' if field else ''}: {what.lower()}"
+    return f"; rule {int(index) + 1}{f', {field}' if field else ''}: {what.lower()}"
 
 
 def _from_text(text: str, key: Key) -> object:
     kind = _without_none(key.kind)
     try:
         value: object = msgspec.convert(shlex.split(text) if kind in {Command, Names} else text, kind, strict=False)
-    except ValueError as error:  # a ValidationError, or a quote that is not closed
+    except ValueError as error:  # ValidationError, or an unclosed quote
         raise ConfigError(f"{key.variable} must be {key.expected}") from error
     return value
 
@@ -259,12 +263,12 @@ def _assemble(values: Mapping[str, object]) -> Config:
         node[last] = value
     try:
         return msgspec.convert(tree, Config)
-    except msgspec.ValidationError as error:  # of __post_init__: each value has its type already
+    except msgspec.ValidationError as error:  # from __post_init__; the single values are valid already
         raise ConfigError(str(error)) from error
 
 
 def _fields(owner: type[Struct], prefix: str) -> Iterator[tuple[str, type[Struct], FieldInfo]]:
-    """Each key below `owner` with the struct that declares it."""
+    """Yield each setting below `owner` with the struct that declares it."""
     for field in msgspec.structs.fields(owner):
         name = prefix + field.name
         if get_origin(field.type) is dict:
@@ -276,7 +280,7 @@ def _fields(owner: type[Struct], prefix: str) -> Iterator[tuple[str, type[Struct
 
 
 def _texts(owner: type[Struct]) -> dict[str, str]:
-    """The string below each field."""
+    """Return the string below each field."""
     (tree,) = ast.parse(inspect.getsource(owner)).body
     assert isinstance(tree, ast.ClassDef)
     return {
@@ -288,6 +292,6 @@ def _texts(owner: type[Struct]) -> dict[str, str]:
 
 
 def _without_none(kind: object) -> object:
-    """`X` of `X | None`."""
+    """Return `X` for `X | None`."""
     options = [option for option in get_args(kind) if option is not type(None)]
     return options[0] if type(None) in get_args(kind) else kind

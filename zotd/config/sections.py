@@ -1,4 +1,7 @@
-"""The keys of `$ZOT_HOME/config.toml`, by tables: each is a field, whose text below it says what it does."""
+"""Schema of `$ZOT_HOME/config.toml`: one struct per table, one field per setting.
+
+The string below a field is its documentation; `scripts/reference.py` puts it into docs/configuration.md.
+"""
 
 from ipaddress import ip_address
 from typing import Annotated, Literal
@@ -6,25 +9,28 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 YEAR_S = 365 * 24 * 3600
-"""Longest duration: more is a slip of the pen."""
+"""Upper bound of durations, to catch typing errors."""
 
 PROVIDER = "{provider}"
-"""Stands for the vendor's name in `api_key_command`."""
+"""Placeholder for the vendor's name in `api_key_command`."""
 
 # The titles complete the sentence "KEY must be ...".
-Count = Annotated[int, Meta(ge=1, title="a whole number, at least 1")]
-Days = Annotated[int, Meta(ge=1, le=36_500, title="a whole number of days, from 1 to 36,500")]
-Tokens = Annotated[int, Meta(ge=0, title="a number of tokens")]
-Money = Annotated[float, Meta(gt=0, title="an amount of USD above 0")]
-Cents = Annotated[float, Meta(ge=0, title="an amount of USD, 0 or more")]
-Part = Annotated[float, Meta(gt=0, le=1, title="a number above 0, at most 1")]
-Pause = Annotated[float, Meta(gt=0, le=YEAR_S, title="a number of seconds above 0, at most a year")]
-Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds, from 0 to a year")]
-Url = Annotated[str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without a user name")]
-Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of texts, the program first")]
-Names = Annotated[tuple[str, ...], Meta(title="a list of texts")]
+Count = Annotated[int, Meta(ge=1, title="an integer of at least 1")]
+Days = Annotated[int, Meta(ge=1, le=36_500, title="an integer from 1 to 36,500")]
+Tokens = Annotated[int, Meta(ge=0, title="an integer of at least 0")]
+Money = Annotated[float, Meta(gt=0, title="a number greater than 0")]
+Cents = Annotated[float, Meta(ge=0, title="a number of at least 0")]
+Part = Annotated[float, Meta(gt=0, le=1, title="a number greater than 0 and at most 1")]
+Pause = Annotated[float, Meta(gt=0, le=YEAR_S, title="a number of seconds greater than 0, at most one year")]
+Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds from 0 to one year")]
+Url = Annotated[
+    str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without user name and password")
+]
+Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of strings: a program and its arguments")]
+Names = Annotated[tuple[str, ...], Meta(title="a list of strings")]
 Listen = Annotated[
-    str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}\Z", title="HOST:PORT, as in 127.0.0.1:8765")
+    str,
+    Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}\Z", title="HOST:PORT, for example 127.0.0.1:8765"),
 ]
 Flag = Annotated[bool, Meta(title="true or false")]
 Directory = Annotated[str, Meta(pattern=r"^/", title="an absolute path")]
@@ -33,7 +39,10 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of `[[rules]]` (`docs/durability.md`, Approvals); a misspelt `match` must not become "everything"."""
+    """One of `[[rules]]`; see Approvals in docs/durability.md.
+
+    Unknown fields are errors: a misspelt `match` would otherwise make the rule match every call.
+    """
 
     tool: Annotated[str, Meta(min_length=1)]
     action: Literal["allow", "ask", "deny"]
@@ -41,7 +50,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 Rules = Annotated[
-    tuple[Rule, ...], Meta(title='tables [[rules]] with tool, action ("allow", "ask" or "deny") and, if wanted, match')
+    tuple[Rule, ...], Meta(title='[[rules]] tables with tool, action ("allow", "ask" or "deny") and optionally match')
 ]
 
 
@@ -49,174 +58,181 @@ class Approval(Struct, frozen=True, kw_only=True):
     """`[approval]`."""
 
     mode: Literal["yolo", "ask", "read-only"] = "yolo"
-    """What becomes of calls without a rule in new sessions: `yolo` runs them, `ask` asks about `write`, `edit`, `bash`
-    and all tools of extensions, `read-only` denies those."""
+    """Approval mode of new sessions, for tool calls that no rule matches. `yolo` runs every call. `ask` requires
+    approval for `write`, `edit`, `bash` and all extension tools. `read-only` denies those tools."""
 
     unattended: Literal["park", "deny", "rules"] = "park"
-    """What becomes of a question when nobody is attached who can decide: it waits (`park`), it is denied (`deny`), or
-    it waits when a rule asks, and is denied when only the mode does (`rules`)."""
+    """What to do with an approval request when no attached client can decide it: `park` keeps it pending, `deny` denies
+    the call, `rules` keeps it pending if an `ask` rule requires approval and denies it if only the mode does."""
 
-    ttl_s: Annotated[float, Meta(gt=0, le=YEAR_S, title="a number of seconds above 0, at most a year")] | None = None
-    """A question that nobody has decided within this time is denied; without it, it waits for ever."""
+    ttl_s: Pause | None = None
+    """Deny an approval request that is still pending after this many seconds. Default: never."""
 
     notify_command: Command | None = None
-    """Run when a question waits and nobody is attached who can decide; `{text}` in its words stands for a sentence
-    about it. No shell is involved."""
+    """Command to run when an approval request is pending and no attached client can decide it. `{text}` in an argument is
+    replaced by a sentence that describes the request. The command is not run by a shell."""
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
-    """`[terminal]`: read by `zot`, and not by the daemon."""
+    """`[terminal]`: settings of the terminal client; the daemon ignores them."""
 
     theme: Literal["auto", "default", "dark", "light", "plain"] = "auto"
-    """Colours; `auto` asks the terminal whether it is light or dark, and uses its own 16 where it does not say."""
+    """Colour theme. `auto` picks `dark` or `light` by the terminal's background, or `default`, the terminal's own 16
+    colours, if the background is unknown. `plain` uses no colours."""
 
     editing_mode: Literal["emacs", "vi"] = "emacs"
-    """Whose keys the editor has; vi begins in INSERT."""
+    """Key bindings of the prompt editor. `vi` starts in insert mode."""
 
     wrap: Literal["words", "terminal"] = "words"
-    """Where prose is broken. `words`: between words, with list items hanging; `terminal`: paragraphs are single lines
-    that the terminal wraps, which copies them whole. `/copy` copies the Markdown of the last reply either way."""
+    """How prose is wrapped. `words` breaks lines between words and indents list items. `terminal` prints each paragraph as
+    one line and lets the terminal wrap it, so that a selection copies whole paragraphs. `/copy` always copies the Markdown
+    of the last reply."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     """`[limits]`."""
 
     idle_exit_s: Seconds = 1800.0
-    """A daemon that a client has started ends when for so long nobody was attached and nothing ran or waited.
-    0: it does not end by itself."""
+    """A daemon that was started by a client exits after being idle this long: no client attached, no run active or waiting.
+    0: never."""
 
     session_unload_s: Seconds = 1800.0
-    """A session leaves memory when for so long nobody followed it and nothing of it ran; it comes back when asked for.
-    """
+    """Unload a session from memory after it has been idle for this long: nothing running and no client following it. The
+    next request loads it again."""
 
     drain_s: Seconds = 60.0
-    """After SIGTERM, runs may take so long to come to where they can be gone on with: the end of a model's reply and of
-    the calls in it. 0: they are cut at once."""
+    """How long after SIGTERM a run may take to reach a point it can resume from: the end of the model's reply and of its
+    tool calls. 0: interrupt runs immediately."""
 
     retry_patience_s: Seconds = 4 * 3600.0
-    """How long a run asks a model again that is overloaded, rate-limited or out of reach, or whose reply breaks off.
-    `zot -p` on a terminal, `zot rpc` and embedded runtimes wait 60 s at most. 0: the first failure ends the run."""
+    """How long a run keeps retrying when the model is overloaded, rate-limited or unreachable, or when its reply is cut
+    off. `zot -p` on a terminal, `zot rpc` and embedded runtimes retry for at most 60 s. 0: fail on the first error."""
 
     retry_pause_s: Pause = 60.0
-    """The longest pause between two such tries; pauses begin with half a second and double. A vendor's `Retry-After` may
-    be longer."""
+    """Longest pause between two retries. The first pause is half a second, and each following one is twice as long. A
+    vendor's `Retry-After` is honoured even if it is longer."""
 
     attention_s: Seconds = 5.0
-    """Whoever is not looking is told of the end of a run that took at least so long: who gave a shorter one has most
-    likely waited for it."""
+    """Notify an unfocused client when a run ends that took at least this long. Shorter runs cause no notification, because
+    the user has most likely waited for them."""
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """`[retention]`: sessions that the daemon deletes by itself. They cannot be restored; `zotctl backup` keeps a copy."""
+    """`[retention]`: automatic deletion of old sessions. It cannot be undone; `zotctl backup` makes a copy."""
 
     max_age_days: Days | None = None
-    """Delete sessions that were last used so long ago. Those that run, wait, are held or have a client attached stay.
-    Without it, none."""
+    """Delete sessions that have not been used for this many days. Sessions that are running, waiting, held or blocked, or
+    that have a client attached, are kept. Default: never."""
 
     max_size_mb: Count | None = None
-    """Delete the sessions that were used longest ago while the database has more than so many millions of bytes. Without
-    it, none."""
+    """While the database is larger than this many megabytes (1 MB = 1,000,000 bytes), delete the least recently used
+    sessions. Default: no limit."""
 
 
 class Ext(Struct, frozen=True, kw_only=True):
     """`[ext]`."""
 
     tool_timeout_s: Seconds = 60.0
-    """How long a tool of an extension may take, unless it says that it is interactive."""
+    """Timeout of an extension's tool calls. Tools that declare themselves interactive have none."""
 
     command_timeout_s: Seconds = 30.0
-    """How long a slash command of an extension may take."""
+    """Timeout of an extension's slash commands."""
 
     intercept_timeout_s: Seconds = 5.0
-    """How long a guard may think about one question."""
+    """Timeout of a guard's answer to one event."""
 
     python: str | None = None
-    """The interpreter of `tools/*.py`: a path, from the working directory (`.venv/bin/python`), or a word for PATH;
-    without it, or where it is not there, the daemon's own."""
+    """Python interpreter for `tools/*.py`: a path relative to the working directory (`.venv/bin/python`) or a command in
+    PATH. If unset or not found, the daemon's own interpreter is used."""
 
 
 class Budget(Struct, frozen=True, kw_only=True):
     """`[budget]`."""
 
     session_usd: Money | None = None
-    """What the model requests of one session may cost, unless it has a budget of its own; without it, no limit."""
+    """Maximum cost of one session's model requests in USD. A session's own budget takes precedence. Default: no limit."""
 
     session_tokens: Count | None = None
-    """The same in tokens: all that are read and written, cached or not."""
+    """Maximum number of tokens of one session: input and output, cached or not. Default: no limit."""
 
     day_usd: Money | None = None
-    """What all sessions together may cost from midnight to midnight, in the daemon's time zone; without it, no limit."""
+    """Maximum cost of all sessions per day in USD; the day starts at midnight in the daemon's time zone. Default: no limit.
+    """
 
     day_tokens: Count | None = None
-    """The same in tokens."""
+    """Maximum number of tokens of all sessions per day. Default: no limit."""
 
     unknown_usd: Cents = 0.01
-    """The least that a request counts with whose cost nobody knows: it was cut, or its model has no known price."""
+    """Minimum cost in USD to assume for a request whose cost is unknown: it was interrupted, or its model has no known
+    price."""
 
     unknown_tokens: Tokens = 5000
-    """The least that a request counts with whose tokens the vendor did not say."""
+    """Minimum number of tokens to assume for a request for which the vendor reported no usage."""
 
 
 class Guard(Struct, frozen=True, kw_only=True):
     """`[guard]`."""
 
     stream: Flag = False
-    """Text is shown while it arrives although a guard may rewrite or hide it afterwards."""
+    """Show a reply while it arrives, even if a guard may rewrite or block it afterwards."""
 
 
 class Local(Struct, frozen=True, kw_only=True):
     """`[local]`."""
 
     model: str | None = None
-    """A GGUF file for the provider `local`; without it, the model of the package that it needs."""
+    """GGUF file for the provider `local`. Default: the model from the installed package."""
 
 
 class Telegram(Struct, frozen=True, kw_only=True):
     """`[channels.telegram]`."""
 
     enabled: Flag = False
-    """Talk to the Telegram bot whose token is in `auth.json` (`"telegram": {"api_key": ...}`) or in the daemon's
-    `TELEGRAM_BOT_TOKEN`."""
+    """Connect to Telegram as a bot. The bot token is read from `auth.json` (`"telegram": {"api_key": ...}`) or from
+    `TELEGRAM_BOT_TOKEN` in the daemon's environment."""
 
     base_url: Url = "https://api.telegram.org"
-    """Where its Bot API is; another one for a Bot API server of one's own."""
+    """Base URL of the Bot API. Change it to use a self-hosted Bot API server."""
 
 
 class Channels(Struct, frozen=True, kw_only=True):
     """`[channels]`."""
 
     cwd: Directory | None = None
-    """Where the sessions of messaging channels work; without it `channels` in `$ZOT_HOME`, which is made."""
+    """Working directory of channel sessions. Default: `channels` in `$ZOT_HOME`, created if missing."""
 
     telegram: Telegram = Telegram()
 
 
-EXPOSED = "other machines can reach {}, which needs TLS: set tls_cert and tls_key, or listen on 127.0.0.1"
+EXPOSED = "TLS is required, because other machines can reach {}; set tls_cert and tls_key, or listen on 127.0.0.1"
 
 
 class Websocket(Struct, frozen=True, kw_only=True):
-    """`[websocket]`: read when the daemon starts; who comes in needs a token (`zotctl token create`)."""
+    """`[websocket]`: read when the daemon starts. Clients need a token (`zotctl token create`)."""
 
     listen: Listen | None = None
-    """Where the WebSocket door listens, and the page with it; without it there is none. Port 0 is any that is free. An
-    address that other machines can reach needs `tls_cert` and `tls_key`."""
+    """Address of the WebSocket door and the web page. Port 0 selects a free port. An address that other machines can reach
+    requires `tls_cert` and `tls_key`. Default: no WebSocket door."""
 
     tls_cert: Directory | None = None
-    """The certificate, with those that it was signed by: a file in PEM."""
+    """PEM file with the certificate and its chain."""
 
     tls_key: Directory | None = None
-    """Its private key: a file in PEM."""
+    """PEM file with the certificate's private key."""
 
     hosts: Names = ()
-    """What clients may call this machine besides `localhost`, `127.0.0.1` and `[::1]`: `zot.example.org`, and with a port
-    where it is another one than that of `listen`. Whoever comes by another name is refused."""
+    """Host names accepted from clients, besides `localhost`, `127.0.0.1` and `[::1]`, for example `zot.example.org`. Add
+    the port if it differs from that of `listen`. Connections with any other name are refused."""
 
     origins: Names = ()
-    """Web pages that may connect besides our own: `https://zot.example.org`, exactly as browsers write it."""
+    """Origins of other web pages that may connect, exactly as browsers send them: `https://zot.example.org`."""
 
     @property
     def is_exposed(self) -> bool:
-        """Others can reach the address that it says, without TLS; of a name nobody knows here."""
+        """Whether `listen` is a non-loopback IP address and TLS is not configured.
+
+        False for host names: they are resolved, and checked, when the daemon opens the door.
+        """
         host = (self.listen or "").rpartition(":")[0].strip("[]")
         try:
             return self.tls_cert is None and not ip_address(host).is_loopback
@@ -228,43 +244,46 @@ class Provider(Struct, frozen=True, kw_only=True):
     """`[providers.<name>]`."""
 
     base_url: Url | None = None
-    """Where requests for this vendor go, with keys from the environment and `auth.json`; without it, its own host."""
+    """Base URL for this vendor's requests; API keys from the environment and `auth.json` are sent to it. Default: the
+    vendor's own."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """The daemon's configuration."""
+    """All settings, with their defaults."""
 
     provider: str | None = None
-    """Vendor of new sessions; without it, the one used last, else the first that has a key."""
+    """Vendor of new sessions. Default: the vendor used last, else the first one with an API key."""
 
     model: str | None = None
-    """Model of new sessions; without it, the one used last, else the vendor's default."""
+    """Model of new sessions. Default: the model used last, else the vendor's default model."""
 
     reasoning: str = "off"
-    """How much new sessions let the model think: `off`, `low`, `medium`, `high`, and what else the model knows."""
+    """Reasoning effort of new sessions: `off`, `low`, `medium`, `high`, or another level that the model supports."""
 
     max_steps: Count | None = None
-    """Model calls that a run of a new session may take; without it, no limit."""
+    """Maximum number of model calls per run in new sessions. Default: no limit."""
 
     compact_at: Part = 0.85
-    """The transcript is summarised when it fills this part of the model's context window."""
+    """Summarise the transcript when it exceeds this fraction of the model's context window."""
 
     resume: Literal["manual", "auto"] = "manual"
-    """What happens to runs that a crash of the daemon has cut: they wait for a person (`/continue`), or go on by
-    themselves."""
+    """What to do with runs that a crash of the daemon interrupted: `manual` holds them until a user continues them
+    (`/continue`), `auto` continues them when the daemon starts."""
 
     api_key_command: Command | None = None
-    """Prints the key of the vendor whose name stands where it says `{provider}`, or nothing; no shell is involved."""
+    """Command that prints a vendor's API key, or nothing if it has none. `{provider}` in an argument is replaced by the
+    vendor's name. The command is not run by a shell."""
 
     nested: Nested = "off"
-    """What programs may do that the daemon has started, such as a tool's command: `off`, they read the session that they
-    belong to; `submit`, they also open ephemeral sessions, one level deep, and prompt those."""
+    """What programs started by the daemon, such as a tool's command, may do when they connect to it. `off`: only read the
+    session they belong to. `submit`: also create and prompt ephemeral sessions, whose own programs may not."""
 
     log_level: Level = "info"
-    """What the daemon's log holds."""
+    """Lowest level of messages in the daemon's log."""
 
     rules: Rules = ()
-    """What is allowed, asked about and denied, whatever the mode is; see durability.md."""
+    """Rules that allow tool calls, require approval for them or deny them; they take precedence over the mode. See
+    durability.md."""
 
     approval: Approval = Approval()
     limits: Limits = Limits()
@@ -280,9 +299,9 @@ class Config(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.api_key_command and not any(PROVIDER in word for word in self.api_key_command):
-            # Without it, one vendor's key would be sent to all of them.
-            raise ValueError(f"api_key_command must contain {PROVIDER} where the vendor's name belongs")
+            # Without it, the command would print the same key for all vendors, and it would be sent to all of them.
+            raise ValueError(f"api_key_command must contain {PROVIDER}, which is replaced by the vendor's name")
         if (self.websocket.tls_cert is None) != (self.websocket.tls_key is None):
-            raise ValueError("websocket: tls_cert and tls_key belong together; set both")
-        if self.websocket.is_exposed:  # names are asked for when the door is opened
+            raise ValueError("websocket: tls_cert and tls_key must be set together")
+        if self.websocket.is_exposed:
             raise ValueError(f"websocket.listen: {EXPOSED.format(self.websocket.listen)}")
