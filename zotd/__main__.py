@@ -1,7 +1,7 @@
 """The `zotd` command: the daemon in the foreground.
 
-Clients start it with `--autostarted --ready-fd N`: it then tells through the pipe N that it serves (`ready PID`) or
-in one sentence why it cannot (`error SENTENCE`), and ends by itself when nobody needs it.
+Clients start it with `--autostarted --ready-fd N`. It then writes `ready PID` or `error SENTENCE` to the pipe N, and exits
+by itself after being idle.
 """
 
 import argparse
@@ -23,15 +23,15 @@ from zotd.wire.version import VERSION
 
 FAILED = 1
 RUNNING = 3
-"""Exit code when another daemon has the home or the socket: service managers and scripts tell it from a failure."""
+"""Exit code if another daemon uses the home or the socket, so that service managers can tell this from a failure."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the daemon until it is stopped; the result is the exit code."""
+    """Run the daemon until it is stopped; returns the exit code."""
     options = _parser().parse_args(argv)
     malloc_tuning.tune_malloc()
     descriptors.raise_limit()
-    faulthandler.enable()  # a watchdog ends a loop that stands still with SIGABRT: then stderr says where it stood
+    faulthandler.enable()  # the watchdog kills a hanging event loop with SIGABRT; stderr then shows where it hung
     try:
         setup = prepare(dict(os.environ), autostarted=options.autostarted, flags={"log_level": options.log_level})
         for name in VARIABLES:
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(options.ready_fd, str(error), RUNNING)
     except (paths.UnsafePathError, config.ConfigError, SocketError, StorageError, DescendantError) as error:
         return _fail(options.ready_fd, str(error), FAILED)
-    except OSError as error:  # its home cannot be made, or nothing written into it: that names no file
+    except OSError as error:  # the home cannot be created or written to; a failed write names no file
         return _fail(options.ready_fd, f"{error.filename or paths.zot_home(os.environ)}: {error.strerror}", FAILED)
     return 0
 
@@ -62,7 +62,7 @@ def _fail(ready_fd: int | None, sentence: str, code: int) -> int:
 
 
 def _tell(ready_fd: int | None, line: str) -> None:
-    """Write to whoever started us, once; a client that is gone does not matter."""
+    """Report to the client that started this daemon, if any; it may have exited meanwhile."""
     if ready_fd is None:
         return
     try:
@@ -73,11 +73,15 @@ def _tell(ready_fd: int | None, line: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="zotd", description="The daemon that keeps zot's sessions alive.")
+    parser = argparse.ArgumentParser(
+        prog="zotd", description="Run the daemon that keeps zot's sessions, in the foreground."
+    )
     parser.add_argument("--version", action="version", version=f"zotd {VERSION}")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what the log holds")
-    parser.add_argument("--autostarted", action="store_true", help="end when nobody has needed it for a while")
-    parser.add_argument("--ready-fd", type=int, metavar="N", help="a pipe to tell when it serves")
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), help="lowest level of log messages"
+    )
+    parser.add_argument("--autostarted", action="store_true", help="exit after being idle (limits.idle_exit_s)")
+    parser.add_argument("--ready-fd", type=int, metavar="N", help="descriptor to report readiness or a start error to")
     return parser
 
 

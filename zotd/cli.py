@@ -1,6 +1,6 @@
-"""The `zot` command: looks at its arguments and loads the one program that they mean, and nothing else.
+"""The `zot` command: selects one of its programs by the arguments and imports only that one.
 
-Programs are named as strings, because this module may not depend on what is above it, and must not load what is slow.
+Programs are named by strings: this module must not depend on the layers above it, nor load what is slow to import.
 """
 
 import os
@@ -19,7 +19,7 @@ ACP = "zotd.bridges.acp.__main__"
 ZOTCTL = "zotctl.__main__"
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, as in shells: 128 + SIGINT."""
 
 ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
 
@@ -28,13 +28,15 @@ INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `zot` with `argv` (default: the command line's) and return its exit code."""
-    if sys.stdout is None:  # it was closed
+    if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the whole program)
     args, variables = without_flags(sys.argv[1:] if argv is None else argv)
     os.environ.update(variables)
     program = _program(args)
     if program == RPC and os.environ.get(HOST):
-        sys.stderr.write("zot: `zot rpc` is a session of its own, here; for one of another machine: --session ID\n")
+        sys.stderr.write(
+            "zot: `zot rpc` runs a session on this machine; add --session ID to use one of another machine\n"
+        )
         return 2
     if program in {RPC, BRIDGE}:
         args = [arg for number, arg in enumerate(args) if arg != "--rpc" and (number, arg) != (0, "rpc")]
@@ -42,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = args[1:]
     try:
         return int(import_module(program).main(args))
-    except KeyboardInterrupt:  # while it was still being imported; from then on each sees to that itself
+    except KeyboardInterrupt:  # during the import; from then on the programs handle it themselves
         return INTERRUPTED
 
 
@@ -51,13 +53,13 @@ def _program(args: list[str]) -> str:
         return ZOTCTL
     if args[:1] == ["acp"]:
         return ACP
-    # Values need no care here: what begins with a dash is never taken for one.
+    # No need to tell flags from values here: argparse never takes a word that begins with a dash as a value.
     flags = set(takewhile(lambda arg: arg != "--", args))
     if args[:1] == ["rpc"] or "--rpc" in flags:
         return BRIDGE if any(flag.partition("=")[0] == "--session" for flag in flags) else RPC
     if flags & (ONE_SHOT_FLAGS | INFO_FLAGS):
         return ONE_SHOT
-    # Without a terminal to type on there is no chat: `git diff | zot "review this"` prints an answer.
+    # Without a terminal for input there is no chat: `git diff | zot "review this"` prints a reply.
     return CHAT if sys.stdin is not None and sys.stdin.isatty() else ONE_SHOT
 
 

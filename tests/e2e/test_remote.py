@@ -130,10 +130,10 @@ async def test_a_flag_goes_before_the_variable_and_a_token_stays_with_its_host(t
 
 
 async def test_what_belongs_to_another_machine_is_not_done_here(there):
-    needs = f"zot: a new session on {there.url} needs a directory of that machine: --cwd /path\n"
+    needs = f"zot: a new session on {there.url} needs a directory of that machine; add --cwd /path\n"
     assert there.run("zotd.cli", "-p", "hi", code=1) == needs
     assert "means nothing on" in there.run("zotd.cli", "-p", "hi", "--cwd", ".", code=1)
-    assert "--trust is for this machine only" in there.run("zotd.cli", "-p", "hi", "--cwd", "/", "--trust", code=1)
+    assert "--trust works only on this machine" in there.run("zotd.cli", "-p", "hi", "--cwd", "/", "--trust", code=1)
     assert "run it on the machine of" in there.run("zotctl", "backup", "copy.db", code=1)
     assert "run it on the machine of" in there.run("zotctl", "restart", code=1)
     assert "--session" in there.run("zotd.cli", "rpc", code=2)

@@ -65,7 +65,7 @@ def test_standard_input_is_no_key_when_it_holds_more_or_nothing(shell, daemon):
         assert why in err
     code, _, err = shell.zot("rpc", "--api-key-file", "-", piped=KEY)
     assert code == 2
-    assert "standard input is for the protocol; name a file" in err
+    assert "standard input is used by the protocol; name a file" in err
 
 
 def test_two_keys_are_one_too_many(shell, daemon, file):

@@ -83,7 +83,7 @@ def test_without_a_daemon_the_error_is_json_too(shell):
 def test_a_limit_below_one_is_refused(shell, word):
     code, out, err = shell.zotctl("sessions", "--limit", word)
     assert (code, out) == (2, "")
-    assert err.endswith("error: argument --limit: must be 1 or more\n")
+    assert err.endswith("error: argument --limit: must be at least 1\n")
 
 
 @pytest.mark.parametrize(

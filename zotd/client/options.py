@@ -1,4 +1,4 @@
-"""The flags of `zot`, and the session that they mean; for its one-shot modes and its chats alike."""
+"""Argument parser of `zot` and the session that its flags select; shared by the one-shot modes and the chats."""
 
 import argparse
 from collections.abc import Mapping
@@ -14,27 +14,28 @@ from zotd.key_flags import add_key_flags
 from zotd.wire.version import VERSION, protocols
 
 DESCRIPTION = """\
-zot talks to coding agents that live in a daemon, which it starts when none runs.
+Work with coding agents that run in a background daemon, which zot starts if necessary.
 
-  zot                       chat in this directory
-  zot "fix the tests"       the same, with a first prompt
-  zot -p "what is this?"    print the answer and leave
-  zot --json "…"            print every event as a line of JSON
-  zot rpc                   serve one session on standard input and output
-  zot acp                   serve an editor that speaks the Agent Client Protocol
+  zot                       chat in the current directory
+  zot "fix the tests"       chat, starting with this prompt
+  zot -p "what is this?"    print the reply and exit
+  zot --json "…"            print every event as a JSON line
+  zot rpc                   run one session over standard input and output
+  zot acp                   serve an editor over the Agent Client Protocol (ACP)
+  zot ext                   manage extensions, as `zotctl ext` does
 """
 
 EXAMPLES = """\
 examples:
   git diff | zot -p "review this"
   zot -c "and now the tests"
-  zot -c -p                      go on with what was cut off
+  zot -c -p                      continue the interrupted run
   zot -p --resume s_01JX… "go on" --model claude-sonnet-4-5
   zot -p --no-session --tools read,grep "where is main?"
-  zot --mode ask "tidy up"       asks before it writes or runs anything
-  zot -p --mode ask --wait "…"   somebody else decides: zotctl approvals
+  zot --mode ask "tidy up"       ask before writing files or running commands
+  zot -p --mode ask --wait "…"   wait for another client to approve (zotctl approve)
 
-Ctrl-C ends the run; a closed terminal does not: the session goes on, `zot -c` comes back to it.
+Ctrl-C stops the run. Closing the terminal does not: the run goes on in the daemon; `zot -c` returns to it.
 """
 
 
@@ -43,7 +44,7 @@ MODES = ("yolo", "ask", "read-only")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of everything but the subcommands, which `zotd.cli` sees to."""
+    """Return the parser of everything but the subcommands, which `zotd.cli` dispatches."""
     made = argparse.ArgumentParser(
         prog="zot",
         description=DESCRIPTION,
@@ -51,14 +52,14 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("prompt", nargs="*", help="what to ask; piped input comes before it")
+    made.add_argument("prompt", nargs="*", help="the prompt; piped input is put in front of it")
     made.add_argument("-v", "--version", action="version", version=f"zot {VERSION}")
     mode = made.add_mutually_exclusive_group()
-    mode.add_argument("-p", "--print", action="store_true", help="print the answer and leave")
-    mode.add_argument("--json", action="store_true", help="print events as lines of JSON")
-    mode.add_argument("--list-models", action="store_true", help="list models, and which have no key")
-    made.add_argument("--plain", action="store_true", help="a chat in plain lines, as screen readers like it")
-    made.add_argument("--no-color", action="store_true", help="also off with NO_COLOR, and outside a terminal")
+    mode.add_argument("-p", "--print", action="store_true", help="print the reply and exit")
+    mode.add_argument("--json", action="store_true", help="print events as JSON lines")
+    mode.add_argument("--list-models", action="store_true", help="list models, and which ones lack an API key")
+    made.add_argument("--plain", action="store_true", help="chat in plain lines of text, for screen readers")
+    made.add_argument("--no-color", action="store_true", help="disable colours, as NO_COLOR does")
     _add_session_flags(made)
     _add_settings_flags(made)
     add_place_flags(made)
@@ -66,11 +67,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_place_flags(made: argparse.ArgumentParser) -> None:
-    """For the help only: `environment.without_flags` has taken those that have a value."""
-    group = made.add_argument_group("another machine")
-    group.add_argument("--host", metavar="URL", help="its daemon: wss://host:port (ZOT_HOST)")
-    group.add_argument("--token-file", metavar="FILE", help="what it lets you in with (ZOT_TOKEN_FILE)")
-    group.add_argument("--ca-file", metavar="FILE", help="who vouches for it, if not the system (ZOT_CA_FILE)")
+    """Add the flags of remote daemons for the help page; `environment.without_flags` has removed them before parsing."""
+    group = made.add_argument_group("remote daemon")
+    group.add_argument("--host", metavar="URL", help="URL of the daemon: wss://host:port (ZOT_HOST)")
+    group.add_argument("--token-file", metavar="FILE", help="file with the access token (ZOT_TOKEN_FILE)")
+    group.add_argument(
+        "--ca-file", metavar="FILE", help="CA certificates to trust instead of the system's (ZOT_CA_FILE)"
+    )
 
 
 def _add_session_flags(made: argparse.ArgumentParser) -> None:
@@ -80,62 +83,66 @@ def _add_session_flags(made: argparse.ArgumentParser) -> None:
         "--continue",
         action="store_true",
         dest="go_on",
-        help="the newest session of this directory; it goes on where it stopped, and then with the prompt",
+        help="use the newest session of this directory; continue an interrupted run before sending the prompt",
     )
-    group.add_argument("-n", "--new", action="store_true", help="a new session, also where there is one")
-    group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="that session; without ID: choose one")
-    group.add_argument("--session", metavar="ID|NAME", help="that session")
-    group.add_argument("--no-session", action="store_true", help="keep nothing; the session ends with this program")
+    group.add_argument("-n", "--new", action="store_true", help="start a new session even if this directory has one")
+    group.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="use session ID; without ID, choose one"
+    )
+    group.add_argument("--session", metavar="ID|NAME", help="use this session")
+    group.add_argument("--no-session", action="store_true", help="store nothing; the session ends with this command")
 
 
 def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("settings")
-    group.add_argument("--provider", metavar="PROVIDER", help="whose model: anthropic, openai, …")
-    group.add_argument("--model")
+    group.add_argument("--provider", metavar="PROVIDER", help="model vendor: anthropic, openai, …")
+    group.add_argument("--model", help="model name; see --list-models")
     add_key_flags(group, has_stdin=True)
-    group.add_argument("--base-url", metavar="URL")
-    group.add_argument("--reasoning", metavar="LEVEL", help="off, low, medium, high")
+    group.add_argument("--base-url", metavar="URL", help="base URL for model requests")
+    group.add_argument("--reasoning", metavar="LEVEL", help="reasoning effort: off, low, medium, high")
     group.add_argument(
         "--mode",
         choices=MODES,
         metavar="MODE",
-        help="yolo runs every call, ask asks before each that may change something, read-only denies those",
+        help="approval mode. yolo: run every call; ask: ask before calls that may change something; read-only: deny them",
     )
-    group.add_argument("--wait", action="store_true", help="with -p: leave a call that nobody can decide about waiting")
-    group.add_argument("--cwd", metavar="DIR", help="where the agent works (here)")
-    group.add_argument("--tools", metavar="A,B", help="only these tools")
-    group.add_argument("--no-tools", action="store_true")
-    group.add_argument("--max-steps", type=positive, metavar="N")
-    group.add_argument("--budget-usd", type=_amount, metavar="USD", help="what the session's requests may cost in all")
-    group.add_argument("--budget-tokens", type=positive, metavar="N", help="the same in tokens")
-    group.add_argument("--system-prompt", metavar="TEXT")
-    group.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
-    group.add_argument("-e", "--ext", action="append", metavar="PATH", help="an extension; may be repeated")
-    group.add_argument("--no-ext", "--no-extensions", action="store_true", help="start no extension")
-    group.add_argument("-y", "--yolo", action="store_const", const="yolo", dest="mode", help="the same as --mode yolo")
-    group.add_argument("--no-yolo", action="store_const", const="ask", dest="mode", help="the same as --mode ask")
+    group.add_argument("--wait", action="store_true", help="with -p: wait for an approval instead of denying the call")
+    group.add_argument("--cwd", metavar="DIR", help="working directory; default: the current one")
+    group.add_argument("--tools", metavar="A,B", help="enable only these tools")
+    group.add_argument("--no-tools", action="store_true", help="disable all tools")
+    group.add_argument("--max-steps", type=positive, metavar="N", help="maximum number of model calls per run")
+    group.add_argument("--budget-usd", type=_amount, metavar="USD", help="maximum cost of the session's model requests")
+    group.add_argument("--budget-tokens", type=positive, metavar="N", help="maximum number of tokens of the session")
+    group.add_argument("--system-prompt", metavar="TEXT", help="replace the system prompt")
     group.add_argument(
-        "--trust", action="store_true", help="run the directory's own code this time, as ZOT_TRUST=1 does"
+        "--append-system-prompt", action="append", metavar="TEXT", help="append to the system prompt; repeatable"
+    )
+    group.add_argument("-e", "--ext", action="append", metavar="PATH", help="load this extension; repeatable")
+    group.add_argument("--no-ext", "--no-extensions", action="store_true", help="load no extensions except those of -e")
+    group.add_argument("-y", "--yolo", action="store_const", const="yolo", dest="mode", help="same as --mode yolo")
+    group.add_argument("--no-yolo", action="store_const", const="ask", dest="mode", help="same as --mode ask")
+    group.add_argument(
+        "--trust", action="store_true", help="run the project's own extensions and tools, as ZOT_TRUST=1 does"
     )
 
 
 def positive(word: str) -> int:
-    """A count on a command line, from 1; raises what argparse tells as a usage error."""
+    """Parse an integer of at least 1; for argparse, which reports the error."""
     number = int(word) if word.removeprefix("-").isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+        raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 
 def _amount(word: str) -> float:
     amount = float(word)
     if not 0 < amount < float("inf"):
-        raise argparse.ArgumentTypeError("must be above 0")
+        raise argparse.ArgumentTypeError("must be greater than 0")
     return amount
 
 
 def settings(args: argparse.Namespace, where: Place) -> Json:
-    """What `session.create` and `session.configure` share; only what was asked for. Raises `ClientError`."""
+    """Return the given settings as parameters of `session.create` and `session.configure`. Raises `ClientError`."""
     tools = None if args.tools is None else [name for name in str(args.tools).split(",") if name]
     wanted: Json = {
         "provider": args.provider,
@@ -166,10 +173,10 @@ def hello(
     any_protocol: bool = False,
     timeout_s: float = CALL_S,
 ) -> Json:
-    """Say who we are; what the daemon says of itself.
+    """Introduce this client; returns the daemon's answer.
 
-    `any_protocol`: also to a daemon with which we share none, for the commands that are the same in all of them
-    (`docs/protocol.md`); else it refuses, and says who is older. Raises what `Connection.call` raises.
+    `any_protocol` also accepts a daemon that shares no protocol version with this client, for the commands that are the
+    same in all versions (docs/protocol.md). Raises what `Connection.call` raises.
     """
     client = {"name": name, "kind": name, "version": VERSION}
     spoken = None if any_protocol else list(protocols())
@@ -178,16 +185,16 @@ def hello(
 
 
 def environment(args: argparse.Namespace, env: Mapping[str, str]) -> dict[str, str] | None:
-    """The part of `env` that a session's tools run in; with `--trust` it says so. None: what the daemon runs in.
+    """Return the environment for the session's tools, or None for the daemon's own.
 
     Raises:
-        ClientError: `--trust`, which is a part of the environment, and another machine gets none.
+        ClientError: `--trust` with a remote daemon, which is not sent any environment.
     """
     where = place.of(env)
     if not args.trust:
         return where.variables
     if where.variables is None:
-        raise ClientError(f"--trust is for this machine only; on {where.name}: zotctl trust grant DIR")
+        raise ClientError(f"--trust works only on this machine; for {where.name} run: zotctl trust grant DIR")
     return where.variables | {TRUST: "1"}
 
 
@@ -199,10 +206,17 @@ def open_session(
     prefers_newest: bool = False,
     keyless: bool = False,
 ) -> Json:
-    """The session that the flags mean, made when they mean a new one; attached. As `SessionInfo`. Raises `ClientError`.
+    """Find or create the session that the flags select, and attach to it. Raises `ClientError`.
 
-    `prefers_newest`: flags that name none mean the newest of the directory, if it has one, and not a new one.
-    `keyless`: a new one is made also when there is no key for its model; who asks for that can log in.
+    Args:
+        connection: to the daemon.
+        args: of `parser`.
+        env: this program's environment.
+        prefers_newest: without flags that select a session, use the directory's newest one if it has any.
+        keyless: create a session even if there is no API key for its model; the user can log in later.
+
+    Returns:
+        A `SessionInfo` as a dict.
     """
     where = place.of(env)
     cwd = where.directory(args.cwd)
@@ -213,7 +227,7 @@ def open_session(
     variables = environment(args, env)
     if found is None:
         if cwd is None:
-            raise ClientError(f"a new session on {where.name} needs a directory of that machine: --cwd /path")
+            raise ClientError(f"a new session on {where.name} needs a directory of that machine; add --cwd /path")
         wanted["ephemeral" if args.no_session else "discard_unused"] = True
         if keyless:
             wanted["keyless"] = True

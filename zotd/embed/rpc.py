@@ -1,7 +1,6 @@
-"""`zot rpc`: the agent as a subprocess that any language can drive (`docs/protocol.md`).
+"""`zot rpc`: an agent as a subprocess, for programs in any language (docs/protocol.md).
 
-One process is one directory, one model, one session that is not stored. It ends when standard input has closed and
-the work in flight is done.
+A process runs one session that is not stored. It exits when standard input is closed and the work in progress is done.
 """
 
 import argparse
@@ -25,16 +24,16 @@ from zotd.wire.errors import CommandError
 TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)
 
 TRUST = "ZOT_TRUST"
-"""`1`: the code that the working directory brings along may run."""
+"""Set to `1` to run the project's own extensions."""
 
 FAILED = 1
 
 FLUSH_S = 5.0
-"""How long a process that was told to end waits for its parent to read what is left."""
+"""How long a terminated process waits for its parent to read the remaining output."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run `zot rpc` with these arguments (without `rpc`); the result is the exit code."""
+    """Run `zot rpc`; `argv` does not contain the word `rpc`. Returns the exit code."""
     options = vars(_parser().parse_args(argv))
     malloc_tuning.tune_malloc()
     env = {**os.environ, TRUST: "1"} if options.pop("trust") else dict(os.environ)
@@ -77,7 +76,7 @@ async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
             runtime.session.abort(for_good=True)
         await runtime.session.stopped()
         if not signals:
-            await door.drained()  # as any filter does, for as long as the parent takes to read
+            await door.drained()  # without a time limit, as filters do
         door.flush()
         await output.close(FLUSH_S if signals or door.refused else None)
         if signals:
@@ -88,23 +87,33 @@ async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="zot rpc",
-        description="Drive an agent through standard input and output: one JSON object per line.",
+        description="Run one session that is not stored, over standard input and output: one JSON object per line.",
         epilog="""example: echo '{"type":"prompt","message":"hello"}' | zot rpc --provider anthropic""",
     )
-    parser.add_argument("--provider", help="anthropic, openai, ... (zot --list-models names them)")
-    parser.add_argument("--model")
-    parser.add_argument("--cwd", help="directory to work in; default: this one")
+    parser.add_argument(
+        "--provider", metavar="PROVIDER", help="model vendor: anthropic, openai, …; see zot --list-models"
+    )
+    parser.add_argument("--model", help="model name")
+    parser.add_argument("--cwd", metavar="DIR", help="working directory; default: the current one")
     add_key_flags(parser, has_stdin=False)
-    parser.add_argument("--base-url")
-    parser.add_argument("--system-prompt", help="instead of zot's own")
-    parser.add_argument("--append-system-prompt", action="append", metavar="TEXT", help="may be repeated")
-    parser.add_argument("--reasoning", help="off, minimum, low, medium, high, xhigh or max")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="model calls a prompt may take")
-    parser.add_argument("--budget-usd", type=float, metavar="USD", help="what all requests together may cost")
-    parser.add_argument("--budget-tokens", type=int, metavar="N", help="the same in tokens")
-    parser.add_argument("--no-tools", action="store_true", default=None)
-    parser.add_argument("--tools", type=lambda text: text.split(","), metavar="NAMES", help="only these, by commas")
-    parser.add_argument("--ext", "-e", action="append", dest="extensions", metavar="PATH", help="may be repeated")
-    parser.add_argument("--no-ext", action="store_true", default=None)
-    parser.add_argument("--trust", action="store_true", help="run the directory's own code, as ZOT_TRUST=1 does")
+    parser.add_argument("--base-url", metavar="URL", help="base URL for model requests")
+    parser.add_argument("--system-prompt", metavar="TEXT", help="replace the system prompt")
+    parser.add_argument(
+        "--append-system-prompt", action="append", metavar="TEXT", help="append to the system prompt; repeatable"
+    )
+    parser.add_argument(
+        "--reasoning", metavar="LEVEL", help="reasoning effort: off, minimum, low, medium, high, xhigh or max"
+    )
+    parser.add_argument("--max-steps", type=int, metavar="N", help="maximum number of model calls per run")
+    parser.add_argument("--budget-usd", type=float, metavar="USD", help="maximum cost of the session's model requests")
+    parser.add_argument("--budget-tokens", type=int, metavar="N", help="maximum number of tokens of the session")
+    parser.add_argument("--no-tools", action="store_true", default=None, help="disable all tools")
+    parser.add_argument("--tools", type=lambda text: text.split(","), metavar="A,B", help="enable only these tools")
+    parser.add_argument(
+        "--ext", "-e", action="append", dest="extensions", metavar="PATH", help="load this extension; repeatable"
+    )
+    parser.add_argument("--no-ext", action="store_true", default=None, help="load no extensions except those of --ext")
+    parser.add_argument(
+        "--trust", action="store_true", help="run the project's own extensions and tools, as ZOT_TRUST=1 does"
+    )
     return parser

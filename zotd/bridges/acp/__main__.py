@@ -1,4 +1,4 @@
-"""The program `zot acp`: for editors, which start it and speak to it on standard input and output."""
+"""`zot acp`: serves an editor, which starts it, over standard input and output."""
 
 import argparse
 import asyncio
@@ -20,22 +20,26 @@ from zotd.stdio import open_output, read_input
 from zotd.tasks import contained
 
 LEAVE_S = 5.0
-"""From the end of the input until we leave: what was asked for just before it is accepted by then. Runs go on."""
+"""How long after the end of input to wait for the daemon to accept the last requests. Runs go on."""
 
 FLUSH_S = 5.0
-"""How long an editor that has closed our input may take to read what is left."""
+"""How long an editor that closed the input may take to read the remaining output."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serve the editor until it closes standard input, or goes; the exit code."""
-    parser = argparse.ArgumentParser(prog="zot acp", description="Serve an editor that speaks ACP.")
-    parser.add_argument("--trust", action="store_true", help="run the directory's own code, as ZOT_TRUST=1 does")
+    """Serve the editor until it closes standard input or exits; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="zot acp", description="Serve an editor over the Agent Client Protocol (ACP) on standard input and output."
+    )
+    parser.add_argument(
+        "--trust", action="store_true", help="run the project's own extensions and tools, as ZOT_TRUST=1 does"
+    )
     add_place_flags(parser)
     env = {**os.environ, TRUST: "1"} if parser.parse_args(argv).trust else dict(os.environ)
     with logs.configured(None, level="warning", stderr=True):
         try:
             return asyncio.run(_serve(env))
-        except ClientError as error:  # the address of another machine's daemon makes no sense
+        except ClientError as error:  # invalid address of a remote daemon
             sys.stderr.write(f"zot: {harmless(str(error))}\n")
             return 1
 
@@ -75,7 +79,7 @@ async def _serve(env: Mapping[str, str]) -> int:
 
 
 async def _watch(lost: Coroutine[object, object, None], editor: Editor) -> None:
-    """An editor that reads nothing any more is gone, also when somebody else holds our standard input open."""
+    """End when the editor stops reading, even if another process keeps our standard input open."""
     await lost
     editor.has_ended.set()
 
