@@ -29,9 +29,9 @@ def word(content: bytes, name: str, what: str) -> str:
     if not found:
         raise SecretFileError(f"{name} is empty")
     if b"\0" in found:
-        raise SecretFileError(f"{name} holds a NUL byte: it is no {what}")
+        raise SecretFileError(f"{name} contains a NUL byte, so it is not a {what}")
     if len(found) > MAX_BYTES or not all(0x20 < byte < 0x7F for byte in found):
-        raise SecretFileError(f"{name} holds more than a {what}, which is one word")
+        raise SecretFileError(f"{name} must contain only a {what}, which is one word")
     return found.decode()
 
 
@@ -41,7 +41,7 @@ def _content(path: str, what: str) -> bytes:
     name = f"the {what} file {path}"
     try:
         if os.path.islink(path):  # for the sentence; O_NOFOLLOW is what refuses it
-            raise SecretFileError(f"{name} is a symbolic link: name the file itself")
+            raise SecretFileError(f"{name} is a symbolic link; use the path of the file itself")
         descriptor = os.open(path, flags)
         try:
             _check(name, path, os.fstat(descriptor))
@@ -54,8 +54,8 @@ def _content(path: str, what: str) -> bytes:
 
 def _check(name: str, path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise SecretFileError(f"{name} is not a file")
+        raise SecretFileError(f"{name} is not a regular file")
     if found.st_uid != os.geteuid():
         raise SecretFileError(f"{name} belongs to user {found.st_uid}, not to you")
     if found.st_mode & 0o077:
-        raise SecretFileError(f"{name} is open to other users: close it with `chmod 600 {path}`")
+        raise SecretFileError(f"{name} is open to other users; run `chmod 600 {path}`")

@@ -74,7 +74,7 @@ def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(en
     [
         ("error", "the database is from a newer version"),
         ("crash", "RuntimeError: the disk is full"),
-        ("silent", "it ended without a word"),
+        ("silent", "it exited without a message"),
     ],
 )
 def test_a_failed_start_says_the_real_reason_in_one_line(env, path, failure, reason):
@@ -84,7 +84,7 @@ def test_a_failed_start_says_the_real_reason_in_one_line(env, path, failure, rea
 
 
 def test_the_reason_is_of_this_start_and_not_of_one_before(env, path):
-    for failure, reason in [("crash", "the disk is full"), ("silent", "it ended without a word")]:
+    for failure, reason in [("crash", "the disk is full"), ("silent", "it exited without a message")]:
         with pytest.raises(StartError, match=reason):
             autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
 

@@ -131,7 +131,7 @@ def test_an_endless_line_ends_the_connection_instead_of_the_memory(path):
 @pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n"])
 def test_what_is_no_frame_ends_the_connection_with_a_sentence(path, line):
     thread = serve_once(path, lambda peer: peer.sendall(line))
-    with blocking.connect(path) as connection, pytest.raises(ConnectionLostError, match="is it a zotd"):
+    with blocking.connect(path) as connection, pytest.raises(ConnectionLostError, match="is it zotd"):
         next(connection.events())
     thread.join()
 

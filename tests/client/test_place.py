@@ -49,7 +49,7 @@ def test_another_machine_gets_no_environment_and_no_path_of_this_one():
     where = place.of({"ZOT_HOST": HOST, "ANTHROPIC_API_KEY": "sk", "ZOT_TRUST": "1"})
     assert (where.name, where.variables, where.was_killed()) == (HOST, None, False)
     assert where.real_path("/srv/../srv/app") == "/srv/../srv/app"
-    assert refused(where.real_path, ".") == f'"." means nothing on {HOST}: give the absolute path that it has there'
+    assert refused(where.real_path, ".") == f'"." is not an absolute path, which {HOST} requires'
     assert (where.directory(None), where.directory("/nonexistent")) == (None, "/nonexistent")
 
 
@@ -85,18 +85,18 @@ def test_a_url_names_one_origin(url, name, full):
         ("wss://box.example\n.evil.example", "must be a URL"),
         ("wss://box.example\\evil.example", "must be a URL"),
         ("wss://böx.example", "must be a URL"),
-        ("wss://:secret@böx.example", "a name or a password"),
-        ("https://:secret@box.example", "a name or a password"),
-        ("wss://:secret@box.example:99999", "a name or a password"),
+        ("wss://:secret@böx.example", "a user name or a password"),
+        ("https://:secret@box.example", "a user name or a password"),
+        ("wss://:secret@box.example:99999", "a user name or a password"),
         ("wss://box.example:99999?token=secret", "a query or a fragment"),
         ("wss://box.example:99999", "Port out of range"),
-        ("wss://box.example:0", "names no host"),
+        ("wss://box.example:0", "does not name a valid host"),
         ("wss://[::1", "Invalid IPv6"),
-        ("wss://[fe80::1%25eth0]:7", "names no host"),
-        ("wss://2130706433", "names no host"),
-        ("wss://" + "a" * 64, "names no host"),
-        ("wss://box.example@evil.example", "a name or a password"),
-        ("wss://:secret@box.example", "a name or a password"),
+        ("wss://[fe80::1%25eth0]:7", "does not name a valid host"),
+        ("wss://2130706433", "does not name a valid host"),
+        ("wss://" + "a" * 64, "does not name a valid host"),
+        ("wss://box.example@evil.example", "a user name or a password"),
+        ("wss://:secret@box.example", "a user name or a password"),
         ("wss://box.example?token=x", "a query or a fragment"),
         ("wss://box.example/v1#", "a query or a fragment"),
         ("wss://box.example/v2", "must end with the port"),
@@ -137,12 +137,12 @@ def test_a_token_is_read_without_the_end_of_its_line(file, end):
     [
         ("", 0o600, "is empty"),
         ("\n", 0o600, "is empty"),
-        ("abc", 0o600, "less than a token"),
-        (TOKEN[:-1], 0o600, "less than a token"),
-        (TOKEN[:9] + "\0" + TOKEN[9:], 0o600, "holds a NUL byte"),
-        (f"{TOKEN}\n{TOKEN}", 0o600, "more than a token"),
-        (f"{TOKEN}\n\n", 0o600, "more than a token"),
-        (TOKEN * 100, 0o600, "more than a token"),
+        ("abc", 0o600, "too short for a token"),
+        (TOKEN[:-1], 0o600, "too short for a token"),
+        (TOKEN[:9] + "\0" + TOKEN[9:], 0o600, "contains a NUL byte"),
+        (f"{TOKEN}\n{TOKEN}", 0o600, "must contain only a token"),
+        (f"{TOKEN}\n\n", 0o600, "must contain only a token"),
+        (TOKEN * 100, 0o600, "must contain only a token"),
         (TOKEN, 0o640, "is open to other users"),
         (TOKEN, 0o604, "is open to other users"),
         (TOKEN, 0o620, "is open to other users"),

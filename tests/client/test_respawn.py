@@ -97,9 +97,9 @@ def test_after_three_that_were_killed_nobody_starts_a_fourth_until_a_person_does
     with pytest.raises(StartError) as caught:
         started(path, env)
     sentence = str(caught.value)
-    assert sentence.startswith("zotd was started 3 times within 60 s and has not lived, at last because: it was killed")
+    assert sentence.startswith("zotd was started 3 times within 60 s and failed each time, last because: it was killed")
     assert f"(log: {paths.start_log(env)})" in sentence
-    assert sentence.endswith("but with `zotctl start`")
+    assert sentence.endswith("`zotctl start` starts it now")
     respawn_limit.RespawnLimit(path, env).forget()
     assert started(path, env) > 0
 
@@ -119,7 +119,7 @@ def test_those_that_never_served_count_and_the_last_reason_is_told(path, env):
     for failure in ["crash", "silent", "error"]:
         with pytest.raises(StartError, match="cannot start zotd"):
             autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
-    with pytest.raises(StartError, match="at last because: the database is from a newer version \\(log: "):
+    with pytest.raises(StartError, match="last because: the database is from a newer version \\(log: "):
         started(path, env)
 
 
@@ -127,7 +127,7 @@ def test_those_before_the_configuration_was_mended_do_not_count(path, env):
     config = Path(env["ZOT_HOME"]) / "config.toml"
     config.parent.mkdir(mode=0o700)
     config.write_text("log_level = 'loud'\n")
-    for sentence in [*["cannot start zotd"] * 3, "has not lived, at last because"]:
+    for sentence in [*["cannot start zotd"] * 3, "failed each time, last because"]:
         with pytest.raises(StartError, match=f"{sentence}.*log_level must be"):
             started(path, env)
     config.unlink()
@@ -163,7 +163,7 @@ def test_a_ledger_that_is_damaged_or_from_before_a_reboot_is_none(path, env):
 def test_a_process_starts_one_that_was_killed_under_it_once_and_not_twice(path, env):
     killed(path, env)
     killed(path, env)
-    with pytest.raises(StartError, match="this program has started it again once"):
+    with pytest.raises(StartError, match="this program had restarted it once"):
         started(path, env)
 
 

@@ -124,7 +124,7 @@ async def test_a_flag_goes_before_the_variable_and_a_token_stays_with_its_host(t
     stranger = {**there.env, "ZOT_TOKEN_FILE": str(there.folder / "stranger")}
     name = there.url.removeprefix("wss://")
     refused = there.run("zotctl", "ping", env=stranger, code=1)
-    assert refused == f"zotctl: the token was refused by {name}: it may have expired or been revoked\n"
+    assert refused == f"zotctl: {name} refused the token: it may have expired or been revoked\n"
     log = there.daemon.log + refused
     assert "w" * 43 not in log
 
@@ -132,13 +132,13 @@ async def test_a_flag_goes_before_the_variable_and_a_token_stays_with_its_host(t
 async def test_what_belongs_to_another_machine_is_not_done_here(there):
     needs = f"zot: a new session on {there.url} needs a directory of that machine; add --cwd /path\n"
     assert there.run("zotd.cli", "-p", "hi", code=1) == needs
-    assert "means nothing on" in there.run("zotd.cli", "-p", "hi", "--cwd", ".", code=1)
+    assert "is not an absolute path" in there.run("zotd.cli", "-p", "hi", "--cwd", ".", code=1)
     assert "--trust works only on this machine" in there.run("zotd.cli", "-p", "hi", "--cwd", "/", "--trust", code=1)
     assert "run it on the machine of" in there.run("zotctl", "backup", "copy.db", code=1)
     assert "run it on the machine of" in there.run("zotctl", "restart", code=1)
     assert "--session" in there.run("zotd.cli", "rpc", code=2)
     there.daemon.end()
-    assert "nobody listens at" in there.run("zotctl", "sessions", code=1)  # and none is started, here or there
+    assert "nothing listens at" in there.run("zotctl", "sessions", code=1)  # and none is started, here or there
     assert json.loads(there.run("zotctl", "stop", "--json")) == {"v": 1, "state": "stopped"}
     assert not (there.folder / "here" / "zot" / "zot.db").exists()
     there.daemon.start()
@@ -168,6 +168,6 @@ async def test_a_token_that_is_revoked_ends_the_client(there):
             there.run("zotctl", "token", "revoke", "guest", env=there.daemon.place.env)
             with pytest.raises(ConnectionLostError):
                 await feed.batch()
-    with pytest.raises(CallError, match="the token was refused by"):
+    with pytest.raises(CallError, match="refused the token"):
         async with Client.connect(env=env):
             pass

@@ -141,8 +141,8 @@ async def test_a_daemon_with_which_nothing_is_shared_is_asked_and_ended_all_the_
 async def test_a_daemon_of_another_version_is_one_line_in_the_status(tmp_path):
     with DaemonProcess(tmp_path, wrapper=as_version(2)) as daemon:
         newer, older = [json.loads((await zotctl(n, daemon.place.env, "status", "--json"))[1]) for n in (3, 1)]
-    assert newer["warnings"] == ["zotd 0.2.0 runs, this is 0.3.0: zotctl restart --when-idle"]
-    assert older["warnings"] == ["zotd 0.2.0 runs, this is 0.1.0: update this program"]
+    assert newer["warnings"] == ["zotd has version 0.2.0, this program 0.3.0: zotctl restart --when-idle"]
+    assert older["warnings"] == ["zotd has version 0.2.0, this program 0.1.0: update this program"]
     assert (newer["next"], older["next"]) == ("zotctl restart --when-idle", "which -a zotctl")
 
 

@@ -41,10 +41,10 @@ def test_a_key_comes_from_standard_input_when_the_prompt_does_not(shell, daemon)
 @pytest.mark.parametrize(
     ("content", "mode", "why"),
     [
-        (KEY, 0o640, "is open to other users: close it with `chmod 600"),
+        (KEY, 0o640, "is open to other users; run `chmod 600"),
         (KEY, 0o602, "is open to other users"),
         ("\n", 0o600, "is empty"),
-        (f"{KEY}\nsecond", 0o600, "holds more than a key, which is one word"),
+        (f"{KEY}\nsecond", 0o600, "must contain only a key, which is one word"),
     ],
 )
 def test_a_key_file_is_judged_like_a_token_file(shell, daemon, file, content, mode, why):

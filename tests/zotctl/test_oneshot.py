@@ -92,7 +92,7 @@ def test_resume_takes_an_id_and_without_one_needs_a_terminal(shell, daemon):
         _, err = process.communicate(timeout=40)
     assert process.returncode == 1
     assert f"  1  {session.info.updated[:16]}  {session.id}\n" in err
-    assert err.endswith("there is no terminal to choose on; name the session: --resume ID\n")
+    assert err.endswith("there is no terminal to choose a session on; use --resume ID\n")
 
 
 def test_what_a_person_should_know_is_on_stderr_once(shell, daemon):

@@ -212,7 +212,7 @@ def test_a_service_is_for_the_home_that_it_names_as_systemd_reads_it(tmp_path, t
 
 def test_people_are_told_the_next_command(shell):
     code, out, err = shell.zotctl("status")
-    assert (code, err) == (1, f"zotctl: zotd is not running: nobody listens at {shell.path}\n")
+    assert (code, err) == (1, f"zotctl: zotd is not running: nothing listens at {shell.path}\n")
     assert out.splitlines()[-1] == "next        zotctl start"
 
 

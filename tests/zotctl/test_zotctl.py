@@ -35,7 +35,7 @@ def test_ping_says_whether_the_daemon_answers(shell, daemon):
 def test_ping_without_a_daemon_fails_and_starts_none(shell):
     code, out, err = shell.zotctl("ping")
     assert (code, out) == (1, "")
-    assert err == f"zotctl: zotd is not running: nobody listens at {shell.path}\n"
+    assert err == f"zotctl: zotd is not running: nothing listens at {shell.path}\n"
 
 
 def test_status_of_a_running_daemon(shell, daemon):

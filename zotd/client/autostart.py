@@ -181,7 +181,7 @@ def _start_within_limits(path: str, env: Mapping[str, str], command: Sequence[st
     killed = path in _served and was_killed(path)
     if killed and path in _started_again:
         raise StartError(
-            "zotd was killed again, and this program has started it again once: see `zotctl doctor`, then `zotctl start`"
+            "zotd was killed again after this program had restarted it once; run `zotctl doctor`, then `zotctl start`"
         )
     RespawnLimit(path, env).check()
     found = _start_and_note(path, env, command)
@@ -209,7 +209,7 @@ def _start(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.
         word = _spawn_and_listen(command, env, log_fd)
         if word.startswith("ready"):
             return open_socket(path)
-        reason = word.removeprefix("error").strip() or last_line(log, start) or "it ended without a word"
+        reason = word.removeprefix("error").strip() or last_line(log, start) or "it exited without a message"
     finally:
         os.close(log_fd)
     # Somebody who does not know the lock, such as a service manager, may have been faster.
@@ -271,7 +271,7 @@ def _first_line(read_end: int) -> str:
     while b"\n" not in said:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([read_end], [], [], left)[0]:
-            return f"error it has not become ready within {READY_CAP_S:g} s"
+            return f"error it did not become ready within {READY_CAP_S:g} s"
         chunk = os.read(read_end, 4096)
         if not chunk:
             break

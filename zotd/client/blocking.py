@@ -146,7 +146,7 @@ class WholeLines:
             self._held.append(rest)
             self._held_bytes += len(rest)
         if self._held_bytes > FRAME_LIMIT:
-            raise ConnectionLostError("the daemon sent a frame over 4 MiB: is it a zotd?")
+            raise ConnectionLostError("the daemon sent a frame over 4 MiB: is it zotd?")
 
 
 class Wire:
@@ -323,7 +323,7 @@ class Connection:
 
     def _keep(self, line: bytes, event: Json) -> None:
         if len(self._events) >= HELD_LIMIT or self._held_bytes + len(line) > HELD_BYTES:
-            raise NoAnswerError(f"zotd sent {len(self._events)} events, and not what was waited for")
+            raise NoAnswerError(f"zotd sent {len(self._events)} events instead of an answer")
         self._held_bytes += len(line)
         self._events.append((line, event))
 
@@ -337,7 +337,7 @@ def _check_server(sock: socket.socket, path: str) -> None:
 
 def _connect_error(error: OSError, path: str) -> ClientError:
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return NotRunningError(f"zotd is not running: nobody listens at {path}")
+        return NotRunningError(f"zotd is not running: nothing listens at {path}")
     if isinstance(error, BlockingIOError):
         return NoAnswerError(f"zotd hangs: it accepts no connection at {path}")
     return ClientError(f"cannot connect to {path}: {error.strerror}")
@@ -347,9 +347,9 @@ def _frame(line: bytes) -> Json:
     try:
         frame: object = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ConnectionLostError("the daemon sent a line that is not JSON: is it a zotd?") from error
+        raise ConnectionLostError("the daemon sent a line that is not JSON: is it zotd?") from error
     if not isinstance(frame, dict):
-        raise ConnectionLostError("the daemon sent a line that is no frame: is it a zotd?")
+        raise ConnectionLostError("the daemon sent a line that is not a JSON object: is it zotd?")
     return frame
 
 

@@ -101,6 +101,6 @@ def _terminal_line() -> str:
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError as error:
-        raise ClientError("there is no terminal to choose on; name the session: --resume ID") from error
+        raise ClientError("there is no terminal to choose a session on; use --resume ID") from error
     with open(terminal, encoding="utf-8", errors="replace") as file:
         return file.readline().strip()

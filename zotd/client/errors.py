@@ -1,7 +1,7 @@
 """What can go wrong between a program and the daemon. The message of each is one sentence for its user.
 
 ClientError
-├── NotRunningError        nobody listens at the socket
+├── NotRunningError        nothing listens at the socket
 ├── StartError             the daemon could not be started
 ├── NoAnswerError          it did not answer in time
 ├── ConnectionLostError    the connection ended, by the daemon or by its death

@@ -44,7 +44,7 @@ def decode(block: bytes) -> list[Frame]:
     except msgspec.ValidationError:
         return [frame for line in block.split(b"\n") if line for frame in _decode_line(line)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ConnectionLostError("the daemon sent a line that is not JSON: is it a zotd?") from error
+        raise ConnectionLostError("the daemon sent a line that is not JSON: is it zotd?") from error
 
 
 def _decode_line(line: bytes) -> list[Frame]:
@@ -78,7 +78,7 @@ def unpack(answer: Answer, command: str) -> Frozen:
     try:
         return base.decode(bytes(answer.data), result)
     except base.BadFrameError as error:
-        raise CallError("internal", f"the daemon answered `{command}` with something else: {error}") from error
+        raise CallError("internal", f"the daemon answered `{command}` with invalid data: {error}") from error
 
 
 def command_for(params: Frozen, command: str | None) -> str:

@@ -76,14 +76,16 @@ def trusting(ca_path: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_path or None)
     except OSError as error:  # also what is no certificate
-        raise ClientError(f"the CA file {ca_path} cannot be used: {error.strerror or error}") from error
+        raise ClientError(f"cannot use the CA file {ca_path}: {error.strerror or error}") from error
 
 
 def session(where: Origin) -> aiohttp.ClientSession:
     """For one connection to `where`, and for nothing else; the caller closes it."""
 
     async def refuse(_: object, __: object, ___: object) -> None:
-        raise ClientError(f"{where.name} says that zotd is elsewhere, and was not believed: name the right host")
+        raise ClientError(
+            f"{where.name} answered with a redirect, which is not followed; use the URL of the daemon itself"
+        )
 
     trace = aiohttp.TraceConfig()
     trace.on_request_redirect.append(refuse)  # ws_connect would follow it, and the token would go there
@@ -125,33 +127,33 @@ def _sentence(error: aiohttp.ClientError, name: str) -> ClientError:
     """What aiohttp says, for people; in the order from the name to the daemon."""
     match error:
         case aiohttp.ClientConnectorDNSError():
-            return ClientError(f"{name} cannot be found: {error.strerror or error.os_error}")
+            return ClientError(f"cannot resolve {name}: {error.strerror or error.os_error}")
         case aiohttp.ClientConnectorCertificateError():
             why = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
-            return ClientError(f"the certificate of {name} is not trusted: {why}; name a private CA with --ca-file")
+            return ClientError(f"the certificate of {name} is not trusted: {why}; for a private CA use --ca-file")
         case aiohttp.ClientSSLError():
-            return ClientError(f"{name} speaks no TLS that could be used: {error.strerror}")
+            return ClientError(f"the TLS handshake with {name} failed: {error.strerror}")
         case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
-            return NotRunningError(f"zotd is not running: nobody listens at {name}")
+            return NotRunningError(f"zotd is not running: nothing listens at {name}")
         case aiohttp.ClientConnectorError():
-            return ClientError(f"{name} cannot be reached: {error.strerror}")
+            return ClientError(f"cannot reach {name}: {error.strerror}")
         case aiohttp.WSServerHandshakeError():
             return ClientError(_answered(error, name))
         case _:
             said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
             reason = " ".join(said.split())[:REASON_CHARS] or type(error).__name__
-            return ClientError(f"{name} does not answer as a zotd does: {reason}")
+            return ClientError(f"{name} does not answer like zotd: {reason}")
 
 
 def _answered(error: aiohttp.WSServerHandshakeError, name: str) -> str:
     match error.status:
         case 403:
-            return f"{name} lets nobody in by that name (403): see the hosts that its configuration allows"
+            return f"{name} does not accept this host name (403); add it to websocket.hosts in its configuration"
         case 429:
             wait = error.headers.get("Retry-After", "") if error.headers else ""
             later = f"in {wait} s" if wait.isdigit() else "later"
-            return f"{name} has seen too many attempts from here (429): try again {later}"
+            return f"{name} refuses this machine after too many failed attempts (429); try again {later}"
         case 503:
-            return f"{name} has no room for another connection (503): try again later"
+            return f"{name} has reached its limit of connections (503); try again later"
         case status:
-            return f"{name} has no zotd at {origin.PATH}: it answers with {status}"
+            return f"{name} does not run zotd: {origin.PATH} answers with HTTP status {status}"

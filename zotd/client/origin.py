@@ -56,12 +56,14 @@ def parsed(url: str) -> Origin:
     if parts.scheme not in PORTS or not parts.hostname:
         raise ClientError(f"--host must be {_WHAT_IT_IS}, not {url}")
     if parts.path not in {"", "/", PATH}:
-        raise ClientError(f"--host must end with the port, not with {parts.path}")
+        raise ClientError(f"--host must end with the port, without the path {parts.path}")
     host = _host(parts.hostname)
     if host is None or port == 0:
-        raise ClientError(f"--host {url} names no host that could be connected to")
+        raise ClientError(f"--host {url} does not name a valid host")
     if parts.scheme == "ws" and not is_loopback(host):
-        raise ClientError(f"--host {url} would send the token in the clear: use wss://, ws:// is for this machine only")
+        raise ClientError(
+            f"--host {url} would send the token in the clear; use wss:// (ws:// is for this machine only)"
+        )
     return Origin(parts.scheme == "wss", host, port or PORTS[parts.scheme])
 
 
@@ -74,9 +76,9 @@ def is_loopback(host: str) -> bool:
 def _refuse_secrets(url: str) -> None:
     """Whatever else a URL can hold would be a place for a token, so this is checked first, and says nothing of it."""
     if "@" in url:
-        raise ClientError("--host must not hold a name or a password: the token is in the file of --token-file")
+        raise ClientError("--host must not contain a user name or a password; pass the token with --token-file")
     if "?" in url or "#" in url:
-        raise ClientError("--host must not hold a query or a fragment: the token is in the file of --token-file")
+        raise ClientError("--host must not contain a query or a fragment; pass the token with --token-file")
 
 
 def _host(name: str) -> str | None:

@@ -48,8 +48,8 @@ def _belongs(path: Path, token: str, name: str) -> bool:
     owner = _recorded(path).get(_digest(token))
     if owner is not None and owner != name:
         raise ClientError(
-            f"the token belongs to {owner} and was not sent to {name}: take that host's own token file"
-            f" (or remove the entry in {path})"
+            f"the token belongs to {owner} and was not sent to {name}; use a token file of that host,"
+            f" or remove the entry from {path}"
         )
     return owner is not None
 
@@ -64,7 +64,7 @@ def _recorded(path: Path) -> dict[str, str]:
         found = None
     tokens = found.get("tokens") if isinstance(found, dict) else None
     if not isinstance(tokens, dict) or not all(isinstance(name, str) for name in tokens.values()):
-        raise ClientError(f"{path} is damaged, so nobody can tell which host a token belongs to: repair or remove it")
+        raise ClientError(f"{path} is damaged, so the host of a token is unknown; repair or remove it")
     return tokens
 
 
@@ -73,4 +73,4 @@ def _digest(token: str) -> str:
 
 
 def _unusable(home: str, error: OSError) -> ClientError:
-    return ClientError(f"{os.path.join(home, FILE)} cannot be used: {error.strerror}")
+    return ClientError(f"cannot use {os.path.join(home, FILE)}: {error.strerror}")

@@ -101,7 +101,7 @@ class Remote:
     def real_path(self, path: str) -> str:
         """`path`, which has to be absolute: it is one of the other machine, and not looked at here."""
         if not path.startswith("/"):
-            raise ClientError(f'"{path}" means nothing on {self.name}: give the absolute path that it has there')
+            raise ClientError(f'"{path}" is not an absolute path, which {self.name} requires')
         return path
 
     def directory(self, path: str | None) -> str | None:

@@ -142,7 +142,7 @@ def _ext_note(event: Json) -> str:
 
 def _question(event: Json) -> str:
     words = text(event, "preview") or " ".join(str(value) for value in child(event, "args").values())
-    return f"(waits for a decision: {text(event, 'tool')} {_short(words)}; zotctl approve {text(event, 'approval')})"
+    return f"(waiting for approval: {text(event, 'tool')} {_short(words)}; zotctl approve {text(event, 'approval')})"
 
 
 def _decision(event: Json) -> str:

@@ -142,7 +142,7 @@ class _Bridge:
                 return answer
         refusal = self._refusal(there, message.extra)
         if refusal is None:
-            raise ConnectionAbortedError("the daemon has gone away")
+            raise ConnectionAbortedError("the daemon closed the connection")
         return refusal
 
     async def _pump(
@@ -162,7 +162,7 @@ class _Bridge:
         if there.close_code != REFUSED:
             return None
         reason = reason or "it may have expired or been revoked"
-        return {"code": "unauthorized", "error": f"the token was refused by {self._where.name}: {reason}"}
+        return {"code": "unauthorized", "error": f"{self._where.name} refused the token: {reason}"}
 
 
 async def _send(here: asyncio.StreamReader, there: aiohttp.ClientWebSocketResponse) -> None:

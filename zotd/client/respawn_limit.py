@@ -74,8 +74,8 @@ class RespawnLimit:
             return None
         wait_s = max(1, round(starts[-LIMIT][0] + WINDOW_S - now))
         return (
-            f"zotd was started {len(starts)} times within {WINDOW_S:g} s and has not lived, at last because: "
-            f"{starts[-1][3]} (log: {self._log}); it is not started again for {wait_s} s, but with `zotctl start`"
+            f"zotd was started {len(starts)} times within {WINDOW_S:g} s and failed each time, last because: "
+            f"{starts[-1][3]} (log: {self._log}); it is not started again for {wait_s} s; `zotctl start` starts it now"
         )
 
     def _lately(self, now: float) -> list[Start]:
@@ -95,7 +95,7 @@ class RespawnLimit:
         said = last_line(self._log, log_bytes)
         if said:
             return said[:REASON_CHARS]
-        return "it was killed, or crashed without a word" if os.path.exists(self._socket) else None
+        return "it was killed or crashed without a message" if os.path.exists(self._socket) else None
 
     def _changed_ns(self) -> int:
         try:

@@ -17,8 +17,8 @@ from zotd.client.fields import children, maybe_text, text
 WITHDRAWN = "the input was withdrawn from the session's queue before it started"
 
 HELD = (
-    "the run before it failed or was stopped, and the prompt is held in the session's queue: "
-    "zotctl continue, or the next prompt, lets it run"
+    "the previous run failed or was stopped, so the prompt is held in the session's queue; "
+    "`zotctl continue` or another prompt starts it"
 )
 
 

@@ -62,7 +62,7 @@ class Session:
     ) -> AsyncGenerator[list[AnyEvent], None]:
         """Like `prompt`, as many events at a time as have come: half the time for each. A batch may be empty."""
         if self._prompting:
-            raise BusyError(f"session {self.id}: the prompt before is still being read; a second Session object can")
+            raise BusyError(f"session {self.id}: the previous prompt is still being read; use a second Session object")
         self._prompting = True
         try:
             await self._client.ensure_attached(self.id)

@@ -15,11 +15,11 @@ def read(path: str) -> str:
             names the file and never what is in it.
     """
     if not path:
-        raise ClientError("a daemon on another machine asks for a token: name its file with --token-file")
+        raise ClientError("a remote daemon requires a token; pass its file with --token-file")
     try:
         token = secret_file.read(path, "token")
     except secret_file.SecretFileError as error:
         raise ClientError(str(error)) from error
     if len(token) < MIN_CHARS:
-        raise ClientError(f"the token file {path} holds less than a token, which has {MIN_CHARS} characters")
+        raise ClientError(f"the token file {path} is too short for a token, which has {MIN_CHARS} characters")
     return token

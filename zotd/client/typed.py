@@ -173,7 +173,7 @@ class BlockingSession:
         still being read from this object.
         """
         if self._prompting:
-            raise BusyError(f"session {self.id}: the prompt before is still being read; a second Session object can")
+            raise BusyError(f"session {self.id}: the previous prompt is still being read; use a second Session object")
         self._prompting = True
         try:
             self._client.ensure_attached(self.id)

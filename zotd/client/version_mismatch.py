@@ -14,5 +14,5 @@ def advice(said: Json) -> str | None:
     if theirs == VERSION:
         return None
     if is_newer(theirs, VERSION):
-        return f"zotd {theirs} runs, this is {VERSION}: update this program"
-    return f"zotd {theirs or '(unknown)'} runs, this is {VERSION}: zotctl restart --when-idle"
+        return f"zotd has version {theirs}, this program {VERSION}: update this program"
+    return f"zotd has version {theirs or '(unknown)'}, this program {VERSION}: zotctl restart --when-idle"

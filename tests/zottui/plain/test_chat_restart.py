@@ -24,4 +24,4 @@ def test_a_daemon_of_another_version_is_one_line_at_the_beginning(tmp_path):
         flags = ("--new", "--provider", "ollama", "--model", "m", "--base-url", "http://127.0.0.1:9")
         with chat(daemon.place.cwd, *flags, env={**daemon.place.env, "TERM": "xterm"}) as screen:
             shown = screen.until("> ")
-    assert shown.count(f"zot: zotd 0.0.9 runs, this is {VERSION}: zotctl restart --when-idle\n") == 1
+    assert shown.count(f"zot: zotd has version 0.0.9, this program {VERSION}: zotctl restart --when-idle\n") == 1
