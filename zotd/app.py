@@ -187,7 +187,7 @@ class Daemon:
         if await asyncio.to_thread(heritage.has, os.getpid()):
             sentence = f"a program that a zotd of {home} has started may not start the next one"
             raise DescendantError(
-                f"{sentence} (rule: descendants never decide); in a terminal of your own: zotctl start"
+                f"{sentence} (rule: descendants never decide); run `zotctl start` in your own terminal"
             )
         return heritage
 

@@ -165,7 +165,7 @@ async def test_of_sessions_it_sees_its_own(family, client, session, place):
     assert (await program.ask("session.get", session=session))["id"] == session
     for command in READS:
         said = await sentence(program, command, session=other)
-        assert f"was started for {session} and sees no other session (rule: " in said
+        assert f"was started for {session} and cannot see other sessions (rule: " in said
     assert {one["id"] for one in (await client.ask("session.list"))["sessions"]} == {session, other}
 
 
@@ -199,7 +199,7 @@ async def test_an_orphan_sees_no_session(family, session):
     with orphans_adopted():
         program = await family.descendant(session, how="orphan")
         assert (await program.ask("session.list"))["sessions"] == []
-        assert "belongs to no session, and sees none" in await sentence(program, "get_state", session=session)
+        assert "belongs to no session and cannot see any" in await sentence(program, "get_state", session=session)
         assert "never decide" in await sentence(program, "hello", role="admin")
 
 
@@ -230,14 +230,14 @@ async def test_where_that_is_allowed_it_opens_an_ephemeral_one_and_drives_only_t
     family, person, place = nesting
     own = await made(person, place)
     program, beside = await family.descendant(own), await family.descendant(own)
-    assert "ephemeral sessions only" in await sentence(program, "session.create", cwd=str(place.cwd))
+    assert "only create ephemeral sessions" in await sentence(program, "session.create", cwd=str(place.cwd))
     nested = await made(program, place, ephemeral=True)
     await program.ask("session.rename", session=nested, name="helper")
     assert {one["id"] for one in (await program.ask("session.list"))["sessions"]} == {own, nested}
     assert "only read their own" in await sentence(program, "session.rename", session=own, name="x")
-    assert "sees no other" in await sentence(beside, "session.rename", session=nested, name="x")
+    assert "cannot see other sessions" in await sentence(beside, "session.rename", session=nested, name="x")
     assert "never decide" in await sentence(program, "approve", session=nested)
-    assert "keep nothing" in await sentence(program, "session.fork", session=nested)
+    assert "not stored" in await sentence(program, "session.fork", session=nested)
 
 
 async def test_a_nested_session_opens_no_other(nesting):
@@ -284,4 +284,4 @@ async def test_an_ephemeral_session_of_a_person_opens_one(nesting):
 async def test_who_belongs_to_no_session_opens_none(nesting):
     family, _, place = nesting
     program = await family.descendant()
-    assert "sees none" in await sentence(program, "session.create", cwd=str(place.cwd), ephemeral=True)
+    assert "cannot see any" in await sentence(program, "session.create", cwd=str(place.cwd), ephemeral=True)

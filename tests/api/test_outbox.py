@@ -90,7 +90,7 @@ async def test_no_merged_frame_is_longer_than_a_frame_may_be(stalled):
         box.write_live(shown, b"")
     box.resume()
     box.flush()
-    assert reasons[0] == "more than 2 MiB waited"
+    assert reasons[0] == "more than 2 MiB were waiting"
     assert sum(map(len, box._transport.written)) < 2 * outbox.MAX_BYTES
 
 
@@ -100,4 +100,4 @@ async def test_what_a_replay_holds_for_a_client_counts_as_waiting(stalled):
     box.check(outbox.MAX_BYTES)
     assert reasons == []
     box.check(outbox.MAX_BYTES + 1)
-    assert reasons == ["more than 2 MiB waited"]
+    assert reasons == ["more than 2 MiB were waiting"]

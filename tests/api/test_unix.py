@@ -131,7 +131,7 @@ def test_what_is_no_socket_is_refused_and_left_as_it_is(process, prepare):
     prepare(path)
     before = path.lstat()
     said = process.try_to_start()
-    assert said == f"error {path} exists and is no socket; move it away"
+    assert said == f"error {path} exists and is not a socket; move it away"
     assert process.wait() == 1
     assert path.lstat() == before
 
@@ -165,7 +165,7 @@ def test_a_listener_that_holds_no_lock_keeps_its_socket(process):
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(path))
         other.listen()
-        assert process.try_to_start().startswith(f"error something answers on {path}")
+        assert process.try_to_start().startswith(f"error another program listens on {path}")
         assert process.wait() == 3
         assert path.is_socket()
 

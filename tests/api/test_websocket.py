@@ -120,7 +120,7 @@ async def test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not()
         wire.beat()
     assert said == []
     wire.beat()
-    assert said == ["nothing came of it, nor an answer to a ping"]
+    assert said == ["it sent nothing and did not answer a ping"]
 
 
 async def test_both_doors_together_have_so_many_connections_and_some_are_kept_for_the_user(door, token):

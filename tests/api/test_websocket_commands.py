@@ -209,7 +209,7 @@ async def test_below_approve_nobody_says_where_keys_and_prompts_go(door, what, k
     answer = await client.answer("session.configure", session=session, **asked)
     assert (answer["success"], answer["code"]) == (False, "forbidden")
     if kind != "one session":
-        assert f"{what} says where keys and prompts go, which needs the role approve" in answer["error"]
+        assert f"{what} decides where keys and prompts are sent, which requires the role approve" in answer["error"]
         assert await client.refused("session.create", cwd=str(door.place.cwd), **SESSION, **asked) == "forbidden"
     assert await client.ask("session.configure", session=session, reasoning="low")
 

@@ -154,7 +154,7 @@ async def test_a_token_in_a_url_is_refused_and_not_logged(door, token, caplog):
         code, _, body = await (await door.visitor()).request(f"/v1?{query}")
         assert code == 400, query
         assert secret not in body + caplog.text
-        assert "the token belongs into the first frame" in body
+        assert "send the token in the first frame" in body
 
 
 async def test_every_answer_says_what_browsers_may_do_with_it(door):

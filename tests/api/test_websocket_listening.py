@@ -53,8 +53,8 @@ def test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_writte
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"listen": "127.0.0.1:70000"}, "70000 is no port"),
-        ({"listen": "no.such.host.invalid:1"}, 'nobody knows the address of "no.such.host.invalid"'),
+        ({"listen": "127.0.0.1:70000"}, "70000 is not a port"),
+        ({"listen": "no.such.host.invalid:1"}, 'cannot resolve "no.such.host.invalid"'),
         ({"listen": "127.0.0.1:1", "tls_cert": "/no/cert", "tls_key": "/no/key"}, "cannot be used: No such file"),
     ],
 )

@@ -63,7 +63,7 @@ async def test_a_revoked_token_ends_its_connections_at_once_and_no_others(door, 
     session = await new_session(cut, door)
     await cut.ask("attach", session=session)
     await door.admin.ask("token.revoke", name="phone")
-    assert (await cut.until("evicted"))[-1]["reason"] == 'the token "phone" holds no longer'
+    assert (await cut.until("evicted"))[-1]["reason"] == 'the token "phone" is no longer valid'
     assert await cut.end() == 4401
     assert await kept.ask("ping") == {"pong": True}
 

@@ -282,7 +282,7 @@ async def read_all(sock, once):
 
 PIECE = "x" * 100_000
 
-FLOODS = {"nothing was read": 12, "MiB waited": 20}
+FLOODS = {"the client read nothing": 12, "MiB were waiting": 20}
 """Deltas: fewer than are cut at once, and more; few and long ones, so that they come long before the 3 s are over."""
 
 

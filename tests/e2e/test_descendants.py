@@ -54,7 +54,7 @@ async def test_what_decides_or_administers_is_refused_and_the_rule_is_named(proc
     commands = ["zotctl ext install .", "zotctl trust grant .", "zotctl channel pair ABC-123", "zotctl stop"]
     server = await model(*(bash(command) for command in commands), text("No."))
     for said in await told(await Shop(process).open(server), look):
-        assert "the role admin is not for a program that zotd has started (rule: descendants never decide)" in said
+        assert "the role admin is not allowed for programs started by zotd (rule: descendants never decide)" in said
         assert "[exit 1]" in said
     assert "descends from this daemon" in process.daemon.log
 
@@ -68,7 +68,7 @@ async def test_it_cannot_approve_its_own_calls(process, model, look, way):
     server = await model(bash(way.format(python(APPROVE.format(session=talk.id)))), text("No."))
     await talk.ask("session.configure", base_url=server.openai_url)
     (said,) = await told(talk, look)
-    assert "approve is not for a program that zotd has started (rule: descendants never decide)" in said
+    assert "approve is not allowed for programs started by zotd (rule: descendants never decide)" in said
 
 
 async def test_it_sees_its_own_session_only(process, model, look):
@@ -84,8 +84,8 @@ async def test_it_sees_its_own_session_only(process, model, look):
     listed, exported, searched = await told(talk, look)
     assert talk.id in listed
     assert other.id not in listed
-    assert f"was started for {talk.id} and sees no other session (rule: " in exported
-    assert "sees no other session (rule: " in searched
+    assert f"was started for {talk.id} and cannot see other sessions (rule: " in exported
+    assert "cannot see other sessions (rule: " in searched
 
 
 async def test_it_does_not_choose_what_its_session_runs_in(process, model, look):
@@ -155,7 +155,7 @@ async def configured(house, text):
 async def test_a_nested_session_does_not_say_where_prompts_go(nesting, model, look, option):
     server = await model(bash(zot("below", f"--{option}", "http://127.0.0.1:9/v1")), text("Refused."))
     (said,) = await told(await Shop(nesting).open(server), look)
-    assert "says where keys and prompts go, which needs the role approve" in said
+    assert "decides where keys and prompts are sent, which requires the role approve" in said
 
 
 async def test_where_it_may_it_opens_one_that_is_gone_afterwards_and_opens_none_itself(nesting, model, look):

@@ -91,7 +91,7 @@ async def test_one_that_does_not_read_is_given_up_when_too_much_waits(shell, tol
     assert told.stalls == []  # the pipe itself holds the first 64 KiB
     for _ in range(40):
         service.write(b"x" * 2_000)
-    assert told.stalls == ["did not read its input: more than 256 frames waited"]
+    assert told.stalls == ["did not read its input: more than 256 frames were waiting"]
     service.write(b"more\n")
     service.end_input()
     service.kill()
@@ -102,7 +102,7 @@ async def test_what_waits_is_bounded_in_bytes_too(shell, told):
     service = shell("sleep 100")
     for _ in range(5):
         service.write(b"x" * 4_000_000)
-    assert told.stalls == ["did not read its input: more than 16 MiB waited"]
+    assert told.stalls == ["did not read its input: more than 16 MiB were waiting"]
     service.kill()
     await told.exit()
 

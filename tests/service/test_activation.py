@@ -72,7 +72,7 @@ def test_one_that_is_not_as_it_must_be_is_refused(path, spoil, sentence):
 
 
 def test_one_where_clients_do_not_look_is_refused(path, tmp_path):
-    with bound(tmp_path / "other.sock") as listener, pytest.raises(SocketError, match="clients look for zotd at"):
+    with bound(tmp_path / "other.sock") as listener, pytest.raises(SocketError, match="clients connect to"):
         Socket(path, listener)
 
 

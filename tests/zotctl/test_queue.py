@@ -145,7 +145,7 @@ def test_a_run_that_waits_for_its_model_is_listed_with_the_reason_and_retry_trie
     assert until_it_rests(live, session) == ["go"]
     code, out, err = live.zotctl("retry", "--session", "tests")
     assert code == 1
-    assert "there is nothing to try again" in out + err
+    assert "there is nothing to retry" in out + err
 
 
 def test_a_sender_that_waits_behind_a_run_that_is_stopped_is_told_that_its_prompt_is_held(live, busy):

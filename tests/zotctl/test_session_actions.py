@@ -60,7 +60,7 @@ def test_a_session_is_deleted_after_a_question(live, tmp_path):
     [
         (["rename", "nobody", "x"], "refused", "there is no session nobody; `zotctl sessions` lists them"),
         (["rename", "s_nobody", "x"], "refused", "there is no session s_nobody; `zotctl sessions` lists them"),
-        (["ext", "logs", "nobody"], "not_found", "there is no extension nobody, and no log of one"),
+        (["ext", "logs", "nobody"], "not_found", "there is no extension nobody and no log with that name"),
         (["delete", "tests"], "refused", None),
         (["rename", "tests", " "], "bad_request", "a name has 1 to 200 characters"),
     ],

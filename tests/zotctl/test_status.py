@@ -106,7 +106,7 @@ def test_one_whose_place_somebody_else_has_taken_says_so_to_those_who_are_there(
         os.kill(daemon.pid, signal.SIGUSR1)
         attached.call("ping")
         (warning,) = strings(attached.call("daemon.status"), "warnings")
-        assert "something answers" in warning
+        assert "another program listens" in warning
         assert attached.call("daemon.status")["pid"] == daemon.pid  # it goes on with those it has
 
 

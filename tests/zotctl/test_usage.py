@@ -72,9 +72,9 @@ def test_a_time_that_is_none_is_bad_usage_with_examples(shell, since):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"by": "mood"}, 'usage is known by model, session, cwd, not by "mood"'),
-        ({"since": "2026-11-01"}, '"2026-11-01" is no time like 2026-11-21T20:11:18Z'),
-        ({"since": "2026-11-01T00:00:00"}, '"2026-11-01T00:00:00" is no time like 2026-11-21T20:11:18Z'),
+        ({"by": "mood"}, 'usage can be grouped by model, session, cwd, not by "mood"'),
+        ({"since": "2026-11-01"}, '"2026-11-01" is not a time; write it like 2026-11-21T20:11:18Z'),
+        ({"since": "2026-11-01T00:00:00"}, '"2026-11-01T00:00:00" is not a time; write it like 2026-11-21T20:11:18Z'),
     ],
 )
 def test_the_command_wants_a_known_group_and_a_time_with_its_zone(live, fields, sentence):

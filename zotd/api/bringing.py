@@ -52,7 +52,7 @@ def checked(call: Call, params: Params) -> Params:
     if not may_redirect(call):
         for field in REDIRECTING:
             if getattr(params, field) is not None:
-                sentence = f"{field} says where keys and prompts go, which needs the role approve"
+                sentence = f"{field} decides where keys and prompts are sent, which requires the role approve"
                 raise CommandError(Code.FORBIDDEN, f"{sentence}; {_way_out(call)}")
         if params.env is not None:
             keys = call.manager.models.catalog.key_variables()
@@ -61,7 +61,7 @@ def checked(call: Call, params: Params) -> Params:
     if may_bring_code(call):
         return params
     if params.extensions:
-        sentence = "extensions by their path, from another machine, need the role approve; ask for it in hello"
+        sentence = "loading extensions by path from another machine requires the role approve; ask for it in hello"
         raise CommandError(Code.FORBIDDEN, sentence)
     return msgspec.structs.replace(params, env=None)
 
@@ -77,13 +77,13 @@ def check_is_missed(session: Session, place: GivenFor) -> None:
     settings = session.ledger.row.settings
     is_missed = settings.own_key and session.environment.api_key is None
     if not is_missed or (settings.provider, settings.base_url) != (place.provider, place.base_url):
-        sentence = "the session does not miss this key: it has one, needs none, or sends its requests elsewhere now"
+        sentence = "the session does not need this key: it has one, requires none, or sends its requests elsewhere now"
         raise CommandError(Code.CONFLICT, sentence)
 
 
 def _way_out(call: Call) -> str:
     if call.door.confinement is not None and call.door.confinement.checks_modes:
-        return "a program that zotd has started uses the providers of config.toml"
+        return "programs started by zotd can only use the providers of config.toml"
     if call.door.ceiling >= Role.APPROVE:
         return "ask for it in hello"
     return "use a token that has it: zotctl token create NAME --role approve"

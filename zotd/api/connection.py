@@ -136,7 +136,7 @@ class Connection:
         """Show a client that follows something that the daemon lives; cut one that does not end its line."""
         self._half_line_beats = self._half_line_beats + 1 if self._lines.held else 0
         if self._half_line_beats > HALF_LINE_BEATS:
-            self._evict("a line was begun and not ended")
+            self._evict("an incomplete line was not continued")
         elif self._followers:
             beat = [events.Heartbeat()]
             self._outbox.write_live(beat, encode(beat[0]) + b"\n")

@@ -131,7 +131,11 @@ class DaemonContext:
 
     def _storage_problem(self) -> str | None:
         trouble = self.archive.trouble
-        return None if trouble is None else f"nothing is stored: {trouble}; sessions go on by themselves when it can be"
+        return (
+            None
+            if trouble is None
+            else f"nothing is stored: {trouble}; sessions continue by themselves as soon as writing succeeds"
+        )
 
     async def metrics(self) -> Metrics:
         """The daemon in more figures, some of which the kernel is asked for."""

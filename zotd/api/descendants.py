@@ -58,8 +58,8 @@ class Descendant(Confinement):
         """Raise CommandError when this role, for `what`, is beyond a descendant."""
         if role > ROLE or what in FOR_PEOPLE:
             log.warning("%s was refused: %s descends from this daemon", what, self._peer)
-            sentence = "is not for a program that zotd has started (rule: descendants never decide)"
-            raise _forbidden(f"{what} {sentence}; do it in a terminal of your own")
+            sentence = "is not allowed for programs started by zotd (rule: descendants never decide)"
+            raise _forbidden(f"{what} {sentence}; run it in your own terminal")
 
     def admit(self, command: Command, params: Frozen) -> Frozen:
         """The parameters as they may be carried out; raises CommandError when none may."""
@@ -74,8 +74,8 @@ class Descendant(Confinement):
         if session in self._opened:
             return self._change(params)
         if command.role >= Role.SUBMIT and command.name not in OWN_EXTENSIONS:
-            sentence = "changes a session that runs this program (rule: descendants only read their own session)"
-            raise _forbidden(f"{command.name} {sentence}; an extension has `submit`, a person a terminal")
+            sentence = "would change the session that runs this program (rule: descendants only read their own session)"
+            raise _forbidden(f"{command.name} {sentence}; an extension can use `submit`, a user a terminal")
         return msgspec.structs.replace(params, env=None) if isinstance(params, Attach) else params
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ class Descendant(Confinement):
             sentence = "a program of a nested session opens no session (rule: one level deep)"
             raise _forbidden(f"{sentence}; do the work in the session that is there")
         if not params.ephemeral:
-            sentence = "a program that zotd has started opens ephemeral sessions only"
-            raise _forbidden(f"{sentence} (rule: nested sessions keep nothing); say `ephemeral`: zot --no-session")
+            sentence = "a program started by zotd can only create ephemeral sessions"
+            raise _forbidden(f"{sentence} (rule: nested sessions are not stored); set `ephemeral`: zot --no-session")
         self._check_mode(params.mode)
         mode = params.mode or narrowest(self._context.manager.config().approval.mode, *self._modes())
         return msgspec.structs.replace(params, mode=mode, env=_without_trust(params.env))
@@ -101,7 +101,7 @@ class Descendant(Confinement):
         """The same for a session that it has opened itself."""
         if isinstance(params, Fork):
             raise _forbidden(
-                "session.fork makes a session that is kept (rule: nested sessions keep nothing); open another"
+                "session.fork creates a stored session (rule: nested sessions are not stored); create another one"
             )
         if isinstance(params, SessionConfigure):
             self._check_mode(params.mode)
@@ -112,9 +112,7 @@ class Descendant(Confinement):
     def _check_mode(self, mode: str | None) -> None:
         """A nested session must not permit what the one that it works for asks about."""
         if mode is not None and narrowest(mode, *self._modes()) != mode:
-            sentence = (
-                "permits more than the session that this program was started for (rule: descendants never decide)"
-            )
+            sentence = "permits more than the session that runs this program does (rule: descendants never decide)"
             raise _forbidden(f"the mode {mode} {sentence}; leave it out")
 
     def _modes(self) -> list[str]:
@@ -123,8 +121,12 @@ class Descendant(Confinement):
 
     def _sees_no_other(self) -> CommandError:
         own = ", ".join(sorted(self._own))
-        what = f"was started for {own} and sees no other session" if own else "belongs to no session, and sees none"
-        return _forbidden(f"this program descends from zotd, {what} (rule: descendants see their own session)")
+        what = (
+            f"was started for {own} and cannot see other sessions"
+            if own
+            else "belongs to no session and cannot see any"
+        )
+        return _forbidden(f"this program was started by zotd: it {what} (rule: descendants see their own session)")
 
 
 def _without_trust(env: dict[str, str] | None) -> dict[str, str] | None:

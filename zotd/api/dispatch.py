@@ -167,7 +167,7 @@ class Dispatcher:
         if door.role < command.role:
             raise CommandError(Code.FORBIDDEN, _beyond(door, command))
         if command.name not in self._handlers:
-            raise CommandError(Code.UNSUPPORTED, f"{command.name} is not in this version of zotd yet")
+            raise CommandError(Code.UNSUPPORTED, f"{command.name} is not implemented in this version of zotd")
         try:
             params = decode(line, command.params)
         except BadFrameError as error:
@@ -206,7 +206,7 @@ class Dispatcher:
             call.fail(Code.STORAGE_BLOCKED, f"nothing can be stored: {error}")
         except Exception:  # a fault of ours must cost this command only
             log.exception("a command failed")
-            call.fail(Code.INTERNAL, "zotd failed inside; its log says more")
+            call.fail(Code.INTERNAL, "internal error; see the log of zotd")
 
 
 def _beyond(door: Door, command: Command) -> str:

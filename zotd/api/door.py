@@ -74,7 +74,7 @@ class Door:
 
     def _wait(self, error: OSError) -> None:
         if not self._is_short:
-            log.warning("no connection can be accepted (%s): those who come have to wait", error.strerror)
+            log.warning("cannot accept connections (%s); new clients have to wait", error.strerror)
         self._is_short = True
         self._loop.remove_reader(self._listener)
         self._pause = self._loop.call_later(PAUSE_S, self._reopen)

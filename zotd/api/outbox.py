@@ -166,9 +166,9 @@ class Outbox:
         if self._cut is None:
             return
         if self._frames > MAX_FRAMES:
-            self._cut(f"more than {MAX_FRAMES} frames waited")
+            self._cut(f"more than {MAX_FRAMES} frames were waiting")
         elif self._bytes + held_bytes > MAX_BYTES:
-            self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB waited")
+            self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
 
     async def room(self) -> None:
         """Wait until the client has read what it was sent, or is gone; for replay, which must not fill the queue."""
@@ -182,7 +182,7 @@ class Outbox:
         self._paused = True
         self._room.clear()
         if self._cut is not None and self._stalled is None:
-            reason = f"nothing was read for {self._stall_s:g} s"
+            reason = f"the client read nothing for {self._stall_s:g} s"
             self._stalled = asyncio.get_running_loop().call_later(self._stall_s, self._cut, reason)
 
     def resume(self) -> None:

@@ -39,8 +39,8 @@ class Scope(Confinement):
         if not session and command.name in ABOUT_NONE:
             return params
         if not (session and self.sees(session) and _concerns_it_alone(command, params)):
-            sentence = f'the token "{self._name}" is for {", ".join(sorted(self._own))} only'
-            raise CommandError(Code.FORBIDDEN, f"{command.name}: {sentence}; ask for another one")
+            sentence = f'the token "{self._name}" is limited to {", ".join(sorted(self._own))}'
+            raise CommandError(Code.FORBIDDEN, f"{command.name}: {sentence}; use another token")
         return params
 
 

@@ -39,7 +39,7 @@ BACKLOG = 128
 HEARTBEAT_S = 15.0
 """Between the heartbeats to attached clients (`docs/protocol.md`)."""
 
-_AGAIN = "`systemctl --user restart zotd.socket` makes it again"
+_AGAIN = "`systemctl --user restart zotd.socket` creates it again"
 
 _UCRED = struct.Struct("3i")
 
@@ -102,7 +102,7 @@ class Socket:
             old, self.listener = self.listener, self._bind()
             self._identity = _identity(self._path.lstat())
         except (OSError, paths.UnsafePathError) as error:
-            raise SocketError(f"the socket {self._path} was removed, and cannot be made again: {error}") from error
+            raise SocketError(f"the socket {self._path} was removed and cannot be created again: {error}") from error
         return old
 
     def close(self) -> None:
@@ -153,8 +153,8 @@ class Socket:
         """The service manager's listener, if clients find it and nobody else does."""
         bound = os.fsdecode(listener.getsockname())
         if os.path.realpath(bound) != os.path.realpath(self._path):
-            where = f"the service manager listens at {bound or 'no path'}, and clients look for zotd at {self._path}"
-            raise SocketError(f"{where}: write the unit again with `zotctl service install`")
+            where = f"the service manager listens at {bound or 'no path'}, but clients connect to {self._path}"
+            raise SocketError(f"{where}; run `zotctl service install` to rewrite the unit")
         try:
             found = self._path.lstat()
         except FileNotFoundError as error:
@@ -170,14 +170,14 @@ class Socket:
         except FileNotFoundError:
             return
         if not stat.S_ISSOCK(found.st_mode):
-            raise SocketError(f"{self._path} exists and is no socket; move it away")
+            raise SocketError(f"{self._path} exists and is not a socket; move it away")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.settimeout(PROBE_S)
             try:
                 probe.connect(str(self._path))
             except OSError:
                 return  # stale: whoever made it is gone, and the lock is ours
-        raise RunningError(f"something answers on {self._path} without holding its lock; stop it first")
+        raise RunningError(f"another program listens on {self._path} without holding its lock; stop it first")
 
 
 def passed_listener(env: Mapping[str, str]) -> socket.socket | None:
@@ -243,7 +243,7 @@ class Server:
             return
         self._context.hidden = ""
         if old is not None:
-            log.warning("somebody has removed the socket; it was made again")
+            log.warning("the socket had been removed; it was created again")
             self._door.move(self._socket.listener)
             old.close()
 
@@ -274,7 +274,7 @@ class Server:
         try:
             line = self._line_of(pid)
         except OSError as error:
-            log.warning("refused a connection from pid %s: nobody can tell who it is (%s)", pid, error.strerror)
+            log.warning("refused a connection from pid %s: the process is unknown (%s)", pid, error.strerror)
             transport.abort()
             return None
         peer = f"uid:{uid} pid:{pid}"
@@ -305,7 +305,9 @@ class Server:
         for connection, transport in self._connections.items():
             if not connection.has_spoken and not transport.is_closing():
                 log.warning(
-                    "connection %s (%s) was cut: it said nothing, and others came", connection.id, connection.peer
+                    "connection %s (%s) was cut: it had sent nothing, and its place was needed",
+                    connection.id,
+                    connection.peer,
                 )
                 transport.abort()
                 return True

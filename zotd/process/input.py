@@ -72,9 +72,9 @@ class Input:
         if self._stalled is None:
             self._flush()
         elif len(self._waiting) > MAX_FRAMES:
-            self._give_up(f"did not read its input: more than {MAX_FRAMES} frames waited")
+            self._give_up(f"did not read its input: more than {MAX_FRAMES} frames were waiting")
         elif self._bytes > MAX_BYTES:
-            self._give_up(f"did not read its input: more than {MAX_BYTES // (1024 * 1024)} MiB waited")
+            self._give_up(f"did not read its input: more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
 
     def end(self) -> None:
         """Close the pipe when all that waits is written."""

@@ -111,7 +111,7 @@ class Metrics(Frozen, frozen=True, omit_defaults=False):
     sessions: int
     """In memory; `session.list` has them all."""
     running: int
-    """Sessions in which something runs."""
+    """Sessions with a run in progress."""
     clients: int
     """Connections."""
     tasks: int

@@ -105,7 +105,7 @@ def _size(one: events.ApprovalRequested) -> int:
 
 async def _keep(call: Call, session: Session, rules: tuple[Rule, ...]) -> None:
     """Save the rules of a decision that has won; they hold for its session, whether that works or not."""
-    level, text = "info", "the rule is in config.toml, and holds for all sessions"
+    level, text = "info", "the rule was added to config.toml and applies to all sessions"
     try:
         for rule in rules:
             await call.manager.rules.add(rule)

@@ -110,7 +110,9 @@ def _protocol(params: api.Hello) -> int:
     if params.protocol is None:
         return ours[1]
     if params.protocol[0] > params.protocol[1]:
-        raise CommandError(Code.BAD_REQUEST, "protocol names the oldest and then the newest that the client speaks")
+        raise CommandError(
+            Code.BAD_REQUEST, "protocol must be the oldest and the newest version that the client supports"
+        )
     protocol = agreed(params.protocol, ours)
     if protocol is None:
         name = " ".join(filter(None, (client.name or client.kind or "this client", client.version)))

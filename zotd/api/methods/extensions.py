@@ -79,7 +79,7 @@ async def logs(call: Call, params: extensions.Logs) -> extensions.LogPage:
     path = running[0].log.path if running else _log_path(call, params.name)
     text = await asyncio.to_thread(_tail, path, max(0, min(params.lines, MAX_LINES)))
     if text is None and not running:
-        raise CommandError(Code.NOT_FOUND, f"there is no extension {params.name}, and no log of one")
+        raise CommandError(Code.NOT_FOUND, f"there is no extension {params.name} and no log with that name")
     if params.follow:
         connection = connection_of(call)
         for extension in running:
@@ -93,7 +93,7 @@ async def tap(call: Call, params: extensions.Tap) -> None:
     found = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
     if not found:
         raise CommandError(
-            Code.NOT_FOUND, f"no extension {params.name} runs here; `zotctl ext list` names those that do"
+            Code.NOT_FOUND, f"no extension {params.name} is running here; `zotctl ext list` shows those that are"
         )
     connection = connection_of(call)
     call.respond()
@@ -174,7 +174,7 @@ async def _layers(call: Call, scope: extensions.Scope) -> list[ExtensionScope]:
     """The hosts that are meant."""
     extension_pool = call.manager.extension_pool
     if scope.cwd is not None and "\0" in scope.cwd:
-        raise CommandError(Code.BAD_REQUEST, "a directory's name has no NUL in it")
+        raise CommandError(Code.BAD_REQUEST, "a directory name cannot contain NUL")
     if scope.session is not None:
         session = await session_of(call, scope.session)
         extension_pool.join(session)

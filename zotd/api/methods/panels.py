@@ -19,7 +19,7 @@ MAX_CELLS = 10_000
 async def key(call: Call, params: api.PanelKey) -> None:
     """Hand a key to the extension that owns the panel."""
     if params.key not in KEYS:
-        raise CommandError(Code.BAD_REQUEST, f'a panel knows no key "{params.key}"; there are {" ".join(KEYS)}')
+        raise CommandError(Code.BAD_REQUEST, f'unknown panel key "{params.key}"; there are {" ".join(KEYS)}')
     extensions, owner = await _panel(call, params.session, params.panel_id)
     _send(extensions, owner, ext.PanelKey(params.panel_id, params.key, params.text))
 
@@ -27,7 +27,7 @@ async def key(call: Call, params: api.PanelKey) -> None:
 async def resize(call: Call, params: api.PanelResize) -> None:
     """Tell the panel's owner how much room there is."""
     if not (0 < params.width <= MAX_CELLS and 0 < params.height <= MAX_CELLS):
-        raise CommandError(Code.BAD_REQUEST, f"a panel is 1 to {MAX_CELLS} columns wide and as many rows high")
+        raise CommandError(Code.BAD_REQUEST, f"a panel must have 1 to {MAX_CELLS} columns and 1 to {MAX_CELLS} rows")
     extensions, owner = await _panel(call, params.session, params.panel_id)
     _send(extensions, owner, ext.PanelResize(params.panel_id, params.width, params.height))
 
@@ -50,4 +50,4 @@ async def _panel(call: Call, session_id: str, panel_id: str) -> tuple[Extensions
 
 def _send(extensions: Extensions, owner: str, frame: OfPanel) -> None:
     if not extensions.send(owner, frame):
-        raise CommandError(Code.CONFLICT, f"{owner} is not running, so its panel cannot react; close it")
+        raise CommandError(Code.CONFLICT, f"{owner} is not running, so its panel does not respond; close it")

@@ -17,9 +17,11 @@ async def update(call: Call, params: api.PresenceUpdate) -> None:
     """Take down whether a person looks at this client."""
     connection = connection_of(call)
     if params.focused and connection.role < api.Role.SUBMIT:
-        sentence = "focused keeps others from being notified, which needs the role submit; ask for it in hello"
+        sentence = (
+            "focused suppresses notifications for other clients, which requires the role submit; ask for it in hello"
+        )
         raise CommandError(Code.FORBIDDEN, sentence)
     session = await session_of(call, params.session)
     presences = connection.context.presences
     if not presences.update(session, connection.id, focused=params.focused, typing=params.typing):
-        raise CommandError(Code.CONFLICT, f"this client does not follow {session.id}; attach to it first")
+        raise CommandError(Code.CONFLICT, f"this client is not attached to {session.id}; attach first")

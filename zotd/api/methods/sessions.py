@@ -97,7 +97,7 @@ async def history(call: Call, params: api.History) -> api.HistoryPage:
 async def attach(call: Call, params: api.Attach) -> None:
     """A snapshot or the word that the cursor holds; then what was missed, then live events."""
     if params.after is not None and params.after.seq < 0:
-        raise CommandError(Code.BAD_REQUEST, f"no event has the seq {params.after.seq}; 0 stands before the first")
+        raise CommandError(Code.BAD_REQUEST, f"no event has the seq {params.after.seq}; use 0 for the beginning")
     session = await session_of(call, params.session)
     connection = connection_of(call)
     if params.env is not None and may_bring_code(call):
@@ -170,7 +170,7 @@ def _check_may_set(call: Call, mode: str, before: str) -> None:
     bounds = call.door.confinement
     is_decider = call.door.role >= api.Role.APPROVE or (bounds is not None and bounds.checks_modes)
     if not is_decider and permissions.narrowest(mode, before) != mode:
-        sentence = f"the mode {mode} allows more than {before}, which needs the role approve; ask for it in hello"
+        sentence = f"the mode {mode} allows more than {before}, which requires the role approve; ask for it in hello"
         raise CommandError(Code.FORBIDDEN, sentence)
 
 

@@ -76,7 +76,7 @@ def place_of(cursor: str | None, command: str) -> int | None:
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= CURSOR_DIGITS):
-        raise CommandError(Code.BAD_REQUEST, f"the cursor is none that {command} has given")
+        raise CommandError(Code.BAD_REQUEST, f"the cursor was not returned by {command}")
     return int(cursor)
 
 

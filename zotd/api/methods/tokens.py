@@ -20,10 +20,10 @@ async def create(call: Call, params: api.TokenCreate) -> api.TokenMade:
     """Make a token."""
     if not is_name(params.name):
         raise CommandError(
-            Code.BAD_REQUEST, "the name of a token has 1 to 64 letters, digits, dots, dashes or underscores"
+            Code.BAD_REQUEST, "a token name must have 1 to 64 letters, digits, dots, dashes or underscores"
         )
     if params.expires_s is not None and not 1 <= params.expires_s <= MAX_LIFETIME_S:
-        raise CommandError(Code.BAD_REQUEST, "a token holds for a second at least and ten years at most")
+        raise CommandError(Code.BAD_REQUEST, "a token must be valid for at least one second and at most ten years")
     sessions = await _sessions(call, params)
     try:
         secret, token = await asyncio.to_thread(
@@ -53,7 +53,7 @@ async def revoke(call: Call, params: api.TokenName) -> None:
 def _tokens(call: Call) -> Tokens:
     tokens = connection_of(call).context.tokens
     if tokens is None:
-        raise CommandError(Code.UNSUPPORTED, "this daemon has no place for tokens")
+        raise CommandError(Code.UNSUPPORTED, "this daemon does not store tokens")
     return tokens
 
 
@@ -61,7 +61,7 @@ async def _sessions(call: Call, params: api.TokenCreate) -> list[str]:
     """Those that the token is for, which have to exist: a slip of the pen must not become a token for nothing."""
     named = list(dict.fromkeys([*filter(None, [params.session]), *params.sessions]))
     if len(named) > MAX_SESSIONS:
-        raise CommandError(Code.BAD_REQUEST, f"a token is for {MAX_SESSIONS} sessions at most, or for all")
+        raise CommandError(Code.BAD_REQUEST, f"a token can be limited to at most {MAX_SESSIONS} sessions")
     return [(await call.manager.get(session)).id for session in named]
 
 

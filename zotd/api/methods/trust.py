@@ -51,7 +51,7 @@ async def revoke(call: Call, params: extensions.TrustPath) -> None:
 
 def _checked(path: str) -> Path:
     if not path.startswith("/") or "\0" in path:
-        raise CommandError(Code.BAD_REQUEST, f'a workspace is an absolute path, "{path}" is not')
+        raise CommandError(Code.BAD_REQUEST, f'a workspace must be an absolute path; "{path}" is not')
     return Path(path)
 
 

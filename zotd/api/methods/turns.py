@@ -37,7 +37,7 @@ async def prompt(call: Call, params: api.Prompt) -> None:
     if params.unattended is not None:
         _check_word("unattended", params.unattended, UNATTENDED)
     if params.patience_s is not None and not params.patience_s >= 0:
-        raise CommandError(Code.BAD_REQUEST, "patience_s is a number of seconds, 0 or more")
+        raise CommandError(Code.BAD_REQUEST, "patience_s must be a number of seconds, at least 0")
     if params.sender and len(params.sender) > NAME_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"the sender of a prompt has at most {NAME_CHARS} characters")
     session = await loaded(call, params.session)
@@ -71,7 +71,7 @@ async def retry(call: Call, params: api.Mutation) -> None:
     """Ask a model that has failed again now, and not at the end of the pause."""
     session = await loaded(call, params.session)
     if not session.work.retry():
-        raise CommandError(Code.CONFLICT, "no run of this session waits for the model; there is nothing to try again")
+        raise CommandError(Code.CONFLICT, "no run of this session is waiting for the model; there is nothing to retry")
 
 
 async def compact(call: Call, params: api.Compact) -> None:

@@ -18,7 +18,7 @@ _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 async def report(call: Call, params: api.UsageReport) -> reports.UsageSums:
     """Tokens and money since a time, by model, session or directory; and the budgets."""
     if params.by not in GROUPS:
-        raise CommandError(Code.BAD_REQUEST, f'usage is known by {", ".join(GROUPS)}, not by "{params.by}"')
+        raise CommandError(Code.BAD_REQUEST, f'usage can be grouped by {", ".join(GROUPS)}, not by "{params.by}"')
     since = "" if params.since is None else _in_utc(params.since)
     context = connection_of(call).context
     rows = await context.archive.usage(since=since, by=params.by)
@@ -33,4 +33,4 @@ def _in_utc(time: str) -> str:
         since: datetime = msgspec.convert(time, _TIME)
         return rfc3339(since.timestamp())
     except (msgspec.ValidationError, OverflowError, ValueError) as error:
-        raise CommandError(Code.BAD_REQUEST, f'"{time}" is no time like 2026-11-21T20:11:18Z') from error
+        raise CommandError(Code.BAD_REQUEST, f'"{time}" is not a time; write it like 2026-11-21T20:11:18Z') from error

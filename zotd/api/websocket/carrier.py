@@ -147,7 +147,7 @@ class Wire:
         self._controls = 0
         self._quiet_beats += not self.carrier.is_reading_paused
         if self._quiet_beats > QUIET_BEATS:
-            connection.end("nothing came of it, nor an answer to a ping")
+            connection.end("it sent nothing and did not answer a ping")
             return
         connection.heartbeat()
         self._network.write(frame(Op.PING, b""))

@@ -12,25 +12,25 @@ from zotd.wire.reports import Metrics
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 GAUGES = {
-    "uptime_s": ("uptime_seconds", "Since the daemon's start."),
+    "uptime_s": ("uptime_seconds", "Seconds since the daemon started."),
     "sessions": ("sessions", "Sessions in memory."),
-    "running": ("sessions_running", "Sessions in which something runs."),
-    "clients": ("clients", "Connections."),
+    "running": ("sessions_running", "Sessions with a run in progress."),
+    "clients": ("clients", "Open connections."),
     "tasks": ("tasks", "Tasks of the event loop."),
-    "children": ("children", "Processes that it has started and that have not ended."),
+    "children": ("children", "Running child processes."),
     "descriptors": ("descriptors", "Open files, sockets and pipes."),
     "rss_bytes": ("resident_memory_bytes", "Resident memory."),
 }
 """Field of `Metrics` to the name behind `zotd_`, and its help."""
 
 COUNTERS = {
-    "connections": ("connections", "Connections that were made."),
-    "evictions": ("evictions", "Connections that were cut."),
-    "commands": ("commands", "Commands that were run."),
-    "events": ("events", "Committed events handed to clients, once for each."),
+    "connections": ("connections", "Accepted connections."),
+    "evictions": ("evictions", "Connections that the daemon cut."),
+    "commands": ("commands", "Executed commands."),
+    "events": ("events", "Committed events sent to clients, counted once per client."),
     "commits": ("journal_commits", "Commits to the journal."),
-    "transactions": ("journal_transactions", "Transactions of the database."),
-    "synced": ("journal_synced_transactions", "Transactions that waited for the disk."),
+    "transactions": ("journal_transactions", "Database transactions."),
+    "synced": ("journal_synced_transactions", "Database transactions that were synced to disk."),
 }
 """The same, of what only grows."""
 

@@ -55,11 +55,11 @@ class Gate:
             return Refusal(400, "a request needs one Host and a path")
         host = hosts[0].lower()
         if host not in self.hosts:
-            return Refusal(403, "this Host is not served")
+            return Refusal(403, "this Host is not allowed")
         if len(origins) > 1 or (origins and origins[0] not in self.origins and origins[0] != f"{self.scheme}://{host}"):
-            return Refusal(403, "this Origin may not connect")
+            return Refusal(403, "this Origin is not allowed")
         if "?" in target:  # history, proxies and logs keep what stands there: no token may, so nothing does
-            return Refusal(400, "a URL of this door has no query; the token belongs into the first frame")
+            return Refusal(400, "the URL must not have a query; send the token in the first frame")
         return None
 
 

@@ -53,7 +53,7 @@ class Listening:
                 listener.close()
             raise BusyError(await self._sentence(error)) from error
         if not bound:
-            raise BusyError(f"the WebSocket door is closed: {self.settings.listen} is no address of this machine")
+            raise BusyError(f"the WebSocket door is closed: {self.settings.listen} is not an address of this machine")
         return bound
 
     async def _sentence(self, error: OSError) -> str:
@@ -76,7 +76,7 @@ async def prepared(settings: Websocket) -> Listening | None:
     host, _, digits = settings.listen.rpartition(":")
     port = int(digits)
     if port > MAX_PORT:
-        raise ConfigError(f"websocket.listen: {port} is no port; the last one is {MAX_PORT}")
+        raise ConfigError(f"websocket.listen: {port} is not a port; the largest is {MAX_PORT}")
     addresses = await _resolved(host.strip("[]"), port)
     tls = _tls(settings)
     if tls is None and not all(ip_address(address).is_loopback for address in addresses):
@@ -91,7 +91,7 @@ async def _resolved(host: str, port: int) -> Sequence[str]:
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
     except (OSError, TimeoutError, UnicodeError) as error:
-        raise ConfigError(f'websocket.listen: nobody knows the address of "{host}"') from error
+        raise ConfigError(f'websocket.listen: cannot resolve "{host}"') from error
     return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
 
 
@@ -109,7 +109,7 @@ def _tls(settings: Websocket) -> ssl.SSLContext | None:
 
 def _refused() -> str:
     """Instead of a question at a terminal that the daemon does not have."""
-    raise ConfigError("websocket: tls_key is locked with a password; store it without one, readable by you only")
+    raise ConfigError("websocket: tls_key is protected by a password; store it without one, readable only by you")
 
 
 def _bound(host: str, port: int) -> socket.socket | None:

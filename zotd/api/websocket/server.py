@@ -92,7 +92,7 @@ class Server:
         for connection, member in list(self._members.items()):
             if not self._tokens.stands(member.name, member.token):
                 member.wire.farewell = CloseCode.UNAUTHORIZED
-                connection.end(f'the token "{member.name}" holds no longer')
+                connection.end(f'the token "{member.name}" is no longer valid')
 
     async def close(self) -> None:
         """Accept no more, tell everybody, and wait a moment until they are gone."""
@@ -208,4 +208,4 @@ def _token(line: bytes) -> str | None:
 
 
 def _malformed(status: int) -> web.Response:
-    return plain(status, "this is no request that can be understood")
+    return plain(status, "malformed request")

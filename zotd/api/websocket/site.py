@@ -72,7 +72,7 @@ class Site:
             raise
         except Exception:  # a fault of ours must cost this request only
             log.exception("a request failed")
-            return plain(500, "zotd failed inside; its log says more")
+            return plain(500, "internal error; see the log of zotd")
 
     async def _answer(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
         hosts, origins = request.headers.getall("Host", []), request.headers.getall("Origin", [])
@@ -81,7 +81,7 @@ class Site:
             log.warning("a request from %s was refused: %s", source, refusal.sentence)
             return plain(refusal.status, refusal.sentence)
         if request.method != "GET":
-            return plain(405, "only GET is answered", Allow="GET")
+            return plain(405, "only GET is allowed", Allow="GET")
         if request.raw_path == PATH:
             return await self._websocket(request)
         if request.raw_path == "/healthz":
@@ -91,14 +91,14 @@ class Site:
         if request.raw_path in page.FILES:
             kind, body = page.FILES[request.raw_path]
             return _response(200, body, kind, page.HEADERS)
-        return plain(404, "there is nothing here")
+        return plain(404, "not found")
 
     async def _websocket(self, request: web.BaseRequest) -> web.StreamResponse:
         if not _asks_for_websocket(request):
-            return plain(426, "this is a WebSocket", Upgrade="websocket", Connection="Upgrade")
+            return plain(426, "this path requires a WebSocket", Upgrade="websocket", Connection="Upgrade")
         keys = request.headers.getall("Sec-WebSocket-Key", [])
         if request.headers.get("Sec-WebSocket-Version") != "13" or len(keys) != 1 or not _is_key(keys[0]):
-            return plain(400, "this is no WebSocket of version 13", **{"Sec-WebSocket-Version": "13"})
+            return plain(400, "only version 13 of WebSocket is supported", **{"Sec-WebSocket-Version": "13"})
         accept = base64.b64encode(hashlib.sha1(f"{keys[0]}{_GUID}".encode(), usedforsecurity=False).digest()).decode()
         headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept, "Server": "zotd"}
         response = web.StreamResponse(status=101, headers=headers)
@@ -112,8 +112,8 @@ class Site:
         if isinstance(found, Unknown):
             if found.delay_s:  # instead of waiting: each answer that waits would hold a task
                 retry = {"Retry-After": f"{found.delay_s:.0f}"}
-                return plain(429, "too many wrong tokens came from there; try again with another one", **retry)
-            return plain(401, "this needs a token", **{"WWW-Authenticate": "Bearer"})
+                return plain(429, "too many wrong tokens from this address; try again with a valid one", **retry)
+            return plain(401, "a token is required", **{"WWW-Authenticate": "Bearer"})
         if found[1].sessions:
             return plain(403, "this token is for some sessions only")
         return _response(200, figures.exposition(await self._context.metrics()), figures.CONTENT_TYPE, {})
@@ -127,7 +127,7 @@ class Site:
         if found is not None:
             return found
         # One line in the sources for all of them: so the log's own bound on floods holds for the sum.
-        why = "no token was shown" if given is None else "no such token"
+        why = "no token was sent" if given is None else "no such token"
         log.warning("authentication failed for %s: %s", source, why)
         return Unknown(self._throttle.failed(source))
 
