@@ -142,15 +142,15 @@ OTHER_FILES = {
 BAD = {
     "0644": "is open to other users (-rw-r--r--)",
     "0660": "is open to other users (-rw-rw----)",
-    "a link": "is a link, which is not followed",
-    "a directory": "is no regular file",
-    "a pipe": "is no regular file",
+    "a link": "is a symbolic link, which is not followed",
+    "a directory": "is not a regular file",
+    "a pipe": "is not a regular file",
     "empty": "is damaged",
     "3 characters": "is damaged",
     "a NUL": "is damaged",
     "cut short": "is damaged",
     "an unknown role": "is damaged",
-    "too large": "is larger than any that we write",
+    "too large": "is larger than any token file of zotd",
 } | ({"somebody else's": "belongs to another user (uid 65534)"} if os.geteuid() == 0 else {})
 
 

@@ -78,7 +78,7 @@ async def test_while_nothing_can_be_stored_the_status_warns_and_the_log_has_one_
     await until_stored_again(talk)
     assert (await talk.ask("daemon.status"))["warnings"] == []
     log = process.daemon.log
-    assert log.count("it is tried again until that succeeds") == 1
+    assert log.count("retrying until it succeeds") == 1
     assert "Traceback" not in log
 
 

@@ -42,7 +42,7 @@ async def test_no_output_means_that_it_has_no_key():
         ("echo secret-word; exit 3", "sh failed with exit code 3; run it in a terminal"),
         ("echo secret-word; echo more", "sh printed more than a key"),
         ("echo secret-word and more", "sh printed more than a key"),
-        (r"printf 'secret-word\377'", "sh printed something that is no text"),
+        (r"printf 'secret-word\377'", "sh printed something that is not text"),
         (f"echo secret-word; head -c {OUTPUT_BYTES} /dev/zero; exec tail -f /dev/null", "sh printed more than 64 KiB"),
     ],
 )
@@ -55,7 +55,7 @@ async def test_a_failure_is_one_sentence_that_does_not_repeat_the_output(script,
 
 
 async def test_a_program_that_takes_too_long_is_ended_with_all_that_it_started():
-    with pytest.raises(ModelError, match=r"gave no key within 0\.05 s"):
+    with pytest.raises(ModelError, match=r"printed no key within 0\.05 s"):
         await command("tail -f /dev/null & exec tail -f /dev/null", timeout_s=0.05).key("x")
 
 

@@ -102,7 +102,7 @@ def with_a_damaged_head(path):
     [
         (without_its_log, r"was not closed, and .*zot\.db-wal with its newest commits is missing"),
         (cut_to_nothing, r"zot\.db is empty"),
-        (without_its_database, r"zot\.db is missing, and its log .*zot\.db-wal is there"),
+        (without_its_database, r"zot\.db is missing, but its log .*zot\.db-wal exists"),
         (with_a_damaged_head, r"zot\.db cannot be read: file is not a database"),
     ],
 )
@@ -211,7 +211,7 @@ async def test_a_session_whose_next_record_meets_a_damaged_page_is_read_only_and
     with pytest.raises(StorageError, match="malformed"):
         await writing.commit((say.note("refused"),), durable=True)
     assert str(journal.damage("s_00")) == (
-        "the place of the next record of session s_00 cannot be read (database disk image is malformed): "
+        "the position of the next record of session s_00 cannot be read (database disk image is malformed): "
         "the session is read-only"
     )
     assert journal.damage("s_29") is None

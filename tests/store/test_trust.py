@@ -131,7 +131,7 @@ def test_code_that_changed_while_it_was_read_is_not_granted(workspace):
     workspace.write(TOOL)
     shown = code_of(workspace.cwd, home=workspace.home).digest
     workspace.write(TOOL, "worse")
-    with pytest.raises(NotGrantedError, match="has changed since you were asked; look at it again"):
+    with pytest.raises(NotGrantedError, match="has changed since you were asked; review it again"):
         workspace.trust.grant(workspace.cwd, digest=shown)
     assert isinstance(workspace.state(), Unknown)
 
@@ -323,7 +323,9 @@ def test_more_than_can_be_looked_at_counts_as_changed(workspace):
     assert isinstance(state, Changed)
     assert (state.files, state.code.items) == ([], [".zot/extensions"])
     assert state.code.excess.endswith("has more than 200 MiB to look at")
-    with pytest.raises(NotGrantedError, match="200 MiB to look at: it can be trusted with --trust, each time"):
+    with pytest.raises(
+        NotGrantedError, match="200 MiB to look at: it cannot be trusted permanently; use --trust each time"
+    ):
         workspace.trust.grant(workspace.cwd)
     (workspace.cwd / ".zot/extensions/x/weights").unlink()
     assert isinstance(workspace.state(), Trusted)

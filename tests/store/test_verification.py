@@ -87,13 +87,13 @@ def test_an_older_schema_is_looked_at_too(tmp_path):
         ("DELETE FROM records WHERE key = 3", "session s_1 ends with record 2 and event 2, and its row differs"),
         ("UPDATE sessions SET row = '{}' WHERE key = 1", "^the index row of session s_1 cannot be read"),
         ("DELETE FROM sessions WHERE key = 2", "3 records belong to no session"),
-        ("UPDATE records SET first_seq = 9 WHERE key = 3", "record 3 of session s_1 .*other events"),
+        ("UPDATE records SET first_seq = 9 WHERE key = 3", "record 3 of session s_1 .*event numbers do not match"),
         (
             "UPDATE records SET events = replace(events, '\"seq\":3', '\"seq\":4') WHERE key = 3",
-            "record 3 of session s_1 .*it has event 4 where 3 is due",
+            "record 3 of session s_1 .*it has event 4 where 3 is expected",
         ),
         ("UPDATE records SET events = x'7b220a' WHERE key = 3", "record 3 of session s_1 .*event 3"),
-        ("DELETE FROM texts WHERE rowid > 3 * 65536", "the search index holds other texts"),
+        ("DELETE FROM texts WHERE rowid > 3 * 65536", "the search index does not match"),
         ("UPDATE texts_content SET c0 = 'blue' WHERE id = 65536", "the search index"),
         ("UPDATE texts_data SET block = x'00' WHERE id > 100", "the search index"),
     ],
@@ -114,7 +114,7 @@ async def test_sums_of_usage_that_are_not_those_of_the_records_are_found(tmp_pat
     await (await Journal.open(path)).close()
     assert verify(path).problems == []
     edit(path, damage)
-    assert verify(path).problems == ["session s_old: the sums of its usage are not those of its records"]
+    assert verify(path).problems == ["session s_old: the sums of its usage do not match its records"]
 
 
 async def test_damage_of_one_session_does_not_hide_the_others(path):

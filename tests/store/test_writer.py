@@ -234,7 +234,7 @@ async def test_spare_work_that_fails_is_undone_and_ends_nothing(tmp_path, caplog
     desk = Desk(writer)
     assert await desk.put("whole") is None
     assert await desk.keys() == ["whole"]
-    assert "the journal's index and free space are not kept up: disk full" in caplog.text
+    assert "the journal's index and free space are not being maintained: disk full" in caplog.text
     assert "Traceback" not in caplog.text
     await writer.close()
 

@@ -93,7 +93,7 @@ def _read(path: Path) -> bytes:
         if error.errno == errno.EMFILE:
             limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             raise StorageError(
-                f"zotd may have {limit} open files and has them, so the keys cannot be read: close clients, or raise the "
+                f"zotd has reached its limit of {limit} open files, so the keys cannot be read: close clients, or raise the "
                 f"limit (`ulimit -n`, LimitNOFILE= of the service) and `zotctl restart`"
             ) from error
         raise StorageError(f"{path} cannot be read: {error.strerror}") from error

@@ -145,7 +145,9 @@ class Journal:
     def _committed(self, session: str, done: Callable[[StorageError | None], None], error: StorageError | None) -> None:
         """Tell how a commit ended; one that met a damaged page will meet it again, so its session is read-only."""
         if error is not None and is_damage(error.__cause__):
-            self._note(session, UnreadableSessionError(session, str(error.__cause__), "the place of the next record"))
+            self._note(
+                session, UnreadableSessionError(session, str(error.__cause__), "the position of the next record")
+            )
         done(error)
 
     async def _read_of(self, session: str, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -165,7 +167,7 @@ async def _begin_generation(database: Database) -> Generation:
     try:
         await database.perform(generations.begin, durable=True)
     except StorageError as error:  # a full disk does not stop a start
-        log.warning("clients that come back after this daemon's end get a snapshot: %s", error)
+        log.warning("clients that reconnect after a restart of the daemon get a snapshot: %s", error)
         return await database.read(generations.unrecorded)
     return await database.read(generations.begun)
 

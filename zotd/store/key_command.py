@@ -64,7 +64,7 @@ class KeyCommand:
             async with asyncio.timeout(self._timeout_s), child:  # ends with its exit, or is ended
                 code = await child.wait()
         except TimeoutError as error:
-            raise _failure(argv[0], f"gave no key within {self._timeout_s:g} s") from error
+            raise _failure(argv[0], f"printed no key within {self._timeout_s:g} s") from error
         if len(output) > OUTPUT_BYTES:
             raise _failure(argv[0], f"printed more than {OUTPUT_BYTES >> 10} KiB")
         if code != 0:
@@ -76,7 +76,7 @@ def _key_in(output: bytes, program: str) -> str:
     try:
         key = output.decode().strip()
     except UnicodeDecodeError as error:
-        raise _failure(program, "printed something that is no text") from error
+        raise _failure(program, "printed something that is not text") from error
     if not key.isprintable() or " " in key:
         raise _failure(program, "printed more than a key")
     return key

@@ -109,7 +109,7 @@ def _version_5(connection: sqlite3.Connection) -> None:
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        log.warning("earlier prompts are looked for without an index: a part of the journal is damaged (%s)", error)
+        log.warning("earlier prompts are searched without an index: a part of the journal is damaged (%s)", error)
         connection.execute("ROLLBACK")  # a transaction that has met damage cannot be committed
         connection.execute("BEGIN IMMEDIATE")
 
@@ -153,7 +153,7 @@ def _version_7(connection: sqlite3.Connection) -> None:
     # starting, and a transaction that has met damage cannot be committed.
     found, is_whole = sums.counted(connection)
     if not is_whole:
-        log.warning("usage is known without some requests: a part of the journal is damaged")
+        log.warning("usage lacks some requests: a part of the journal is damaged")
         connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
     connection.execute(_TABLE_7)

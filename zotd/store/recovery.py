@@ -100,7 +100,7 @@ class Recovery:
                     callback()
         else:
             if self._trouble is None:  # once, and not with every trial
-                log.warning("%s; it is tried again until that succeeds", error)
+                log.warning("%s; retrying until it succeeds", error)
             self._trouble = str(error)
             self._delay_s = min(2 * self._delay_s, LONGEST_S)
             self._waiting = waiting + self._waiting

@@ -48,9 +48,9 @@ def _with_rule(path: Path, rule: Rule) -> str | None:
         after = f"{before}{_gap(before)}{permissions.toml(rule)}"
         new = config.parse(after, path)
     except (config.ConfigError, ValueError) as error:
-        raise NotSavedError(f"the rule cannot be added: {error}; write it by hand") from error
+        raise NotSavedError(f"the rule cannot be added: {error}; add it by hand") from error
     if new.values != {**old.values, "rules": (*old.config.rules, wanted)} or new.warnings != old.warnings:
-        raise NotSavedError(f"the rule cannot be added behind what {path} says; write it by hand")
+        raise NotSavedError(f"the rule cannot be appended to {path}; add it by hand")
     return after
 
 
@@ -69,4 +69,4 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise NotSavedError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise NotSavedError(f"{path} is not UTF-8, as TOML has to be: {error.reason}") from error
+        raise NotSavedError(f"{path} is not UTF-8, which TOML requires: {error.reason}") from error

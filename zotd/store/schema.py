@@ -168,13 +168,15 @@ def refuse_torn(path: Path) -> None:
     if not path.exists():
         if log.exists() and log.stat().st_size > 0:
             raise StorageError(
-                f"the journal {path} is missing, and its log {log} is there: put it back, or remove both"
+                f"the journal {path} is missing, but its log {log} exists: put the journal back, or remove the log, too"
             )
     elif path.stat().st_size == 0:
-        raise StorageError(f"the journal {path} is empty, which it never was: put a backup there (`zotctl restore`)")
+        raise StorageError(
+            f"the journal {path} is empty, which it should never be: restore a backup (`zotctl restore`)"
+        )
     elif shared.exists() and not log.exists():
         raise StorageError(
-            f"the journal {path} was not closed, and {log} with its newest commits is missing: put it back, or go on "
+            f"the journal {path} was not closed, and {log} with its newest commits is missing: put it back, or continue "
             f"without them (`zotctl restore {path}`)"
         )
 
@@ -232,7 +234,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if 0 < found < len(MIGRATIONS):
         kept = keep_copy(connection, path, len(MIGRATIONS))
         log.info(
-            "the journal is brought from schema %s to %s; as it was it is kept in %s", found, len(MIGRATIONS), kept
+            "upgrading the journal from schema %s to %s; a copy of the old one is kept in %s",
+            found,
+            len(MIGRATIONS),
+            kept,
         )
     for version in range(found, len(MIGRATIONS)):
         with transaction(connection):

@@ -197,7 +197,7 @@ def begin_anew(connection: sqlite3.Connection) -> None:
 
     Raises sqlite3.DatabaseError when the damage is such that SQLite cannot even drop it.
     """
-    log.error("the search index is damaged; it is made anew")
+    log.error("the search index is damaged; rebuilding it")
     (made,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'texts'").fetchone()
     connection.execute("DROP TABLE texts")
     connection.execute(made)

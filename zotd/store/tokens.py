@@ -133,9 +133,9 @@ class Tokens:
 
         def add(tokens: dict[str, Token]) -> None:
             if name in tokens:
-                raise TakenError(f'there is a token "{name}" already; revoke it, or choose another name')
+                raise TakenError(f'a token "{name}" exists already; revoke it, or choose another name')
             if len(tokens) >= MAX_TOKENS:
-                raise TakenError(f"there are {MAX_TOKENS} tokens already; revoke some")
+                raise TakenError(f"there are {MAX_TOKENS} tokens already, which is the limit; revoke some")
             tokens[name] = token
 
         self._change(add)
@@ -194,7 +194,7 @@ def _load(path: Path) -> Mapping[str, Token]:
     try:
         return msgspec.json.decode(content, type=_File).tokens
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        sentence = "is damaged; move it away, and make new tokens"
+        sentence = "is damaged; move it away and create new tokens"
         raise StorageError(f"no token is accepted: {path} {sentence}") from error
 
 
@@ -207,7 +207,7 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        what = "is a link, which is not followed" if path.is_symlink() else f"cannot be read: {error.strerror}"
+        what = "is a symbolic link, which is not followed" if path.is_symlink() else f"cannot be read: {error.strerror}"
         raise OSError(error.errno, what) from error
     try:
         if reason := _why_not(os.fstat(descriptor)):
@@ -220,9 +220,9 @@ def _read(path: Path) -> bytes:
 
 def _why_not(found: os.stat_result) -> str:
     if not stat.S_ISREG(found.st_mode):
-        return "is no regular file"
+        return "is not a regular file"
     if found.st_uid != os.geteuid():
-        return f"belongs to another user (uid {found.st_uid}), who could let anybody in; move it away"
+        return f"belongs to another user (uid {found.st_uid}), who could add tokens; move it away"
     if found.st_mode & _OTHERS:
-        return f"is open to other users ({stat.filemode(found.st_mode)}): revoke what is in it, and chmod 600 it"
-    return "is larger than any that we write" if found.st_size > _MAX_FILE_BYTES else ""
+        return f"is open to other users ({stat.filemode(found.st_mode)}): revoke its tokens and chmod 600 it"
+    return "is larger than any token file of zotd" if found.st_size > _MAX_FILE_BYTES else ""

@@ -169,9 +169,9 @@ class Trust:
         """
         code = self.code(cwd)
         if code.excess:
-            raise NotGrantedError(f"{code.excess}: it can be trusted with --trust, each time, but not for good")
+            raise NotGrantedError(f"{code.excess}: it cannot be trusted permanently; use --trust each time")
         if digest not in {None, code.digest}:
-            raise NotGrantedError(f"the code of {cwd} has changed since you were asked; look at it again")
+            raise NotGrantedError(f"the code of {cwd} has changed since you were asked; review it again")
         with self._change() as workspaces:
             workspaces[_key(cwd)] = _Grant(code.digest, dict(code.files))
         return Trusted(code)

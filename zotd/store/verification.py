@@ -134,7 +134,7 @@ def _look_at_records(connection: sqlite3.Connection, report: Report, key: int, s
             record_of(session, due, (number, kind, v, body))
             before, seq = seq, _last_seq(session, due, seq, lines)
             if span != ([before + 1, seq] if lines else [0, 0]):
-                raise UnreadableRecordError(session, due, "it names other events than it has")
+                raise UnreadableRecordError(session, due, "its event numbers do not match its events")
             report.records += 1
             report.messages += messages
     return due, seq
@@ -151,7 +151,7 @@ def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise UnreadableRecordError(session, number, f"event {seq}: {error}") from error
         if event.seq != seq:
-            raise UnreadableRecordError(session, number, f"it has event {event.seq} where {seq} is due")
+            raise UnreadableRecordError(session, number, f"it has event {event.seq} where {seq} is expected")
     return seq
 
 
@@ -159,7 +159,7 @@ def _look_at_sums(connection: sqlite3.Connection, report: Report) -> None:
     if report.schema < len(MIGRATIONS) or report.problems:
         return  # what a damaged record took is still in the sums
     for session in sums.differing(connection):
-        report.complain(f"session {session}: the sums of its usage are not those of its records")
+        report.complain(f"session {session}: the sums of its usage do not match its records")
 
 
 def _look_at_index(connection: sqlite3.Connection, report: Report) -> None:
@@ -168,7 +168,7 @@ def _look_at_index(connection: sqlite3.Connection, report: Report) -> None:
     stored = connection.execute("SELECT rowid, text, role FROM texts ORDER BY rowid")
     with closing(stored):
         if not all(wanted == found for wanted, found in zip_longest(search.expected(connection), stored)):
-            report.complain("the search index holds other texts than the records: some words are not found")
+            report.complain("the search index does not match the records: some words are not found")
     try:
         _look_into_index(connection)
     except sqlite3.DatabaseError as error:

@@ -164,7 +164,7 @@ class Writer:
         if self._closed:
             return "the journal is closed"
         if self._held_bytes and self._held_bytes + write.size_bytes > QUEUE_BYTES:
-            return f"the disk is too slow: {self._held_bytes >> 20} MiB already wait to be written"
+            return f"the disk is too slow: {self._held_bytes >> 20} MiB are already waiting to be written"
         return None
 
     # --- in the thread ---
@@ -224,11 +224,11 @@ class Writer:
                 has_more = self._spare(connection)
         except sqlite3.Error as error:  # it is tried again after the next commit
             if str(error) != self._spare_failure:  # a full disk is told once, and not with every commit
-                log.warning("the journal's index and free space are not kept up: %s", error)
+                log.warning("the journal's index and free space are not being maintained: %s", error)
             self._spare_failure = str(error)
             return False
         except Exception:  # boundary: must not end the thread
-            log.exception("spare work on the journal failed")
+            log.exception("background work on the journal failed")
             return False
 
         self._spare_failure = ""
@@ -291,7 +291,7 @@ class Writer:
         finally:
             connection.execute(f"PRAGMA busy_timeout = {round(BUSY_S * 1000)}")
         if is_busy:
-            raise StorageError("the journal could not be synced, and cannot be mended while it is being read")
+            raise StorageError("the journal could not be synced, and cannot be repaired while it is being read")
         self._is_doubtful = False
 
     def _reach(self, point: str) -> None:
@@ -341,7 +341,7 @@ def _translate(error: Exception) -> StorageError:
     if isinstance(error, sqlite3.Error):
         failure = StorageError(f"the journal could not be written: {error}")
     else:
-        log.error("a write to the journal failed for no reason of the disk's", exc_info=error)
+        log.error("a write to the journal failed with an unexpected error", exc_info=error)
         failure = StorageError("the journal could not be written: see the daemon's log")
     failure.__cause__ = error
     return failure
