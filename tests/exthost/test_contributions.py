@@ -23,7 +23,7 @@ def test_subscriptions_add_up():
     assert registrations.take(ext.Subscribe(("b",), ("turn_start",))) is None
     assert registrations.events == {"a", "b"}
     assert registrations.intercepts == {"tool_call", "turn_start"}
-    assert registrations.take(ext.Subscribe((), ("rain", "tool_call"))) == "there is nothing to intercept in rain"
+    assert registrations.take(ext.Subscribe((), ("rain", "tool_call"))) == "these events cannot be intercepted: rain"
 
 
 def test_what_is_taken_back_is_gone_and_channels_are_not_known_here():

@@ -82,7 +82,7 @@ def test_names(read, name):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "-a", "a/b", "a b", "a" * 65, "ä", "a\n"])
 def test_a_name_is_also_a_file_name(read, name):
-    with pytest.raises(ManifestError, match=r"is not 1 to 64 letters"):
+    with pytest.raises(ManifestError, match="must have 1 to 64 letters"):
         read(name=name)
 
 
@@ -106,8 +106,8 @@ def test_a_name_is_also_a_file_name(read, name):
         ),
         ({"skills": ["../other"]}, 'the skill "../other" is outside of the extension\'s directory'),
         ({"skills": ["/etc"]}, 'the skill "/etc" is outside of the extension\'s directory'),
-        ({"transport": "http"}, "`transport` means nothing yet; take it out, for it is not ignored"),
-        ({"permissions": None}, "`permissions` means nothing yet; take it out, for it is not ignored"),
+        ({"transport": "http"}, "`transport` is reserved for later versions; remove it"),
+        ({"permissions": None}, "`permissions` is reserved for later versions; remove it"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(read, tmp_path, fields, sentence):
@@ -131,7 +131,7 @@ def test_what_leads_nowhere_breaks_nothing(read, tmp_path, skill):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "extension.json")
-    with pytest.raises(ManifestError, match="it is no file"):
+    with pytest.raises(ManifestError, match="it is not a file"):
         read_manifest(tmp_path)
 
 

@@ -110,7 +110,7 @@ def test_a_wrong_file_is_told_in_a_sentence(read, tmp_path, content, fault):
 def test_a_file_that_cannot_be_read_is_told(tmp_path):
     pipe = tmp_path / "mcp.json"
     os.mkfifo(pipe)
-    assert servers(pipe, directory=tmp_path) == ([], {pipe: f"{pipe}: it is no file"})
+    assert servers(pipe, directory=tmp_path) == ([], {pipe: f"{pipe}: it is not a file"})
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     assert servers(loop, directory=tmp_path)[1][loop].startswith(f"{loop} cannot be read: ")

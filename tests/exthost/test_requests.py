@@ -89,9 +89,9 @@ async def test_a_frame_that_is_sent_twice_asks_once(workshop, asking):
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({}, "say with parent_id by which"),
-        ({"session_id": "s_1"}, "say with parent_id by which"),
-        ({"parent_id": "nowhere"}, "parent_id names no tool call or command that is open"),
+        ({}, "set parent_id to it"),
+        ({"session_id": "s_1"}, "set parent_id to it"),
+        ({"parent_id": "nowhere"}, "parent_id is not an open tool call or command"),
     ],
 )
 async def test_a_call_from_within_a_call_has_to_say_so(workshop, asking, fields, why):
@@ -135,7 +135,7 @@ async def test_what_asks_for_too_much_at_once_is_told_so(workshop, asking):
     await workshop.heard.until(lambda: workshop.heard.wishes)
     assert len(workshop.heard.requests) == MAX_OPEN
     assert told(workshop) == [
-        (f"n_{MAX_OPEN}", f"{MAX_OPEN} calls of tools are open already; wait for the answer to one of them")
+        (f"n_{MAX_OPEN}", f"{MAX_OPEN} tool calls are open already; wait for the answer to one of them")
     ]
 
 

@@ -57,7 +57,7 @@ serve(work)
         ("x", None, ext.ClearNotes()),
     ]
     assert workshop.heard.others == [("x", ext.ModuleError("x.py", "?"))]
-    assert "a submit was dropped: it is about no session" in (workshop.home / "logs/ext-x.log").read_text()
+    assert "a submit was dropped: it names no session" in (workshop.home / "logs/ext-x.log").read_text()
 
 
 async def test_one_process_for_all_directories_is_told_which_one_is_meant(workshop):

@@ -31,18 +31,18 @@ IMPATIENT = Limits(tool_s=1, command_s=1, intercept_s=1)
 CAUGHT = {
     "no such program": {"start": "could not be started: /nowhere/at/all: no such file"},
     "registers first": {"hello": "began with `register_tool` instead of `hello`"},
-    "nameless": {"hello": "said hello without a name"},
+    "nameless": {"hello": "sent a hello without a name"},
     "exits": {"hello": "exited with code 3: ModuleNotFoundError: No module named 'weather'"},
     "another name": {"name": 'calls itself "impostor"'},
     "leaves": {"stays": "when it was ready, it exited with code 0"},
     "closes stdout": {"stays": "closed its stdout without exiting"},
-    "noise": {"stdout": "wrote a line that is no frame"},
-    "bad frames": {"frames": 'unknown frame type "teleport"', "stdout": "wrote a line that is no frame"},
+    "noise": {"stdout": "wrote a line that is not a frame"},
+    "bad frames": {"frames": 'unknown frame type "teleport"', "stdout": "wrote a line that is not a frame"},
     "bad tools": {"tools": 'the tool "two words" is refused', "frames": "bad frame `register_tool`"},
     "answers nothing": {"calls": "did not answer within 1 s"},
     "dies in a call": {"calls": "exited with code 5: out of luck"},
     "answers garbage": {"calls": 'shown as [unknown block type "hologram"'},
-    "answers twice": {"answers": "to nothing that it was asked, or to something answered before"},
+    "answers twice": {"answers": "that nothing had asked for, or that were given before"},
     "deaf guard": {"guards": "asked about `tool_call`: it did not answer within 1 s", "calls": "did not answer"},
     "guard that dies": {"guards": "exited with code 9", "calls": "exited with code 9"},
     "stubborn": {"shutdown": "was still there 2 s after `shutdown`", "end of input": "was still there 2 s after"},
@@ -216,7 +216,7 @@ async def test_a_misspelt_event_is_told_with_the_one_that_was_meant(extensions):
     """.replace("say(", "greet(); say(", 1)
     )
     found = broken(await check(directory))
-    assert found == {"subscriptions": 'no event is called "turnend"; did you mean turn_end?'}
+    assert found == {"subscriptions": 'there is no event "turnend"; did you mean turn_end?'}
 
 
 async def test_tools_and_commands_are_described_and_have_names_of_their_own(extensions):
@@ -232,7 +232,7 @@ async def test_tools_and_commands_are_described_and_have_names_of_their_own(exte
     assert found == {
         "tools": 'the tool "read" is hidden by the built-in one; '
         'the tool "dumb" has no description, so no model knows what it is for',
-        "commands": 'the command "dumb" has no description, so nobody knows what it is for',
+        "commands": 'the command "dumb" has no description, so users cannot know what it is for',
     }
 
 

@@ -139,7 +139,7 @@ class Clone:
         with (self._directory / "output").open("rb") as output:
             for entry in entries:
                 if output.readline() != f"{entry.object_id} blob {entry.size}\n".encode():
-                    raise InstallError("git did not give the contents that it had listed")
+                    raise InstallError("git did not deliver the contents that it had listed")
                 yield entry, _chunks(output, entry.size)
                 output.readline()
 
@@ -168,7 +168,7 @@ class Clone:
         with (self._directory / "errors").open("rb") as file:
             said = file.read(ERROR_BYTES).decode(errors="replace")
         if code == 127:
-            return InstallError("git cannot be started; install it, or see to it that it is on PATH")
+            return InstallError("git cannot be started; install it, or add it to PATH")
         if code == -signal.SIGXFSZ or f"died of signal {int(signal.SIGXFSZ)}" in said:
             return InstallError(
                 f"it has more than {MAX_BYTES >> 20} MiB or {MAX_ENTRIES} files, too much for an extension"

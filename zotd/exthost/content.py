@@ -79,7 +79,7 @@ def _block(raw: object, extension: str) -> tuple[Text | Image | None, bool]:
         return (Text(text) if text else None), False
     if kind == "image":
         return _image(block, extension)
-    what = f'unknown block type "{kind}"' if isinstance(kind, str) and kind != "text" else "a block that is none"
+    what = f'unknown block type "{kind}"' if isinstance(kind, str) and kind != "text" else "an invalid block"
     return Text(f"[{what} from extension {extension}]"), False
 
 

@@ -87,7 +87,7 @@ class Registrations:
     def _too_much(self, what: str, frame: ext.RegisterTool | ext.RegisterCommand) -> str | None:
         size = len(encode(frame))
         if sum(self._sizes.values()) - self._sizes.get(what, 0) + size > MAX_BYTES:
-            return f"with it there would be more than {MAX_BYTES // (1024 * 1024)} MiB of tools and commands"
+            return f"tools and commands would exceed {MAX_BYTES // (1024 * 1024)} MiB"
         self._sizes[what] = size
         return None
 
@@ -96,7 +96,7 @@ class Registrations:
         self.events.update(islice(names, MAX_REGISTRATIONS - len(self.events)))
         self.intercepts.update(event for event in frame.intercept if event in INTERCEPTS)
         unknown = sorted(set(frame.intercept) - set(INTERCEPTS))
-        return f"there is nothing to intercept in {', '.join(unknown)[:200]}" if unknown else None
+        return f"these events cannot be intercepted: {', '.join(unknown)[:200]}" if unknown else None
 
     def _judged(self, what: str, fault: str | None) -> str | None:
         """Remember that `what` is refused, or is not any more."""

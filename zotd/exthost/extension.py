@@ -199,7 +199,7 @@ class Extension:
         if self.manifest.granted and not peer.is_adopted:
             self._vetting.look(self.manifest, partial(self._greeted, peer.number))
         if frame.name != self.name:
-            self.warning = f'it calls itself "{frame.name[:80]}" in its hello; the manifest\'s name counts'
+            self.warning = f'it calls itself "{frame.name[:80]}" in its hello; the manifest\'s name is used'
             self.complained(self.warning)
 
     def _register(self, peer: Peer, frame: Registration) -> None:
@@ -350,7 +350,7 @@ class Extension:
         handover_store = self._surroundings.handover_store
         if handover_store is not None and handover_store.leaves(peer.handover):
             peer.process.let_go()
-            self._tell(life.Exited(number, "was left to the next daemon"))
+            self._tell(life.Exited(number, "was handed over to the next daemon"))
         else:
             peer.shut_down()
 

@@ -115,7 +115,7 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
         return
     if not is_responding(guard):
         if question.event in guard.manifest.closed:
-            refusal = f"the guard {guard.name} is not responding, and refuses while it is not"
+            refusal = f"the guard {guard.name} is not responding, so what it guards is refused"
             verdict.block(guard.name, refusal)
             verdict.notes.append(Note(guard.name, question.event, refusal))
         return
@@ -148,7 +148,7 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
 def _unanswered(guard: Extension, event: str, verdict: Verdict[T], what: str) -> None:
     """It was to be asked and did not answer."""
     if event in guard.manifest.closed:
-        verdict.block(guard.name, f"refused, because a guard did not answer: {what}")
+        verdict.block(guard.name, f"refused because a guard did not answer: {what}")
     # Clients have been told of the crash itself; this says what it has cost.
     verdict.notes.append(Note(guard.name, event, f"{what} (asked about {event})"))
 
@@ -201,7 +201,7 @@ class Guards:
             lambda blank, text: replace(blank, text=text),
             lambda answer, text: answer.replace_text[:SHOWN_CHARS] or text,
             what="a reply, which is hidden",
-            told=lambda _: "rewrote the reply that is shown; the model sees its own",
+            told=lambda _: "rewrote the displayed reply; the model sees its own",
         )
         return await self._ask(question, text)
 

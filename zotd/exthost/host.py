@@ -249,7 +249,7 @@ class Host:
 
     def _wish(self, extension: Extension, peer: Peer, session: str | None, wish: Wish) -> None:
         if session is None and isinstance(wish, ext.Submit | ext.SubmitSlash | ext.OpenPanel):
-            refused: str | None = "it is about no session"
+            refused: str | None = "it names no session"
         else:
             refused = self._listener.wish(extension.name, session, wish)
         if refused is not None:
@@ -258,7 +258,7 @@ class Host:
 
     def _call_tool(self, extension: Extension, peer: Peer, frame: ext.CallTool) -> None:
         if not peer.can(ext.CALL_TOOL):
-            peer.complain("call_tool", f"sent a call_tool, and did not announce {ext.CALL_TOOL} in its hello")
+            peer.complain("call_tool", f"sent a call_tool without announcing {ext.CALL_TOOL} in its hello")
         request = peer.requests.open(extension.name, frame, extension.last_session, may=peer.can(ext.CALL_TOOL))
         if request is not None:
             self._listener.call_tool(request)
@@ -327,14 +327,14 @@ class Host:
 def _why_not(manifest: Manifest) -> str:
     """Why an extension that runs cannot be found any more."""
     if manifest.file is not None or manifest.restarts_when_stuck:  # it never had an `extension.json`
-        return f"{manifest.name} is not to be started any more; reload all extensions"
+        return f"{manifest.name} is not configured to start any more; reload all extensions"
     try:
         found = read_manifest(manifest.directory)
     except ManifestError as error:
         return str(error)
     if found.name != manifest.name:
-        return f"{manifest.directory / FILE} names itself {found.name} now; reload all extensions"
-    return f"{manifest.name} is not to be started any more; reload all extensions"
+        return f"{manifest.directory / FILE} is named {found.name} now; reload all extensions"
+    return f"{manifest.name} is not configured to start any more; reload all extensions"
 
 
 async def _tried(extension: Extension) -> None:

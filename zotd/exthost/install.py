@@ -111,7 +111,7 @@ async def _fetch(source: Repository, place: Staging, env: Mapping[str, str], pro
     commit = await clone.fetch(source)
     listing = await clone.list(commit)
     if listing.submodules:
-        progress(f"leaving out what is in other repositories: {escaped(', '.join(listing.submodules)[:200])}")
+        progress(f"skipping submodules: {escaped(', '.join(listing.submodules)[:200])}")
     entries = tree.judged(listing.entries)
     progress(f"unpacking {len(entries)} files, {sum(entry.size for entry in entries) >> 10} KiB, of commit {commit}")
     await clone.unpack(entries)
@@ -192,8 +192,8 @@ def _is_touched(order: _Order, directory: Path, previous: Record) -> bool:
         found, left = None, [str(error)]
     if left and not order.replace:
         raise InstallError(
-            f"{directory.name} has files that were not installed, or not like this ({data.shown(left)}); "
-            "move them away, or give --force, which keeps a copy of them"
+            f"{directory.name} has files that were added or changed after the installation ({data.shown(left)}); "
+            "move them away, or use --force, which keeps a copy of them"
         )
     return found is None or found.digest != previous.digest
 
@@ -206,10 +206,10 @@ def _check_free(order: _Order, directory: Path, previous: Record | None) -> None
     if order.replace or not os.path.lexists(directory):
         return
     if previous is None:
-        raise InstallError(f"{directory} is there already and was not installed; remove it, or have it replaced")
+        raise InstallError(f"{directory} exists already and was not installed; remove or replace it")
     if previous.source != order.source.location:
         came_from = escaped(previous.source)
-        raise InstallError(f"{directory.name} is there already, from {came_from}; remove it, or have it replaced")
+        raise InstallError(f"{directory.name} exists already, from {came_from}; remove or replace it")
 
 
 def _reason(error: OSError) -> str:

@@ -140,7 +140,7 @@ def _trouble(directory: Path, record: Record) -> str:
     differs = tree_digest.difference(record.files, found.files)
     kinds = {"changed": differs.changed, "removed": differs.removed, "added": differs.added}
     told = [f"{kind} {_some(files)}" for kind, files in kinds.items() if files]
-    return f"is not what was installed: {', '.join(told)}" if told else ""
+    return f"differs from what was installed: {', '.join(told)}" if told else ""
 
 
 def _some(files: Sequence[str]) -> str:

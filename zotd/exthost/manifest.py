@@ -124,7 +124,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 def _decoded(path: Path) -> _File:
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("it is no file")  # opening a pipe would wait for a writer
+        raise ValueError("it is not a file")  # opening a pipe would wait for a writer
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -132,13 +132,13 @@ def _decoded(path: Path) -> _File:
     fields = decode(data, dict[str, object])
     for name in RESERVED_FIELDS:
         if name in fields:
-            raise ValueError(f"`{name}` means nothing yet; take it out, for it is not ignored")
+            raise ValueError(f"`{name}` is reserved for later versions; remove it")
     return convert({name: value for name, value in fields.items() if value is not None}, _File)
 
 
 def _judged(directory: Path, file: _File) -> Manifest:
     if not NAME.fullmatch(file.name):
-        raise ValueError(f'the name "{file.name[:80]}" is not 1 to 64 letters, digits, ".", "_" and "-"')
+        raise ValueError(f'the name "{file.name[:80]}" must have 1 to 64 letters, digits, ".", "_" and "-"')
     if not file.exec:
         raise ValueError("`exec` is empty; name the program to start")
     on_failure: Mapping[str, OnFailure] = {} if file.on_failure is UNSET else file.on_failure

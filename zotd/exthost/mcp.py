@@ -54,7 +54,7 @@ def entries(path: Path) -> Mapping[str, Server | ServerError]:
 
 def _content(path: Path) -> bytes:
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ServerError("it is no file")  # opening a pipe would wait for a writer
+        raise ServerError("it is not a file")  # opening a pipe would wait for a writer
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:

@@ -92,7 +92,7 @@ def interpreter(python: str | None, cwd: Path, *, uses_workspace: bool) -> str:
         return python
     is_inside = inside(python, cwd) is not None
     if not is_inside and not Path(python).is_absolute():
-        log.warning("ext.python leads out of %s and is not used there; write an absolute path", cwd)
+        log.warning("ext.python points outside of %s and is not used there; use an absolute path", cwd)
         return sys.executable
     path = str(cwd / python)
     if is_inside and not uses_workspace:

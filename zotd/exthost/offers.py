@@ -111,7 +111,7 @@ class Offers:
             return extension.name, ext.CommandResponse("", error=f"/{name} failed: {extension.name} {error}")
         assert isinstance(answer, ext.CommandResponse)
         if not answer.error and answer.action not in ACTIONS:
-            unknown = f'/{name} failed: {extension.name} wants the unknown action "{answer.action[:80]}"'
+            unknown = f'/{name} failed: {extension.name} answered with the unknown action "{answer.action[:80]}"'
             return extension.name, ext.CommandResponse(answer.id, error=unknown)
         return extension.name, answer
 

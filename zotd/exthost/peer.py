@@ -30,7 +30,7 @@ COMPLAINTS = 100
 LASTING = (ext.Hello, ext.RegisterTool, ext.RegisterCommand, ext.Subscribe, ext.Unregister, ext.ModuleError)
 """What the next daemon has to know of what was sent."""
 
-LOST = "zotd was started again meanwhile, and what has become of this call is not known"
+LOST = "zotd was restarted meanwhile, and the outcome of this call is unknown"
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,80})"')
 
@@ -271,13 +271,13 @@ class Peer:
         match line.fault:
             case ext.Fault.STRAY:
                 self.counts.stray += 1
-                self.complain("stray", f"wrote a line that is no frame, and such lines are skipped: {line.sentence}")
+                self.complain("stray", f"wrote a line that is not a frame and is skipped: {line.sentence}")
                 return False
             case ext.Fault.UNKNOWN:
                 self.counts.unknown += 1
             case ext.Fault.BAD:
                 self.counts.bad += 1
-        self.complain(f"frame {line.type}", f"sent a frame that is not used: {line.sentence}")
+        self.complain(f"frame {line.type}", f"sent a frame that is ignored: {line.sentence}")
         if self.hello is None:
             self._owner.happened(life.Broke(self.number, f"did not begin with a hello: {line.sentence}"))
         return line.id is not None and self.calls.reject(line.id, f"gave a bad answer: {line.sentence}")

@@ -107,7 +107,7 @@ def _directory(home: Path, name: str, before: Installed) -> Path:
     if not found:
         raise InstallError(f"there is no extension {escaped(name)!r} in {place}")
     if len(found) > 1:
-        raise InstallError(f"{name} is the name of {' and '.join(one.name for one in found)}; name one of these")
+        raise InstallError(f"{name} is the name of {' and '.join(one.name for one in found)}; use one of these")
     return found[0]
 
 

@@ -49,17 +49,17 @@ def complaints(extension: Extension) -> list[str]:
     found += [extension.warning] if extension.warning else []
     found += list(extension.offered.refused.values()) if extension.offered else []
     if not is_responding(extension):
-        found.append("is not responding when it is asked")
+        found.append("does not respond to requests")
     peer = extension.serving
     if peer is not None:
         counts, dropped = peer.counts, peer.calls.dropped
         told = {
-            "lines that are no JSON": counts.stray,
+            "lines that are not JSON": counts.stray,
             "unknown frames": counts.unknown,
             "bad frames": counts.bad,
             "lines over 4 MiB": counts.too_long,
             "late answers": dropped.late,
-            "answers to nothing": dropped.unknown,
+            "unexpected answers": dropped.unknown,
         }
         found += [f"{number} {what} were dropped" for what, number in told.items() if number]
     return found

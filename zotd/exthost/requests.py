@@ -108,7 +108,7 @@ class Requests:
         if not may:
             raise _RefusedError(f"announce the capability {ext.CALL_TOOL} in hello to call tools")
         if len(self._open) >= MAX_OPEN:
-            raise _RefusedError(f"{MAX_OPEN} calls of tools are open already; wait for the answer to one of them")
+            raise _RefusedError(f"{MAX_OPEN} tool calls are open already; wait for the answer to one of them")
         if is_too_deep(frame.args):
             raise _RefusedError(f"a tool cannot be called with {TOO_DEEP}")
 
@@ -117,14 +117,14 @@ class Requests:
         if frame.parent_id:
             parent = self._calls.find(frame.parent_id)
             if parent is None or parent.session is None or parent.kind is ext.EventInterceptResponse:
-                raise _RefusedError("parent_id names no tool call or command that is open")
+                raise _RefusedError("parent_id is not an open tool call or command")
             return parent.session, parent
         session = frame.session_id or last_session
         if session is None:
-            raise _RefusedError("it is about no session; say with parent_id or session_id which one is meant")
+            raise _RefusedError("it names no session; set parent_id or session_id")
         if self._calls.is_asked(session):
             # Without it the chain could not be followed, and a tool or a guard could lead to itself for ever.
-            raise _RefusedError("the extension is being called or asked in this session; say with parent_id by which")
+            raise _RefusedError("the extension is handling a call or an event of this session; set parent_id to it")
         return session, None
 
     def _remember(self, key: str) -> None:

@@ -69,7 +69,7 @@ def parse(text: str, *, cwd: Path) -> Source:
     if text.startswith("-"):
         raise InstallError(f'"{text}" looks like an option; write ./{text} when it is a directory')
     if _HELPER.match(text):
-        raise InstallError(f'"{text}" would have git run a program; use a URL with {_or(SCHEMES)}')
+        raise InstallError(f'"{text}" would make git run a program; use a URL with {_or(SCHEMES)}')
     scheme = _SCHEME.match(text)
     if scheme:
         return _from_url(text, scheme[1])
@@ -82,18 +82,20 @@ def parse(text: str, *, cwd: Path) -> Source:
 def _from_url(text: str, scheme: str) -> Repository:
     if scheme not in SCHEMES:
         way_out = "; give the path" if scheme.lower() == "file" else ""
-        raise InstallError(f'"{scheme}:" is no way to install from{way_out}; use a URL with {_or(SCHEMES)}')
+        raise InstallError(f'"{scheme}:" is not supported{way_out}; use a URL with {_or(SCHEMES)}')
     head = f"{scheme}://"
     authority, slash, path = text.removeprefix(head).partition("/")
     try:
         parts = urlsplit(head + authority)
         user, password, host, _ = parts.username, parts.password, parts.hostname, parts.port
     except ValueError as error:
-        raise InstallError(f'"{text}" is no URL: {error}') from error
+        raise InstallError(f'"{text}" is not a URL: {error}') from error
     if password is not None or (user is not None and scheme != "ssh"):
-        raise InstallError("a URL with a password or a token in it would be kept and shown; use ssh for private ones")
+        raise InstallError(
+            "a URL with a password or a token would be stored and shown; use ssh for private repositories"
+        )
     if "%" in authority:  # git and ssh decode it, and would see another host than we do
-        raise InstallError(f'"{text}" has a % in the name of its host; write the name as it is')
+        raise InstallError(f'"{text}" has a % in its host name; write the name without escapes')
     _check_host(text, user, host)
     path, ref = _split_ref(path)
     return Repository(f"{head}{authority}{slash}{path}", ref)
@@ -108,7 +110,7 @@ def _from_scp(text: str, scp: re.Match[str]) -> Repository:
 def _check_host(text: str, user: str | None, host: str | None) -> None:
     # ssh would take `ssh://-oProxyCommand=…` for an option (CVE-2017-1000117).
     if not host or host.startswith("-") or (user or "").startswith("-") or " " in text:
-        raise InstallError(f'"{text}" names no host that can be reached; check the URL')
+        raise InstallError(f'"{text}" has no valid host; check the URL')
 
 
 def _split_ref(path: str) -> tuple[str, str]:
@@ -120,7 +122,7 @@ def _split_ref(path: str) -> tuple[str, str]:
             return path, ""
         path, ref = found["path"], found["ref"]
     if not _REF.fullmatch(ref) or ".." in ref:
-        raise InstallError(f'"{ref}" is no name of a branch or a tag, and no commit id')
+        raise InstallError(f'"{ref}" is not a branch, a tag or a commit id')
     return path, ref
 
 

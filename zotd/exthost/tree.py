@@ -122,7 +122,7 @@ def write(directory: Path, contents: Iterable[tuple[Entry, Iterable[bytes]]]) ->
     """Make a directory of entries in the order of `judged`; each content is read before the next one is asked for.
 
     Raises:
-        InstallError: a link leads out of the directory.
+        InstallError: a link points outside of the directory.
         OSError: it cannot be written.
     """
     directory.mkdir()
@@ -138,7 +138,7 @@ def write(directory: Path, contents: Iterable[tuple[Entry, Iterable[bytes]]]) ->
     # Only now can be told where a chain of links leads. os.path.realpath, for Path.resolve raises on a loop of links.
     for link in links:
         if not Path(os.path.realpath(directory / link)).is_relative_to(os.path.realpath(directory)):
-            raise InstallError(f"the link {_quoted(link)} leads out of the directory")
+            raise InstallError(f"the link {_quoted(link)} points outside of the directory")
 
 
 def folded(path: str) -> str:
@@ -171,7 +171,7 @@ class _Names:
 
     def _clash(self, path: str) -> InstallError:
         other = self._seen.get(folded(path), path)
-        return InstallError(f"{_quoted(path)} and {_quoted(other)} in it are one name on some file systems")
+        return InstallError(f"{_quoted(path)} and {_quoted(other)} in it are the same name on some file systems")
 
 
 def _is_name(part: str) -> bool:
@@ -185,9 +185,7 @@ def _entry(path: str, found: os.stat_result) -> Entry:
     if not stat.S_ISREG(found.st_mode):
         raise InstallError(f"{_quoted(path)} in it is a device, a pipe or a socket")
     if found.st_mode & (stat.S_ISUID | stat.S_ISGID):
-        raise InstallError(
-            f"{_quoted(path)} in it would run with the rights of its owner; take that off with chmod a-s"
-        )
+        raise InstallError(f"{_quoted(path)} in it is setuid or setgid; remove that with chmod a-s")
     return Entry(path, Kind.PROGRAM if found.st_mode & stat.S_IXUSR else Kind.FILE, found.st_size)
 
 
@@ -203,7 +201,7 @@ def _target(path: str, target: bytes) -> str:
     text = os.fsdecode(target)
     joined = os.path.normpath(os.path.join(os.path.dirname(path), text))  # noqa: PTH118, PTH120  (no file is meant)
     if not text.isprintable() or not text or text.startswith("/") or joined == ".." or joined.startswith("../"):
-        raise InstallError(f"the link {_quoted(path)} leads out of the directory, to {_quoted(text)}")
+        raise InstallError(f"the link {_quoted(path)} points outside of the directory, to {_quoted(text)}")
     return text
 
 

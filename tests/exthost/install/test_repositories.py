@@ -119,7 +119,7 @@ async def test_submodules_are_left_out_and_told(place):
     repo.commit(repo.file(".gitmodules", modules), ("160000", "vendor\r", commit))
     done = await place.install(f"{place.url}/notes")
     assert sorted(done.record.files) == [".gitmodules", "extension.json"]
-    assert place.words[1] == r"leaving out what is in other repositories: vendor\r"
+    assert place.words[1] == r"skipping submodules: vendor\r"
 
 
 async def test_an_lfs_pointer_stays_a_pointer(place):
@@ -184,17 +184,17 @@ def hostile_trees(repo):
 @pytest.mark.parametrize(
     ("hostile", "reason"),
     [
-        (hostile_link, r"the link 'keys' leads out of the directory, to '../../.ssh'"),
-        (hostile_link_to_write_through, "are one name on some file systems"),
+        (hostile_link, r"the link 'keys' points outside of the directory, to '../../.ssh'"),
+        (hostile_link_to_write_through, "are the same name on some file systems"),
         (hostile_parent, "the name '../x' in it cannot be used"),
         (hostile_slash, "the name '../../x' in it cannot be used"),
         (hostile_newline, r"the name 'a\\nb' in it cannot be used"),
-        (hostile_case, "'foo' and 'Foo' in it are one name on some file systems"),
-        (hostile_accents, "are one name on some file systems"),
-        (hostile_manifest, "are one name on some file systems"),
-        (hostile_second_manifest, "are one name on some file systems"),
+        (hostile_case, "'foo' and 'Foo' in it are the same name on some file systems"),
+        (hostile_accents, "are the same name on some file systems"),
+        (hostile_manifest, "are the same name on some file systems"),
+        (hostile_second_manifest, "are the same name on some file systems"),
         (hostile_long_link, "has a target that is too long"),
-        (hostile_type, "git did not give the contents that it had listed"),
+        (hostile_type, "git did not deliver the contents that it had listed"),
         (hostile_trees, "it has more than 200 MiB or 20000 files"),
     ],
 )

@@ -44,7 +44,7 @@ async def test_another_source_replaces_only_when_that_is_meant(place):
     await place.install("notes")
     repo = place.repo()
     commit = repo.commit()
-    with pytest.raises(InstallError, match=f"notes is there already, from {place.cwd}/notes; remove it, or have it"):
+    with pytest.raises(InstallError, match=f"notes exists already, from {place.cwd}/notes; remove or replace it"):
         await place.install(f"{place.url}/notes")
     done = await place.install(f"{place.url}/notes", replace=True)
     assert (done.record.commit, done.kept) == (commit, None)
@@ -54,7 +54,7 @@ async def test_another_source_replaces_only_when_that_is_meant(place):
 async def test_what_was_put_there_by_hand_is_kept_when_it_is_replaced(place):
     place.directory()
     (by_hand(place) / "work").write_text("of months")
-    with pytest.raises(InstallError, match="notes is there already and was not installed"):
+    with pytest.raises(InstallError, match="notes exists already and was not installed"):
         await place.install("notes")
     done = await place.install("notes", replace=True)
     assert done.kept is not None
@@ -153,7 +153,7 @@ def test_what_is_no_extension_cannot_be_removed(name, place):
 def test_one_name_of_two_directories_is_not_guessed_at(place):
     by_hand(place, directory="a")
     by_hand(place, directory="b")
-    with pytest.raises(InstallError, match="notes is the name of a and b; name one of these"):
+    with pytest.raises(InstallError, match="notes is the name of a and b; use one of these"):
         remove("notes", home=place.home)
     assert remove("b", home=place.home).name == "b"
 
@@ -186,7 +186,7 @@ async def test_what_was_edited_is_named(place):
     (directory / "lib.sh").chmod(0o755)
     (directory / "gone.sh").unlink()
     told = f"changed lib.sh, main.sh, removed gone.sh; install it again from {place.cwd}/notes, or remove it"
-    assert verify(place.home) == [("notes", f"notes is not what was installed: {told}")]
+    assert verify(place.home) == [("notes", f"notes differs from what was installed: {told}")]
 
 
 async def test_what_was_added_to_the_directory_is_named(place):

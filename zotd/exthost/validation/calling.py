@@ -89,14 +89,14 @@ def _call(tool: str, args: Mapping[str, object], limits: Limits, fault: Callable
 def _verdict_fault(answer: Answer) -> str | None:
     assert isinstance(answer, ext.EventInterceptResponse)
     if answer.modified_args is not None and not isinstance(answer.modified_args, dict):
-        return "answered with `modified_args` that are no JSON object, which are ignored"
+        return "answered with `modified_args` that are not a JSON object and are ignored"
     return None
 
 
 def _response_fault(answer: Answer) -> str | None:
     assert isinstance(answer, ext.CommandResponse)
     if not answer.error and answer.action not in ACTIONS:
-        return f'wants the unknown action "{answer.action[:SHOWN_CHARS]}"'
+        return f'answered with the unknown action "{answer.action[:SHOWN_CHARS]}"'
     return None
 
 

@@ -93,10 +93,10 @@ class Conversation:
             GoneError: it has begun with something else, or not at all.
         """
         if not await self._within(HELLO_S, lambda: self._first is not None or bool(self._gone)):
-            raise GoneError(f"said no hello within {HELLO_S:g} s")
+            raise GoneError(f"sent no hello within {HELLO_S:g} s")
         match self._first:
             case ext.Hello(""):
-                raise GoneError("said hello without a name")
+                raise GoneError("sent a hello without a name")
             case ext.Hello(name):
                 return name
             case None:

@@ -27,7 +27,7 @@ def command_faults(registered: Registrations, refused: Sequence[str]) -> Iterato
     yield from (sentence for sentence in refused if sentence.startswith("the command"))
     for name, command in registered.commands.items():
         if not command.description:
-            yield f'the command "{name}" has no description, so nobody knows what it is for'
+            yield f'the command "{name}" has no description, so users cannot know what it is for'
 
 
 def subscription_faults(registered: Registrations, refused: Sequence[str]) -> Iterator[str]:
@@ -36,4 +36,4 @@ def subscription_faults(registered: Registrations, refused: Sequence[str]) -> It
     for event in sorted(registered.events - EVENTS.keys()):
         near = difflib.get_close_matches(event, EVENTS, 1)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
-        yield f'no event is called "{event[:80]}"; {meant}'
+        yield f'there is no event "{event[:80]}"; {meant}'

@@ -130,28 +130,30 @@ class _Validation:
             await self._question(talk)
             await self._end(talk)
         if self._answered:
-            stray = f"it sent {talk.dropped} answers to nothing that it was asked, or to something answered before"
+            stray = f"it sent {talk.dropped} answers that nothing had asked for, or that were given before"
             self._found.judge("answers", [stray] if talk.dropped else [])
         else:
-            self._found.unchecked("answers", "it was asked nothing")
+            self._found.unchecked("answers", "nothing was asked")
         return self._upsets(talk)
 
     async def _meet(self, talk: Conversation) -> None:
         found, started = self._found, time.monotonic()
         with found.under("hello"):
             name = await talk.greet()
-        found.kept("hello", f"it said hello after {_milliseconds_since(started)} ms")
+        found.kept("hello", f"it sent hello after {_milliseconds_since(started)} ms")
         wanted = self._manifest.name
-        other = [f'it calls itself "{name[:80]}" in its hello, and the manifest "{wanted}", which counts']
+        other = [f'it calls itself "{name[:80]}" in its hello, but the manifest says "{wanted}", which is used']
         found.judge("name", other if name != wanted else [])
         with found.under("ready"):
             is_settled = await talk.settle()
         if talk.has_said_ready:
             found.kept("ready", f"it was ready after {_milliseconds_since(started)} ms")
         elif is_settled:
-            found.unchecked("ready", f"it never says `ready`; {QUIET_S * 1000:.0f} ms without a frame count as `ready`")
+            found.unchecked(
+                "ready", f"it never sends `ready`; {QUIET_S * 1000:.0f} ms without a frame count as `ready`"
+            )
         else:
-            found.broken("ready", f"it neither said `ready` nor was silent for a moment, for {READY_S:g} s")
+            found.broken("ready", f"it neither sent `ready` nor paused within {READY_S:g} s")
             raise StoppedError  # it would be waited for again and again
         with found.under("stays", "when it was ready, it"):
             await talk.stay()
@@ -190,7 +192,7 @@ class _Validation:
             self._found.unchecked("guards", "it intercepts nothing")
         await self._call(talk)
         if not self._answered:
-            self._found.unchecked("at once", "it was asked nothing")
+            self._found.unchecked("at once", "nothing was asked")
             return
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(question.put(talk)) for question in self._answered[:AT_ONCE] * 2]
@@ -251,7 +253,7 @@ class _Validation:
             stale = {"type": "tool_cancel", "id": "ended"}
             upsets.append(_Upset("cancel", NOTHING, [stale], call))
         else:
-            self._found.unchecked("cancel", "it has not announced it")
+            self._found.unchecked("cancel", "it did not announce it")
         return upsets
 
     async def _upset(self, upset: _Upset) -> None:
