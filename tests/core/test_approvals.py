@@ -36,7 +36,7 @@ def test_what_is_over_cannot_be_decided_and_says_why(questions):
     assert questions.end("a_1", over)
     assert not questions.end("a_1", over)
     assert questions.decide("a_1", "d1", ANN) == Lost(over)
-    assert over.sentence == "it is over: the call was aborted"
+    assert over.sentence == "it is no longer pending: the call was aborted"
     assert (ANN.sentence, BEN.sentence) == ("ann has allowed it already", "ben has denied it already")
 
 

@@ -52,13 +52,13 @@ def test_what_people_type_may_be_in_any_case():
         (RegisterTool("weather", schema={}), None),
         (RegisterTool("a" * 64, schema={"type": "object", "properties": {"x": True}, "required": ["x"]}), None),
         (RegisterTool("w", exposure="codemode"), None),
-        (RegisterTool("a" * 65), "a name has 1 to 64 letters, digits, _ and -"),
-        (RegisterTool(""), "a name has 1 to 64 letters, digits, _ and -"),
-        (RegisterTool("a b"), "a name has 1 to 64 letters, digits, _ and -"),
+        (RegisterTool("a" * 65), "a name must have 1 to 64 letters, digits, _ and -"),
+        (RegisterTool(""), "a name must have 1 to 64 letters, digits, _ and -"),
+        (RegisterTool("a b"), "a name must have 1 to 64 letters, digits, _ and -"),
         (RegisterTool("w", exposure="secret"), 'unknown exposure "secret"'),
         (
             RegisterTool("w", schema={"type": "string"}),
-            "its schema is not of an object; arguments are always one",
+            "its schema does not describe an object; arguments are always one",
         ),
         (
             RegisterTool("w", schema={"properties": ["city"]}),

@@ -52,7 +52,7 @@ def running(life):
 
 
 def test_silence_instead_of_hello_ends_the_group_at_once(life):
-    reason = "said no hello within 5 s"
+    reason = "sent no hello within 5 s"
     life.dialogue(
         (Start(), [Show(State.STARTING), Spawn(1)]),
         (4.9, []),
@@ -66,7 +66,7 @@ def test_silence_instead_of_hello_ends_the_group_at_once(life):
     ("event", "reason"),
     [
         (Heard(1, "register_tool"), "began with `register_tool` instead of `hello`"),
-        (Greeted(1, ""), "said hello without a name"),
+        (Greeted(1, ""), "sent a hello without a name"),
         (Broke(1, "did not read"), "did not read"),
     ],
 )
@@ -135,7 +135,7 @@ def test_the_fifth_crash_parks_it(life):
     for number in range(1, CRASHES):
         assert crash(life, number) == Show(State.RESTARTING, "broke")
         life.tick(10)
-    assert crash(life, CRASHES) == Show(State.PARKED, "broke; that was crash number 5 in a row, so it is left alone")
+    assert crash(life, CRASHES) == Show(State.PARKED, "broke; it crashed 5 times in a row and is not restarted")
     assert life.machine.wake_at is None
     assert life.tick(1000) == []
 
@@ -225,7 +225,7 @@ def test_an_old_process_does_not_drain_for_ever(running):
     running.tell(Reload())
     running.tell(Greeted(2, "x"))
     running.tell(Heard(2, "ready"))
-    assert running.tick(DRAIN_S) == [Fail(1, "was replaced, and had not answered 30 s later"), Shutdown(1)]
+    assert running.tick(DRAIN_S) == [Fail(1, "was replaced and did not answer within 30 s"), Shutdown(1)]
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -239,7 +239,7 @@ def test_an_old_process_that_breaks_while_it_drains_costs_its_calls_only(running
     )
 
 
-AS_BEFORE = "was not reloaded and goes on as before: the new process broke"
+AS_BEFORE = "was not reloaded and continues as before: the new process broke"
 
 
 def test_a_new_process_that_fails_leaves_the_old_one_and_the_reason_until_a_reload_works(running):

@@ -104,7 +104,7 @@ def test_a_run_begins_once():
 
 
 def test_a_run_stops_at_its_step_limit():
-    sentence = "the step limit of 2 is reached; the next prompt goes on from here"
+    sentence = "the step limit of 2 is reached; the next prompt continues from here"
     dialogue(
         turn(max_steps=2),
         (Begin(), [Send(1, 1, 1)]),

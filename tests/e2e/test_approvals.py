@@ -123,7 +123,7 @@ async def test_what_begins_with_the_same_words_is_allowed_also_by_the_next_daemo
     talk = await process.create("openai", await model(*replies), mode="ask")
     asked = await asked_by(talk)
     assert [(one["id"], one["text"], one["scopes"]) for one in asked["choices"]] == [
-        ("same", "this very command", ["session", "always"]),
+        ("same", "only this command", ["session", "always"]),
         ("prefix", "echo *", ["session", "always"]),
     ]
     await approve(talk, asked, scope="session", choice="prefix")

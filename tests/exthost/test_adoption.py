@@ -310,7 +310,7 @@ async def test_a_tool_that_it_has_asked_for_is_not_waited_for_for_ever(workshop,
     async with life(is_last=True):
         await workshop.heard.until(lambda: len(workshop.heard.wishes) == 2)
     said = [wish.message for _, _, wish in workshop.heard.wishes]
-    assert said == ["a: done", "b: zotd was started again meanwhile, and what has become of this call is not known"]
+    assert said == ["a: done", "b: zotd was restarted meanwhile, and the outcome of this call is unknown"]
     assert len(workshop.heard.requests) == 2
 
 

@@ -273,7 +273,7 @@ async def test_it_is_parked_after_five_crashes_and_a_reload_frees_it(workshop, t
     )
     async with workshop.host(wait=False) as host:
         await workshop.heard.until(lambda: state_of(host, "x").state is State.PARKED)
-        reason = "exited with code 7; that was crash number 5 in a row, so it is left alone"
+        reason = "exited with code 7; it crashed 5 times in a row and is not restarted"
         assert state_of(host, "x").reason == reason
         assert ("x", reason) in host.doctor()
         assert await host.reload("x") == "x exited with code 7"

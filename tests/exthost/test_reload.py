@@ -71,7 +71,7 @@ async def test_a_new_version_that_fails_leaves_the_old_one(workshop, x):
         assert await run(host, "x") == (False, "one")
         assert [tool.spec.name for tool in host.offers.tools()] == ["x", "only_one"]
         assert host.status()[0].pid == pid
-        why = "was not reloaded and goes on as before: the new process exited with code 1: it does not even start"
+        why = "was not reloaded and continues as before: the new process exited with code 1: it does not even start"
         assert (host.status()[0].state, host.status()[0].reason) == (State.READY, why)
         assert workshop.heard.states[-1] == ("x", "ready", why)
         assert host.doctor() == [("x", why)]

@@ -121,7 +121,7 @@ async def test_a_question_is_on_disk_before_anybody_sees_it(slow):
         assert question == events.ApprovalRequested(
             question.approval, "c_1", "bash", ARGS, digest("bash", ARGS), preview="git push",
             rule=TOML, session="s_1",
-            choices=[events.ApprovalChoice("same", "this and no other", ["session", "always"], TOML)],
+            choices=[events.ApprovalChoice("same", "only this call", ["session", "always"], TOML)],
         )  # fmt: skip
         task.cancel()
 
@@ -236,7 +236,7 @@ async def test_a_call_that_is_cancelled_ends_its_question_once(place):
         task, question = await place.asked(tasks)
         task.cancel()
         await asyncio.wait([task])
-        assert await place.refused(question) == (Code.ALREADY_RESOLVED, "it is over: the call was aborted")
+        assert await place.refused(question) == (Code.ALREADY_RESOLVED, "it is no longer pending: the call was aborted")
     assert place.log == ["ApprovalRequested", "ApprovalResolved"]
     assert [one.decision for one in await place.stored(records.Decision)] == ["cancelled"]
 
@@ -359,7 +359,10 @@ async def test_a_question_whose_deadline_passed_while_nothing_ran_is_over_before
     question = asked(row, place.ledger.label)
     await place.ledger.write(place.approvals.restore(place.ledger.transcript), durable=True)
     assert place.approvals.pending() == []
-    assert await place.refused(question) == (Code.ALREADY_RESOLVED, "it is over: nobody decided within 1 s")
+    assert await place.refused(question) == (
+        Code.ALREADY_RESOLVED,
+        "it is no longer pending: nobody decided within 1 s",
+    )
     async with asyncio.TaskGroup() as tasks:
         assert (await place.ask(tasks, approval="a_1")).reason == "not run: nobody decided within 1 s"
     assert len(await place.stored(records.Decision)) == 1

@@ -232,7 +232,7 @@ async def test_an_event_that_is_too_long_is_a_failure_that_is_not_repeated(conne
 async def test_a_delta_for_a_block_that_never_began_is_an_error(connect, raw):
     stray = events(START, {"type": "content_block_stop", "index": 3})
     async with raw(stray) as server:
-        with pytest.raises(ModelError, match="its own format"):
+        with pytest.raises(ModelError, match="malformed data"):
             await parts_of(connect(server, "anthropic"))
 
 

@@ -101,7 +101,7 @@ async def test_a_connection_cut_inside_a_call_leaves_the_call_open(connect, vend
 
 async def test_an_error_in_the_middle_ends_the_reply_with_the_vendors_words(connect, vendor):
     async with ModelServer([Reply([script.Text(["Once"]), Fault("Overloaded")])]) as server:
-        with pytest.raises(ModelError, match="broke its reply off: Overloaded") as raised:
+        with pytest.raises(ModelError, match="cut off its reply: Overloaded") as raised:
             await parts_of(connect(server, vendor))
         assert raised.value.failure is Failure.OVERLOADED
 

@@ -44,7 +44,7 @@ async def test_an_offset_behind_the_end_is_refused_with_the_number_of_lines(call
     for offset in (4, 100):
         text, is_error = await call("read", {"path": "a.txt", "offset": offset})
         assert is_error
-        assert text == f"a.txt has 3 lines; offset {offset} is behind the last one"
+        assert text == f"a.txt has 3 lines; offset {offset} is past the last one"
 
 
 async def test_following_the_offsets_gives_the_whole_file(call, cwd):
@@ -158,7 +158,7 @@ async def test_what_is_no_regular_file_is_refused_at_once(call, cwd, kind):
         "device": "is not a regular file",
         "loop": f"cannot read {cwd}/loop: too many levels of symbolic links",
         "missing": f"cannot read {cwd}/missing: no such file or directory",
-        "nul": "holds a NUL",
+        "nul": "contains a NUL",
         "empty": "the path is empty",
     }
     text, is_error = await call("read", {"path": name})

@@ -30,7 +30,7 @@ async def test_read_and_grep_refuse_a_secret_of_the_home(call, cwd, home, name, 
     for tool, args in {"read": {"path": str(path)}, "grep": {"path": str(path), "pattern": "sk"}}.items():
         said, is_error = await call(tool, args, home=str(home))
         assert is_error, tool
-        assert "holds keys or transcripts of zot, which no tool shows" in said
+        assert "contains keys or transcripts of zot, which tools cannot read" in said
         assert "sk-secret" not in said
 
 

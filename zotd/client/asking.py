@@ -36,7 +36,7 @@ def lasting(question: ApprovalRequested) -> Sequence[Lasting]:
     """What the daemon offers of a pending call, narrowest first; none: it can be allowed for once only."""
     choices = question.choices
     if not choices and question.rule is not None:  # a daemon of an earlier version
-        choices = [ApprovalChoice(SAME, "this and no other", list(SCOPES), question.rule)]
+        choices = [ApprovalChoice(SAME, "only this call", list(SCOPES), question.rule)]
     return [Lasting(one.id, scope, one.text, one.rules) for one in choices for scope in one.scopes if scope in SCOPES]
 
 

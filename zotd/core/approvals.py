@@ -32,7 +32,7 @@ class Resolution:
     def sentence(self) -> str:
         """For whoever came too late."""
         done = "allowed" if self.decision == ALLOW else "denied"
-        return f"{self.by} has {done} it already" if self.by else f"it is over: {self.reason}"
+        return f"{self.by} has {done} it already" if self.by else f"it is no longer pending: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

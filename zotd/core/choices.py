@@ -1,6 +1,6 @@
 """What a person may allow besides the one call that waits: the only place where that is decided, clients show it.
 
-    same     this very command, this very file                        session, always
+    same     only this command, this very file                        session, always
     prefix   what begins with the same words: `npm test *`            session; always for one simple command
     edits    every edit and write in the workspace                    session
 
@@ -109,7 +109,7 @@ def _same(question: Question) -> Choice | None:
     rule = permissions.rule_for(question)
     if rule is None:
         return None
-    text = "this very command" if _is_shell(question) else "this very file" if question.paths else "this very call"
+    text = "only this command" if _is_shell(question) else "only this file" if question.paths else "only this call"
     if question.extension is not None:
         text = f"every call of {question.tool}"
     return Choice(SAME, text, (rule,), (SESSION, ALWAYS))
@@ -183,7 +183,7 @@ def _leading(texts: Sequence[str]) -> Sequence[str]:
 
 def of_rule(rule: Rule) -> Choice:
     """`same`, for a question that was asked before there were other choices."""
-    return Choice(SAME, "this and no other", (rule,), (SESSION, ALWAYS))
+    return Choice(SAME, "only this call", (rule,), (SESSION, ALWAYS))
 
 
 def as_toml(choice: Choice) -> str:

@@ -1,6 +1,6 @@
 """The words of `core.supervision`: what it hears about an extension, what it orders, what people see.
 
-Reasons are written to go on from the extension's name: "exited with code 3", "said no hello within 5 s".
+Reasons are written to go on from the extension's name: "exited with code 3", "sent no hello within 5 s".
 """
 
 from enum import StrEnum

@@ -31,9 +31,9 @@ def _section(event: events.Event) -> str:
         case events.CompactDone(summary=summary):
             section = f"## Compacted\n\n{summary}"
         case events.Rewound():
-            section = "> **Rewound** to what stands above; what was said in between is left out."
+            section = "> **Rewound** to this point; the messages in between are left out."
         case events.Forked(origin=origin, file=file):
-            section = f"> **Forked:** what stands above was said in {file or origin}."
+            section = f"> **Forked:** the messages above are from {file or origin}."
         case events.Error(message=text) | events.Interrupted(text=text):
             section = f"> **{type(event).__name__}:** {text}"
         case _:

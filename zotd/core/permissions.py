@@ -132,7 +132,7 @@ def unattended(ruling: Ruling, way: str) -> Ruling:
     return Ruling(
         Action.DENY,
         ruling.source,
-        f"{ruling.reason}, and nobody is attached who can decide; the user can open the session in zot, start the run"
+        f"{ruling.reason}, and no attached client can decide; the user can open the session in zot, start the run"
         " with --wait, or allow it with a rule in config.toml",
     )
 
@@ -243,7 +243,7 @@ def _sentence(tool: str, rule: Rule, whose: str) -> str:
 def _unclear(rule: Rule) -> str:
     named = f'[[rules]] tool = "{rule.tool}", match = "{rule.match}", action = "{rule.action}"'
     return (
-        "bash needs a person's approval: its text does not say which commands it runs, and a rule is about some of them"
+        "bash needs a person's approval: its text does not show which commands it runs, and a rule applies to some of them"
         f" ({named}); write the commands out, one by one, without eval or a variable as the command"
     )
 

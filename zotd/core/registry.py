@@ -101,7 +101,7 @@ def tool_fault(tool: RegisterTool) -> str | None:
     One tool that a vendor refuses would cost every request of the session.
     """
     if not TOOL_NAME.fullmatch(tool.name):
-        return "a name has 1 to 64 letters, digits, _ and -"
+        return "a name must have 1 to 64 letters, digits, _ and -"
     if tool.exposure not in EXPOSURES:
         return f'unknown exposure "{tool.exposure[:80]}"'
     wrong = _schema_fault(tool.schema) if tool.schema is not None else None
@@ -112,7 +112,7 @@ def command_fault(command: RegisterCommand) -> str | None:
     """Why this command is refused; None when it is fine."""
     if _COMMAND_NAME.fullmatch(command.name) and command.name.isprintable():
         return None
-    return "a name is one word of up to 64 characters that can be seen, without a slash"
+    return "a name must be one word of up to 64 visible characters, without a slash"
 
 
 def full_schema(schema: Mapping[str, object] | None) -> dict[str, object]:
@@ -137,7 +137,7 @@ def _schema_fault(schema: Mapping[str, object]) -> str | None:
     if is_too_deep(schema):
         return f"is nested more than {MAX_DEPTH} deep"
     if schema.get("type", "object") != "object":
-        return "is not of an object; arguments are always one"
+        return "does not describe an object; arguments are always one"
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping) or not all(isinstance(one, Mapping | bool) for one in properties.values()):
         return "has `properties` that are not an object of schemas"

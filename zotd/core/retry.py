@@ -76,7 +76,7 @@ _BRIEFLY = {
     Failure.SERVER: "server error",
     Failure.CONNECTION: "no answer",
     Failure.UNREACHABLE: "no connection",
-    Failure.CUT: "the reply broke off",
+    Failure.CUT: "the reply was cut off",
 }
 
 

@@ -28,7 +28,7 @@ QUIET_S = 0.25
 READY_S = 10.0
 """From the spawn to ready, for one that never says it and never falls silent."""
 
-LATE = f"has not said that it is ready, {READY_S:g} s after its start"
+LATE = f"did not say `ready` within {READY_S:g} s of its start"
 """Why one that has promised to say so is not quite ready; goes on from the extension's name."""
 
 LEAVE_S = 2.0
@@ -218,7 +218,7 @@ class Supervision:
             self._heard(key, process, "hello")
             return
         if not hello.name:
-            self._break(key, process, "said hello without a name")
+            self._break(key, process, "sent a hello without a name")
             return
         process.owes_ready, process.phase = hello.says_ready, Phase.SETTLING
         process.deadline = self._settled_at(process)
@@ -276,7 +276,7 @@ class Supervision:
         elif key == self._next:
             self._next = None
             if self._serving is not None:
-                self._show(self._state, f"was not reloaded and goes on as before: the new process {reason}")
+                self._show(self._state, f"was not reloaded and continues as before: the new process {reason}")
             self._end_reload(reason)
         elif key == self._current:
             self._crashed(process, reason)
@@ -292,7 +292,7 @@ class Supervision:
             self._crashes.clear()
         self._crashes = [when for when in self._crashes if self._now - when < CRASHES_IN_S] + [self._now]
         if len(self._crashes) >= CRASHES:
-            self._show(State.PARKED, f"{reason}; that was crash number {CRASHES} in a row, so it is left alone")
+            self._show(State.PARKED, f"{reason}; it crashed {CRASHES} times in a row and is not restarted")
             return
         planned = min(BACKOFF_CAP_S, BACKOFF_S * 2.0 ** (len(self._crashes) - 1))
         self._restart_at = self._now + planned * (1 + JITTER * (2 * self._random - 1))
@@ -317,13 +317,13 @@ class Supervision:
     def _overdue(self, key: int, process: _Process) -> None:
         match process.phase:
             case Phase.GREETING:
-                self._break(key, process, f"said no hello within {HELLO_S:g} s")
+                self._break(key, process, f"sent no hello within {HELLO_S:g} s")
             case Phase.SETTLING | Phase.READY:
                 self._ready(key, process)
             case Phase.CLOSED:
                 self._break(key, process, f"closed its {process.pipe} without exiting")
             case Phase.DRAINING:
-                self._do(life.Fail(key, f"was replaced, and had not answered {DRAIN_S:g} s later"))
+                self._do(life.Fail(key, f"was replaced and did not answer within {DRAIN_S:g} s"))
                 self._leave(key, process)
             case Phase.LEAVING:
                 process.phase, process.deadline = Phase.TERMINATED, self._now + TERM_S

@@ -247,7 +247,7 @@ class Turn:
 
     def _next_step(self) -> list[Action]:
         if self._is_last_step:
-            message = f"the step limit of {self._max_steps} is reached; the next prompt goes on from here"
+            message = f"the step limit of {self._max_steps} is reached; the next prompt continues from here"
             return self._end("error", error=message, open_step=False)
         self._step += 1
         self._number = 0

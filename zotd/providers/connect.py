@@ -78,7 +78,7 @@ class Providers:
         """
         vendor = self._catalog.vendor(choice.provider)
         if vendor is None or vendor.api not in APIS:
-            raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} that could be asked")
+            raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} whose keys can be checked")
         url, key = _url(vendor, choice) or "", _key(vendor, choice)
         # Not one of the shared: a key that was refused is not kept.
         client = await asyncio.to_thread(_make_client, vendor.api, url, key)
@@ -221,7 +221,7 @@ def _url(vendor: Vendor, choice: Choice) -> str | None:
         good = False
     if not good:
         raise ModelError(
-            Failure.REFUSED, f"{url} is no base URL for {vendor.title}; it begins with https:// or http://"
+            Failure.REFUSED, f"{url} is not a base URL for {vendor.title}; it must begin with https:// or http://"
         )
     if choice.base_url is not None and vendor.api == "openai" and not urlsplit(url).path.strip("/"):
         return f"{url.rstrip('/')}/v1"  # servers serve this dialect below /v1, and people leave that out
@@ -233,5 +233,7 @@ def _key(vendor: Vendor, choice: Choice) -> str:
     if not key and vendor.key_env and choice.base_url is None:
         raise ModelError(Failure.NO_KEY, f"there is no API key for {vendor.title}; {vendor.key_ways}")
     if not key.isascii() or not key.isprintable():
-        raise ModelError(Failure.AUTH, f"the API key for {vendor.title} has characters that no key has; copy it again")
+        raise ModelError(
+            Failure.AUTH, f"the API key for {vendor.title} has characters that no key can have; copy it again"
+        )
     return key or NO_KEY

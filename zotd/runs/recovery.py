@@ -19,7 +19,7 @@ CALL = "{name} was running when this run was cut off: it may or may not have hap
 
 CUT_REPLY = "the reply was cut here: {text}"
 
-ASKED_AGAIN = "the reply broke off here; the model is asked again"
+ASKED_AGAIN = "the reply was cut off here; the model is asked again"
 
 RUN, REPLY_CUT, TOOL, QUEUE = "run", "reply", "tool", "queue"
 """What can be cut: `interrupted.what`."""

@@ -64,9 +64,9 @@ MISBEHAVIOURS: tuple[Misbehaviour, ...] = (
     _starts(
         "not an extension", "sh", "-c", "echo usage: me FILE >&2; exit 2", told="exited with code 2: usage: me FILE"
     ),
-    _acts("silent", "said no hello within 5 s", is_fatal=True),
+    _acts("silent", "sent no hello within 5 s", is_fatal=True),
     _acts("registers first", "began with `register_tool` instead of `hello`", is_fatal=True),
-    _acts("nameless", "said hello without a name", is_fatal=True),
+    _acts("nameless", "sent a hello without a name", is_fatal=True),
     _acts("no name", "did not begin with a hello: bad frame `hello`: object missing required field", is_fatal=True),
     _acts(
         "name is a number", "did not begin with a hello: bad frame `hello`: expected `str`, got `int`", is_fatal=True
@@ -100,8 +100,8 @@ MISBEHAVIOURS: tuple[Misbehaviour, ...] = (
     _acts("answers garbage", '[unknown block type "hologram" from extension answers-garbage]', probe=Probe.CALL),
     _acts("answers nothing in particular", "(no content)", probe=Probe.CALL),
     _acts("not unicode", "caf\N{REPLACEMENT CHARACTER} ?", probe=Probe.CALL),
-    _acts("unknown action", 'wants the unknown action "explode"', probe=Probe.COMMAND),
-    _acts("bad frames", "sent a frame that is not used: bad frame `notify`: expected `str`, got `int` in `message`"),
+    _acts("unknown action", 'answered with the unknown action "explode"', probe=Probe.COMMAND),
+    _acts("bad frames", "sent a frame that is ignored: bad frame `notify`: expected `str`, got `int` in `message`"),
     _acts("bad tools", 'the tool "t2" is refused: its schema is not of an object'),
     _acts("repeats itself", "", probe=Probe.CALL),
     _acts("deaf guard", "did not answer within", probe=Probe.GUARD),

@@ -130,7 +130,7 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
         where = f" in {context.cwd}" if error.filename == context.cwd else ""
         raise ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}") from error
     except ValueError as error:
-        raise ToolError("the command or the environment holds a NUL; leave it out") from error
+        raise ToolError("the command or the environment contains a NUL; leave it out") from error
     descent.belongs(child.pid, (context.session,))
     return child
 

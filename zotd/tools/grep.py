@@ -227,4 +227,4 @@ async def _run(command: list[str], folder: Path, env: Mapping[str, str], *, stdi
             f"the search took longer than {SEARCH_S} s; use a simpler pattern or a narrower path"
         ) from error
     except ValueError as error:
-        raise ToolError("the pattern holds a NUL, which no line of a text file has") from error
+        raise ToolError("the pattern contains a NUL, which text files do not have") from error

@@ -54,9 +54,7 @@ def _outcome(path: Path, args: ReadArgs, abandoned: threading.Event, home: str) 
     with open_regular(path, home) as file:
         start: bytes | None = file.read(SNIFF_BYTES)
         if start is None:  # as in /proc/kmsg, which the kernel calls a regular file
-            raise ToolError(
-                f"{args.path} gives nothing at the moment and has no end; look at it with a program in bash"
-            )
+            raise ToolError(f"{args.path} has no data at the moment and no end; use a program in bash")
         kind = _image_kind(start)
         if kind:
             return _image(file, kind, args.path)
@@ -92,7 +90,7 @@ def _text(file: BinaryIO, args: ReadArgs, abandoned: threading.Event) -> str:
     begin = file.tell()
     data = file.read(TEXT_BYTES + 1)  # the extra byte tells whether the rest fits
     if not data and args.offset > 1:
-        raise ToolError(f"{args.path} has {before} lines; offset {args.offset} is behind the last one")
+        raise ToolError(f"{args.path} has {before} lines; offset {args.offset} is past the last one")
     if not data:
         return f"[{args.path} is empty]"
     shown = _whole_lines(data, min(args.limit, TEXT_LINES))

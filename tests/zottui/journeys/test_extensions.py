@@ -64,13 +64,13 @@ def test_an_extension_is_made_linked_changed_and_broken_while_the_terminal_is_op
     program.write_text("def (")
     assert "SyntaxError" in world.run("zotctl", "ext", "reload", "hello")
     zot.wait(
-        "^· warning: hello was not reloaded and goes on as before: the new process exited",
+        "^· warning: hello was not reloaded and continues as before: the new process exited",
         where="history",
     )
     ask(zot, "/hello")
     zot.until(lambda: zot.screen().count("hello two") == 2, "the answer of the old one")
     ask(zot, "/ext")
-    zot.wait("hello 0.1.0  ready: was not reloaded and goes on as before:", where="history")
+    zot.wait("hello 0.1.0  ready: was not reloaded and continues as before:", where="history")
     program.write_text(source)
     assert "ready: hello" in world.run("zotctl", "ext", "reload", "hello")
     ask(zot, "/ext")

@@ -202,8 +202,8 @@ def test_what_begins_with_the_same_words_is_allowed_and_not_asked_about_again(wo
     decide(zot, "a", "1-3 which")
     zot.type("2")
     zot.wait("allow this for the rest of the session")
-    assert rows_between(zot.screen(), "1 this very command", "^y allow it") == [
-        "  1 this very command  always",
+    assert rows_between(zot.screen(), "1 only this command", "^y allow it") == [
+        "  1 only this command  always",
         "❯ 2 echo *  for this session",
         "  3 echo *  always",
         "allow this for the rest of the session?",

@@ -289,4 +289,4 @@ class ReplyReader:
             raise self._garbled() from error
 
     def _garbled(self) -> ModelError:
-        return cut(self._target, "it sent something that is not its own format")
+        return cut(self._target, "it sent malformed data")

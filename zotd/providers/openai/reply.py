@@ -172,7 +172,7 @@ class ReplyReader:
             try:
                 chunk = _decode(data)
             except msgspec.DecodeError as error:
-                raise cut(self._target, "it sent something that is not its own format") from error
+                raise cut(self._target, "it sent malformed data") from error
             if chunk.error is not None:
                 raise reported(self._target, chunk.error)
             if chunk.choices:

@@ -96,18 +96,16 @@ def reported(target: Target, error: object) -> ModelError:
         return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {message}; compact it")
     if _NO_CREDIT.search(f"{words} {message}"):
         return ModelError(Failure.REFUSED, f"{target.vendor.title}: {message or words}; the account has no credit")
-    reason = message or words or "an error without words"
+    reason = message or words or "an unspecified error"
     if failure := next((kind for word, kind in _KINDS.items() if word in words), None):
         way_out = "try again later" if failure in REPEATED else "the request has to change"
-        return ModelError(failure, f"{target.vendor.title} broke its reply off: {reason}; {way_out}")
+        return ModelError(failure, f"{target.vendor.title} cut off its reply: {reason}; {way_out}")
     return cut(target, reason)
 
 
 def cut(target: Target, reason: str) -> ModelError:
     """The failure of a reply that ended too early."""
-    return ModelError(
-        Failure.CUT, f"{target.vendor.title} broke its reply off: {_short(reason)}; send the prompt again"
-    )
+    return ModelError(Failure.CUT, f"{target.vendor.title} cut off its reply: {_short(reason)}; send the prompt again")
 
 
 def too_large(target: Target, limit: str) -> ModelError:

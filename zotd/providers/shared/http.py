@@ -76,7 +76,7 @@ class _Body(httpx2.AsyncByteStream):
                 yield chunk
             return
         if self._encoding not in _WINDOW_BITS:
-            raise httpx2.DecodingError(f"the answer is encoded with {self._encoding[:40]!r}, which was not asked for")
+            raise httpx2.DecodingError(f"the answer is encoded with {self._encoding[:40]!r}, which was not requested")
         decoder = zlib.decompressobj(_WINDOW_BITS[self._encoding])
         async for chunk in self._stream:
             left = chunk

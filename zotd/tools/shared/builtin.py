@@ -66,7 +66,7 @@ class Builtin(Generic[A]):
         except ToolError as error:
             return text_outcome(str(error), is_error=True)
         except UnicodeEncodeError:
-            return text_outcome(f"bad arguments of {name}: half of a surrogate pair is no character", is_error=True)
+            return text_outcome(f"bad arguments of {name}: half of a surrogate pair is not a character", is_error=True)
         except OSError as error:
             return text_outcome(f"cannot {name} {_reason(error)}", is_error=True)
 

@@ -19,7 +19,7 @@ def resolve(path: str, context: ToolContext) -> Path:
         ToolError: no path at all, or one with a NUL.
     """
     if not path or "\0" in path:
-        raise ToolError("the path is empty or holds a NUL; give the path of a file or directory")
+        raise ToolError("the path is empty or contains a NUL; give the path of a file or directory")
     return locate(path, cwd=context.cwd, home=context.env.get("HOME"))
 
 
@@ -64,7 +64,7 @@ def open_regular(path: Path, home: str = "") -> BinaryIO:
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     if is_secret(os.fstat(file.fileno()), home):
         file.close()
-        raise ToolError(f"{path} holds keys or transcripts of zot, which no tool shows; work without it")
+        raise ToolError(f"{path} contains keys or transcripts of zot, which tools cannot read; work without it")
     return file
 
 
