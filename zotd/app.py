@@ -185,7 +185,7 @@ class Daemon:
         abandoned = await asyncio.to_thread(Ledger(home / "run" / "children").abandoned, spares_kept=True)
         await asyncio.to_thread(heritage.load, [child.leader for child in abandoned if child.leader is not None])
         if await asyncio.to_thread(heritage.has, os.getpid()):
-            sentence = f"a program that a zotd of {home} has started may not start the next one"
+            sentence = f"a program started by the zotd of {home} cannot start the next one"
             raise DescendantError(
                 f"{sentence} (rule: descendants never decide); run `zotctl start` in your own terminal"
             )
@@ -248,7 +248,7 @@ class Daemon:
         try:
             await parts.spending.recall(archive.spent)
         except StorageError as error:  # what can be read goes on
-            warnings.append(f"the budget of today begins anew, because what is spent of it cannot be read: {error}")
+            warnings.append(f"today's budget starts at zero, because today's spending cannot be read: {error}")
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
         for warning in (*self._setup.loaded.warnings, *warnings):

@@ -91,14 +91,14 @@ def check_private_dir(path: str) -> None:
         make_private_dir(path)
         found = os.lstat(path)
     except OSError as error:
-        raise UnsafePathError(f"cannot make the directory {path}: {error.strerror}") from error
+        raise UnsafePathError(f"cannot create the directory {path}: {error.strerror}") from error
     if not stat.S_ISDIR(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a directory"
         raise UnsafePathError(f"{path} is {what}: remove it, or choose another place with ZOT_HOME")
     if found.st_uid != os.geteuid():
         raise UnsafePathError(f"{path} belongs to user {found.st_uid}: choose another place with ZOT_HOME")
     if found.st_mode & 0o077:
-        raise UnsafePathError(f"{path} is open to other users: close it with `chmod 700 {path}`")
+        raise UnsafePathError(f"{path} is open to other users; run `chmod 700 {path}`")
 
 
 def make_private_dir(path: str) -> None:

@@ -32,7 +32,7 @@ def read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if mode & WRITABLE:
-        reason = f"other users may write it ({stat.filemode(mode)}): chmod 600 it, and look at what it says"
+        reason = f"other users can write it ({stat.filemode(mode)}): chmod 600 it, and check what it says"
         raise PermissionError(errno.EPERM, reason, str(path))
     return content
 

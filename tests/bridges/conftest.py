@@ -10,7 +10,7 @@ from zotd.testing.ext_driver import ExtensionDriver
 
 HERE = Path(__file__).parent
 
-LOST = "the MCP server was lost during the call, and nobody knows whether the call had an effect"
+LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
 
 def program(name, *args):

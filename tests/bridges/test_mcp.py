@@ -140,7 +140,7 @@ def test_a_server_runs_where_its_entry_says(sample, tmp_path):
 def test_what_a_server_prints_beside_the_protocol_is_skipped_and_logged(odd):
     driver = odd("chatty")
     assert text_of(driver.call_tool("srv__hi")) == "hi"
-    assert "no MCP message: b'Welcome to my server!" in driver.log()
+    assert "not an MCP message: b'Welcome to my server!" in driver.log()
 
 
 def test_hello_does_not_wait_for_the_server(launch):

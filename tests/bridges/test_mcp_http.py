@@ -165,7 +165,7 @@ def test_a_missing_token_is_told(lost, by_hand):
     by_hand.answers["initialize"] = 401, None
     assert lost({"url": by_hand.url}) == (
         1,
-        "the MCP server srv answers that we are not authorized (HTTP 401); its `headers` need a valid token",
+        "the MCP server srv refused the request as unauthorized (HTTP 401); its `headers` need a valid token",
     )
 
 

@@ -219,4 +219,4 @@ def test_a_file_of_hosts_that_others_may_write_is_not_believed(tmp_path):
     path = tmp_path / "hosts.json"
     path.write_text('{"tokens": {}}')
     path.chmod(0o666)
-    assert "other users may write it" in refused(pins.check, TOKEN, "one:1", str(tmp_path))
+    assert "other users can write it" in refused(pins.check, TOKEN, "one:1", str(tmp_path))

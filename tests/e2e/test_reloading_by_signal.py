@@ -27,10 +27,10 @@ WIDER = {
 async def hung_up(house, client):
     """Send the signal, and wait until it has been obeyed."""
     log = (house.place.home / "logs" / "zotd.log").read_text
-    before = log().count("the configuration was read again")
+    before = log().count("the configuration was reloaded")
     os.kill(house.daemon.pid, signal.SIGHUP)
     async with asyncio.timeout(30):
-        while log().count("the configuration was read again") == before:
+        while log().count("the configuration was reloaded") == before:
             await client.ask("ping")
     return (await client.ask("daemon.status"))["warnings"]
 
@@ -47,7 +47,7 @@ async def admin(process):
 async def test_what_permits_more_waits_for_a_person(process, admin, wider):
     (process.place.home / "config.toml").write_text(WIDER[wider])
     (warning,) = await hung_up(process, admin)
-    assert "to have them hold, run: zotctl reload" in warning
+    assert "to apply them, run: zotctl reload" in warning
     assert len((await admin.ask("daemon.reload"))["applied"]) == 1
     assert (await admin.ask("daemon.status"))["warnings"] == []
 

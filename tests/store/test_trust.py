@@ -350,7 +350,7 @@ def test_a_file_that_others_may_write_is_not_believed(workspace):
     workspace.write(TOOL)
     workspace.granted()
     (workspace.home / "trust.json").chmod(0o620)
-    with pytest.raises(StorageError, match=r"other users may write it \(-rw--w----\): chmod 600 it"):
+    with pytest.raises(StorageError, match=r"other users can write it \(-rw--w----\): chmod 600 it"):
         workspace.state()
 
 

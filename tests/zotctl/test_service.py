@@ -102,4 +102,4 @@ def test_reload_says_what_has_changed(live):
     code, out, err = live.zotctl("reload")
     assert (code, out) == (1, "")
     assert "max_steps must be" in err
-    assert "the configuration that was read before still holds" in err
+    assert "the previous configuration stays in effect" in err

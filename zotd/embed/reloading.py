@@ -23,7 +23,7 @@ from zotd.wire.errors import Code, CommandError
 RESTART = ("channels.", "ext.", "local.", "websocket.")
 """Keys of what is started with them, and runs. All others are read when they are needed."""
 
-KEPT = "the configuration that was read before still holds"
+KEPT = "the previous configuration stays in effect"
 
 log = logging.getLogger(__name__)
 
@@ -81,11 +81,11 @@ class Configuration:
             self._loaded = _with_old(found, self._loaded)
         later = [name for name in changed if name.startswith(RESTART)]
         applied = [name for name in changed if name not in later]
-        log.info("the configuration was read again; changed: %s", ", ".join(applied) or "nothing")
+        log.info("the configuration was reloaded; changed: %s", ", ".join(applied) or "nothing")
         if waiting:
-            log.warning("%s: changed, and not taken over by a signal; zotctl reload does that", ", ".join(waiting))
+            log.warning("%s: changed, but not applied by a signal; run: zotctl reload", ", ".join(waiting))
         if later:
-            log.warning("these keys hold after a restart of the daemon: %s", ", ".join(later))
+            log.warning("these settings take effect after a restart of the daemon: %s", ", ".join(later))
         return ConfigReloaded(applied=applied, restart=later, warnings=list(found.warnings))
 
     async def _apply(self, config: Config) -> None:
@@ -95,7 +95,7 @@ class Configuration:
         try:
             await self._parts.spending.change(config.budget, self._spent)
         except StorageError as error:
-            log.warning("what is spent of the budget of today cannot be read: %s", error)
+            log.warning("today's spending cannot be read: %s", error)
 
 
 def _changed(old: Loaded, new: Loaded) -> list[str]:

@@ -29,7 +29,7 @@ def narrowed(found: Loaded, old: Mapping[str, object]) -> tuple[Loaded, list[str
     back = {name: old.get(name) for name in waiting if name in old}
     kept = changed_back(found, back, dropped=[name for name in waiting if name not in old])
     names_waiting = ", ".join(waiting)
-    sentence = f"config.toml has other values of {names_waiting}; to have them hold, run: zotctl reload"
+    sentence = f"config.toml has other values of {names_waiting}; to apply them, run: zotctl reload"
     return replace(kept, warnings=[*found.warnings, sentence]), waiting
 
 

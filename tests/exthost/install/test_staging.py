@@ -61,5 +61,5 @@ async def test_a_record_that_others_may_write_is_not_believed(place):
     place.directory()
     await place.install("notes")
     (place.home / "extensions.json").chmod(0o622)
-    with pytest.raises(InstallError, match=r"other users may write it \(-rw--w--w-\): chmod 600 it"):
+    with pytest.raises(InstallError, match=r"other users can write it \(-rw--w--w-\): chmod 600 it"):
         load(place.home)

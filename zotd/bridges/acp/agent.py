@@ -97,7 +97,7 @@ class Agent:
     async def authenticate(self, params: frames.Authenticate, respond: Respond) -> None:
         """The person says to have logged in: look whether there is a key by now."""
         if params.method_id != LOGIN:
-            raise RpcError(Code.PARAMS, f'there is no way to log in named "{params.method_id}"')
+            raise RpcError(Code.PARAMS, f'unknown login method "{params.method_id}"')
         keys = await self._daemon.ask(auth.AuthScope(), auth.KeyList, command="auth.list")
         if not any(key.variables and key.source is not None for key in keys.providers):
             raise RpcError(Code.AUTH, "there is no key yet; run in a terminal: zotctl login PROVIDER")
@@ -169,8 +169,8 @@ class Agent:
             async with asyncio.timeout(OPEN_S):
                 await asyncio.shield(session.opened)
         except TimeoutError as error:
-            self._forget(opened, "it was not there in time")
-            raise RpcError(Code.INTERNAL, f"the session {info.id} was not there within {OPEN_S:g} s") from error
+            self._forget(opened, "it did not open in time")
+            raise RpcError(Code.INTERNAL, f"the session {info.id} did not open within {OPEN_S:g} s") from error
         respond(frames.Opened(options.modes(session.info), session.config_options))
         await self._leave_out(params.mcp_servers, session)
 
@@ -186,7 +186,7 @@ class Agent:
     def _begin(self, session: OpenSession, after: api.Cursor | None, *, replays: bool = False) -> _Open:
         before = self._sessions.get(session.info.id)
         if before is not None:  # it is replayed to this editor once more
-            self._forget(before, "it was opened a second time, and what it does goes on there")
+            self._forget(before, "it was opened a second time and continues there")
         unfollow = self._spawn(f"session {session.info.id}", session.follow(after, replays=replays))
         prompting = Prompting(session, daemon=self._daemon, editor=self._editor)
         opened = self._sessions[session.info.id] = _Open(session, prompting, unfollow)
@@ -202,7 +202,7 @@ class Agent:
         """Follow it no longer, unless it was left before; whoever waits for something of it is told `why`."""
         session_id = opened.session.info.id
         opened.unfollow()
-        opened.session.leave(RpcError(Code.INTERNAL, f"the session {session_id} is followed no longer: {why}"))
+        opened.session.leave(RpcError(Code.INTERNAL, f"the session {session_id} is no longer followed: {why}"))
         if self._sessions.get(session_id) is opened:
             del self._sessions[session_id]
 
@@ -215,7 +215,7 @@ class Agent:
         """MCP servers of the editor: the session has the daemon's, which are there when the editor is not."""
         if not servers:
             return
-        text = f"the {len(servers)} MCP servers of the editor are not used; zot has its own, in mcp.json"
+        text = f"the {len(servers)} MCP servers of the editor are not used; zot reads its own from mcp.json"
         if self._shows_notices:
             await session.show(Remark("warning", text))
         else:  # as a message it would begin every conversation

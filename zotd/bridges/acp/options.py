@@ -11,9 +11,9 @@ MODEL = "model"
 REASONING = "reasoning"
 
 _MODES = [
-    Mode("yolo", "Yolo", "Calls that no rule is about run."),
-    Mode("ask", "Ask", "A person is asked about write, edit, bash and the tools of extensions."),
-    Mode("read-only", "Read only", "Those are denied."),
+    Mode("yolo", "Yolo", "Run every call that no rule is about."),
+    Mode("ask", "Ask", "Ask before write, edit, bash and the tools of extensions."),
+    Mode("read-only", "Read only", "Deny write, edit, bash and the tools of extensions."),
 ]
 
 _LEVELS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
@@ -46,7 +46,7 @@ def change_of(session_id: str, option: str, value: str) -> Frozen:
     if option == MODEL:
         provider, slash, model = value.partition("/")  # a model's own name may have slashes
         if not slash:
-            raise RpcError(Code.PARAMS, f'"{value}" is no model: they are named provider/model')
+            raise RpcError(Code.PARAMS, f'"{value}" is not a model; use provider/model')
         return api.SetModel(session=session_id, model=model, provider=provider)
     if option == REASONING:
         if value not in _LEVELS:

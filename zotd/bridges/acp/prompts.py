@@ -49,7 +49,7 @@ def entered(blocks: Sequence[ContentBlock]) -> Entered:
             case ResourceBlock(resource=contents):
                 images.append(_image(contents))
             case AudioBlock():
-                raise RpcError(Code.PARAMS, "sounds cannot be sent: `promptCapabilities.audio` was not offered")
+                raise RpcError(Code.PARAMS, "audio is not supported: `promptCapabilities.audio` was not offered")
     text = "".join(words)
     if not text.strip() and not images:
         raise RpcError(Code.PARAMS, "the prompt is empty")

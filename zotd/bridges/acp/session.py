@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 4
 """Attempts to connect that fail before the person is told: a daemon that restarts is back by then, in about a second."""
 
-UNKNOWN = "zotd has lost what became of this prompt; load the session again to see it"
+UNKNOWN = "the outcome of this prompt is unknown; load the session again to see it"
 
 
 class OpenSession:
@@ -176,7 +176,7 @@ class OpenSession:
 
     async def _missed(self, snapshot: api.Attached) -> None:
         """The cursor did not hold: nobody can tell what has happened since."""
-        await self._remark(Remark("warning", "what happened meanwhile is not shown; load the session again to see it"))
+        await self._remark(Remark("warning", "events in between are not shown; load the session again to see it"))
         self._questions.keep({question.approval for question in snapshot.approvals})
         waiting = {item.id for item in snapshot.queue}
         for turn in self.turns:
@@ -192,7 +192,7 @@ class OpenSession:
         if self._failures == PATIENCE:
             reason = lost.reason.rstrip(".")
             hint = "" if self._daemon.place.is_remote else " (zotctl start)"
-            await self._remark(Remark("warning", f"{reason}; it goes on when zotd is back{hint}"))
+            await self._remark(Remark("warning", f"{reason}; it continues when zotd is back{hint}"))
         await self._daemon.revive()
 
     async def _take(self, event: events.AnyEvent) -> None:

@@ -37,7 +37,7 @@ class Remark:
     text: str
 
 
-CUT = "the reply was cut here; when the run goes on, the reply begins again"
+CUT = "the reply was cut off here; it starts again when the run continues"
 """Instead of the sentence of the event, which repeats what the editor has been shown."""
 
 
@@ -247,7 +247,7 @@ def _notes(event: events.AnyEvent) -> Iterator[tuple[str, str]]:
         case events.ExtPanel(extension=extension, title=title):
             yield "info", f'{extension} shows the panel "{title}", which an editor cannot; zot --session does'
         case events.Rewound():
-            yield "warning", "the conversation goes on from an earlier message; load the session again to see it"
+            yield "warning", "the conversation continues from an earlier message; load the session again to see it"
         case _:
             pass
 

@@ -49,7 +49,7 @@ def _definition(file: Path, name: str, digest: str | None = None) -> Server:
     if isinstance(entry, ServerError):
         raise ServerError(f"cannot be used: {entry}")
     if digest is not None and fingerprint(entry) != digest:
-        raise ServerError(f"has changed in {file} since it was looked at; reload it, and trust the directory anew")
+        raise ServerError(f"has changed in {file} since it was loaded; reload it, and trust the directory again")
     server = expanded(entry, os.environ)
     for secret in (*secrets(entry, os.environ), *secrets(server, {})):
         logs.hide(secret)

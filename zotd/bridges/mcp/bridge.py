@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 LEAVE_S = 1.6
 """From the host's `shutdown` to the end, whatever the server does; the host waits 2 s for the process to exit."""
 
-LOST = "the MCP server was lost during the call, and nobody knows whether the call had an effect"
+LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
 
 class Bridge:
@@ -130,7 +130,7 @@ class Bridge:
             is_lost = error.code == CONNECTION_CLOSED
             self._pipe.send(tool_error(call, LOST if is_lost else error.message))
             if is_lost and self._server.url:  # a process has better words for its end
-                connection.lose("has cut the connection")
+                connection.lose("closed the connection")
         except (RuntimeError, ValueError) as error:
             # Not what MCP allows, not what the tool's output schema says, or over 4 MiB.
             self._pipe.send(tool_error(call, f"the MCP server's result cannot be used: {error}"))

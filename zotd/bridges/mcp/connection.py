@@ -114,7 +114,7 @@ def _http_client(server: Server, lose: Callable[[str], None]) -> httpx2.AsyncCli
         if response.request.method != "POST":
             return  # the stream of notifications and the goodbye: a server need not know them
         if status == httpx2.codes.UNAUTHORIZED:
-            lose("answers that we are not authorized (HTTP 401); its `headers` need a valid token")
+            lose("refused the request as unauthorized (HTTP 401); its `headers` need a valid token")
         elif status in NO_SESSION and SESSION in response.request.headers and not await _is_answer(response):
             lose("has ended the session; it was probably restarted")
         elif response.is_error:
@@ -149,4 +149,4 @@ def _why(error: Exception, lost: asyncio.Future[str]) -> str:
         case httpx2.HTTPError():
             return f"cannot be reached: {str(error) or type(error).__name__}"
         case _:
-            return f"is not understood: {error}"
+            return f"sent an invalid answer: {error}"

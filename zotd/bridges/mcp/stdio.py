@@ -103,7 +103,7 @@ class _FromServer:
                 return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
             except ValueError:
                 # A forgotten print; the server may well go on.
-                log.warning("skipped a line of the server's stdout that is no MCP message: %r", line[:200])
+                log.warning("skipped a line of the server's stdout that is not an MCP message: %r", line[:200])
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
