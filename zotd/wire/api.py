@@ -24,14 +24,14 @@ class Role(IntEnum):
 
 
 class Envelope(Frozen, frozen=True):
-    """The part of a request that every command shares."""
+    """The fields that all requests share."""
 
     type: str = ""
     id: str | int | None = None
 
 
 class Response(Frozen, tag_field="type", tag="response", frozen=True):
-    """The answer to one request; `code` and `error` only when it failed."""
+    """The response to one request; `error` and `code` only if it failed."""
 
     command: str
     success: bool
@@ -42,17 +42,17 @@ class Response(Frozen, tag_field="type", tag="response", frozen=True):
 
 
 class Nothing(Frozen, frozen=True):
-    """Parameters of a command that takes none, or the data of one that returns none."""
+    """No parameters, or no data."""
 
 
 class OfSession(Frozen, frozen=True):
-    """Parameters of a command about one session, and of one that takes nothing else."""
+    """Parameters of commands that only name a session."""
 
     session: str = ""
 
 
 class Mutation(OfSession, frozen=True, kw_only=True):
-    """A command that changes something; a repeated `request_id` gets the first answer again."""
+    """Base of commands that change something; a repeated `request_id` returns the first response again."""
 
     request_id: str | None = None
 
@@ -61,7 +61,7 @@ class Mutation(OfSession, frozen=True, kw_only=True):
 
 
 class Client(Frozen, frozen=True):
-    """What a client says of itself; shown to others, never trusted."""
+    """How a client describes itself; shown to other clients, never trusted."""
 
     name: str = ""
     kind: str = ""
@@ -69,7 +69,7 @@ class Client(Frozen, frozen=True):
 
 
 class Hello(Frozen, frozen=True):
-    """First frame on WebSocket, optional elsewhere; `token` on stdio is `ZOTCORE_RPC_TOKEN`."""
+    """The first frame on WebSocket, optional elsewhere. On stdio, `token` is `ZOTCORE_RPC_TOKEN`."""
 
     client: Client = Client()
     protocol: tuple[int, int] | None = None
@@ -79,7 +79,7 @@ class Hello(Frozen, frozen=True):
 
 
 class Limits(Frozen, frozen=True, omit_defaults=False):
-    """What the daemon takes."""
+    """Limits of the daemon, in bytes and queued inputs."""
 
     line_bytes: int
     frame_bytes: int
@@ -87,7 +87,7 @@ class Limits(Frozen, frozen=True, omit_defaults=False):
 
 
 class HelloResult(Frozen, frozen=True):
-    """`provider` and `model` on stdio, the rest on the daemon's carriers."""
+    """`provider` and `model` on stdio; the other fields on the daemon's doors."""
 
     protocol_version: int
     version: str
@@ -98,14 +98,14 @@ class HelloResult(Frozen, frozen=True):
     pid: int | None = None
     role: str | None = None
     features: list[str] | None = None
-    """Tags of what was added within the protocol, each a promise about behaviour; unknown ones are ignored."""
+    """Tags of features added within this protocol version. Ignore unknown ones."""
     limits: Limits | None = None
     protocols: tuple[int, int] | None = None
-    """The oldest and the newest protocol that the daemon speaks."""
+    """The oldest and the newest protocol version that the daemon supports."""
 
 
 class Pong(Frozen, frozen=True):
-    """The daemon, or the runtime, answers."""
+    """Sent by the daemon or the runtime."""
 
     pong: bool
 
@@ -121,22 +121,23 @@ class PromptImage(Frozen, frozen=True):
 
 
 class Prompt(Mutation, frozen=True, kw_only=True):
-    """An input for the session."""
+    """A prompt for a session."""
 
     message: str
     images: list[PromptImage] | None = None
-    """None, absent and empty mean the same: clients in Go send null for an empty list."""
+    """null and an empty list mean the same, because Go encodes an empty slice as null."""
     when_busy: str = "queue"
     """`queue`, `steer` or `reject`."""
     sender: str | None = None
     unattended: str | None = None
-    """What becomes of a question to a person that nobody can answer: `park` or `deny`; absent: as configured."""
+    """What to do with an approval request that no attached client can decide: `park` or `deny`; absent: as
+    configured."""
     patience_s: float | None = None
-    """How long its run waits for a model that fails, in seconds; `limits.retry_patience_s` if that is less."""
+    """How long the run keeps retrying a failing model, in seconds; at most `limits.retry_patience_s`."""
 
 
 class Started(Frozen, frozen=True):
-    """`position` is the place in the queue, from 1, when it did not start at once."""
+    """`position` is the place in the queue, from 1, if the run did not start at once."""
 
     started: bool
     input: str | None = None
@@ -155,7 +156,7 @@ class Shell(Mutation, frozen=True, kw_only=True):
 
     command: str
     context: bool = True
-    """The model sees it and its output with the next prompt."""
+    """Whether the model sees the command and its output with the next prompt."""
 
 
 class State(Frozen, frozen=True):
@@ -182,7 +183,7 @@ class Messages(Frozen, frozen=True):
 
     messages: list[Message]
     truncated: bool = False
-    """More would have made the frame longer than 4 MiB; the oldest are left out."""
+    """The oldest messages were left out to keep the frame below 4 MiB."""
 
 
 class SetModel(Mutation, frozen=True, kw_only=True):
@@ -227,9 +228,9 @@ class ModelInfo(Frozen, frozen=True, omit_defaults=False):
     max_output: int
     reasoning: bool
     few_shot: bool = False
-    """Example calls are put before the transcript, because the model is too small to call a tool without them."""
+    """Example calls are put in front of the transcript, because the model is too small to call tools without them."""
     ready: bool = True
-    """A key, or what else it needs, is there."""
+    """Whether its API key, or whatever else it needs, is available."""
 
 
 class Models(Frozen, frozen=True):
@@ -249,15 +250,15 @@ class CommandResult(Frozen, frozen=True):
     """What a slash command did."""
 
     action: str
-    """`prompt` (an input was accepted), `display` and `insert` (there is a text), `open_panel` or `noop`."""
+    """`prompt` (an input was accepted), `display` or `insert` (with `text`), `open_panel` or `noop`."""
     extension: str | None = None
-    """Whose command it was; absent: built in."""
+    """The extension that has the command; absent: it is built in."""
     text: str | None = None
-    """To be shown, or to be put into the editor; those who are attached get it as an event, too."""
+    """Text to display, or to insert into the editor; attached clients also get it as an event."""
     input: str | None = None
     run: str | None = None
     position: int | None = None
-    """As in the answer to `prompt`."""
+    """As in the response to `prompt`."""
     started: bool | None = None
 
 
@@ -265,19 +266,19 @@ class CommandResult(Frozen, frozen=True):
 
 
 class GivenFor(Frozen, frozen=True):
-    """Where a session sent its requests when a key was given to it."""
+    """The destination of requests for which a key was given."""
 
     provider: str
     base_url: str | None = None
 
 
 class Secrets(Frozen, frozen=True):
-    """Held in memory only; never in a record, log, status or request digest."""
+    """API keys; kept in memory only, never in records, logs, status or request digests."""
 
     api_key: str | None = None
     given_for: GivenFor | None = None
-    """The key was given before, for this, and the daemon may have lost it with its memory: `session.configure` takes it
-    only when the session lacks its own key and still sends its requests there; else `conflict`."""
+    """Set to give a key again that the daemon may have lost in a restart: `session.configure` accepts it only if the
+    session lacks its own key and still uses this destination; otherwise `conflict`."""
 
 
 class SessionCreate(Frozen, frozen=True, kw_only=True):
@@ -295,18 +296,18 @@ class SessionCreate(Frozen, frozen=True, kw_only=True):
     no_tools: bool = False
     max_steps: int | None = None
     budget_usd: float | None = None
-    """What all its model requests together may cost; absent: as configured."""
+    """Maximum cost of all its model requests; absent: as configured."""
     budget_tokens: int | None = None
     mode: str | None = None
     extensions: list[str] = []
     no_ext: bool = False
     ephemeral: bool = False
     keyless: bool = False
-    """Also when there is no key for the vendor yet, and when there is none for any: then the session has the first
-    vendor of the catalog. Its prompts are refused until there is a key."""
+    """Create the session even if there is no API key for the vendor; if no vendor has one, it gets the first vendor of
+    the catalog. Prompts are refused until there is a key."""
     discard_unused: bool = False
-    """Delete it a minute after its last client has left, when nothing was ever said in it and it has no name. Holds as
-    long as the daemon runs."""
+    """Delete the session one minute after its last client has left if it has no messages and no name. Forgotten when
+    the daemon restarts."""
     env: dict[str, str] | None = None
     secrets: Secrets | None = None
     request_id: str | None = None
@@ -335,7 +336,7 @@ class SessionConfigure(Mutation, frozen=True, kw_only=True):
 
 
 class SessionInfo(Frozen, frozen=True):
-    """A session as lists and snapshots show it."""
+    """A session in lists and snapshots."""
 
     id: str
     name: str
@@ -345,31 +346,31 @@ class SessionInfo(Frozen, frozen=True):
     reasoning: str
     mode: str
     state: str
-    """`idle`, `running`, `waiting` (for a decision), `held` (a queue that waits for a person), `blocked`, `closed`."""
+    """`idle`, `running`, `waiting` (for approval), `held` (the queue needs `continue`), `blocked` or `closed`."""
     created: str
     updated: str
     message_count: int = 0
     clients: int = 0
     ephemeral: bool = False
     failed: bool = False
-    """The last run ended with an error, and none has begun since."""
+    """The last run ended with an error, and no run has started since."""
     usage: Tokens = Tokens()
-    """What is known of its model calls, since the last `clear`."""
+    """Usage of its model calls since the last `clear`, as far as known."""
     writing: int = 0
-    """Characters that have come of the reply under way; 0: none is."""
+    """Characters received of the reply in progress; 0: none."""
     waiting: "Waiting | None" = None
-    """Its run waits for the model, which has failed."""
+    """Set while its run pauses before it retries the model."""
 
 
 class Cursor(Frozen, frozen=True):
-    """Where a client has read to."""
+    """The position up to which a client has read."""
 
     epoch: str
     seq: int
 
 
 class Created(Frozen, frozen=True):
-    """A session and the cursor before its first event."""
+    """A new session and the cursor in front of its first event."""
 
     session: SessionInfo
     seq: int
@@ -430,7 +431,7 @@ class Import(Frozen, frozen=True):
 
     path: str
     cwd: str = ""
-    """Where the session is to work; empty: where the file says."""
+    """Working directory of the session; empty: the one in the file."""
     request_id: str | None = None
 
 
@@ -438,7 +439,7 @@ class Imported(Created, frozen=True):
     """The session that holds what is in the file."""
 
     known: bool = False
-    """The file was imported before: it is the session of then, and nothing was done."""
+    """The file had been imported before: `session` is that session, and nothing was changed."""
 
 
 class History(OfSession, frozen=True, kw_only=True):
@@ -447,7 +448,7 @@ class History(OfSession, frozen=True, kw_only=True):
     before: int | None = None
     limit: int = 50
     at: int | None = None
-    """As the conversation was at this message; without it, as it goes on now: what was rewound is left out."""
+    """Show the conversation as it was at this message; without it, as it is now, without rewound messages."""
 
 
 class HistoryPage(Frozen, frozen=True):
@@ -477,7 +478,7 @@ class Attach(OfSession, frozen=True, kw_only=True):
 
 
 class ToolUse(Frozen, frozen=True):
-    """A call that is being written."""
+    """A tool call that the model is still writing."""
 
     id: str
     name: str
@@ -492,26 +493,26 @@ class Partial(Frozen, frozen=True):
 
 
 class RunningCall(Frozen, frozen=True):
-    """A tool call that runs now."""
+    """A tool call in progress."""
 
     id: str
     seconds: float
-    """How long it has been running; waiting for guards and people does not count."""
+    """How long it has been running, without the time it waited for guards and approval."""
 
 
 class Waiting(Frozen, frozen=True):
-    """A run waits for its model, which has failed."""
+    """The pause before a failed model call is retried."""
 
     failures: int
-    """In a row, from 1."""
+    """Number of consecutive failures."""
     brief: str
     """The last failure in two or three words: `HTTP 529`, `no connection`."""
     reason: str
-    """The last failure in a sentence."""
+    """The last failure as a sentence."""
     since: str
-    """When the first of them was."""
+    """Time of the first failure."""
     next_s: float
-    """Seconds until the next try."""
+    """Seconds until the next attempt."""
     left_s: float
     """Seconds until the run gives up."""
 
@@ -524,11 +525,11 @@ class RunInfo(Frozen, frozen=True):
     started: str
     partial: Partial
     shell: ShellRun | None = None
-    """It is no run of the model, but this command."""
+    """Set if this is not a run of the model but a command that the user ran."""
     calls: list[RunningCall] = []
-    """The calls that run now; others of the reply that have no result wait."""
+    """The calls that are running; others without a result are waiting."""
     waiting: Waiting | None = None
-    """The model has failed, and is asked again after a pause."""
+    """Set while the run pauses before it retries the model."""
 
 
 class Attached(Frozen, frozen=True, omit_defaults=False):
@@ -550,9 +551,11 @@ class Attached(Frozen, frozen=True, omit_defaults=False):
     has_more: bool
     held: bool = False
     reason: str | None = None
-    """Why it is a snapshot although a cursor was given: `epoch`, `future`, `lost` (by a power failure) or `expired`."""
+    """Why a snapshot was sent although a cursor was given: `epoch`, `future`, `lost` (by a power failure) or
+    `expired`."""
     context: int = 0
-    """Tokens that the last model call read and wrote; 0: there was none since the conversation was cleared or compacted."""
+    """Tokens of the last model call, input and output; 0 if there was none since the conversation was cleared or
+    compacted."""
 
 
 class PresenceList(Frozen, frozen=True):
@@ -560,16 +563,16 @@ class PresenceList(Frozen, frozen=True):
 
     clients: list[ClientInfo]
     you: str = ""
-    """The id of the client that asks, whether or not it is attached."""
+    """Id of the requesting client, attached or not."""
 
 
 class PresenceUpdate(OfSession, frozen=True, kw_only=True):
     """What a client that is attached says of the person in front of it; it holds until the next one, or `detach`."""
 
     focused: bool
-    """The person looks at this client: its terminal has the focus."""
+    """Whether the user is looking at this client: its terminal or window has the focus."""
     typing: bool = False
-    """The person is writing something."""
+    """Whether the user is typing in it."""
 
 
 class Subscribe(Frozen, frozen=True):
@@ -584,31 +587,31 @@ class Complete(OfSession, frozen=True, kw_only=True):
     kind: str
     """`file`, `command` or `model`."""
     text: str
-    """What was typed so far, without the `@`; of a command with or without its slash. More than 256 characters complete
-    nothing, but for a path outside of the workspace."""
+    """What was typed so far, without the `@`; for commands with or without the slash. Texts of more than 256 characters
+    have no completions, except paths outside of the workspace."""
 
 
 class Completion(Frozen, frozen=True):
-    """Something that could be meant."""
+    """One completion."""
 
     text: str
     """As in `items`."""
     detail: str = ""
-    """One line about it: what a command does; of a model what it lacks."""
+    """One line: what a command does, or what a model lacks."""
     source: str = ""
-    """Of a command: `built in`, `skill`, or the extension whose it is. Of a model: its provider."""
+    """For commands: `built in`, `skill` or the name of the extension. For models: the provider."""
 
 
 class Completions(Frozen, frozen=True):
     """Best first, 50 at most."""
 
     items: list[str]
-    """Paths from the working directory, those of directories with a slash at the end, and as they were begun where the
-    text began with `/`, `~/` or `../`; commands without the slash; models as `provider/model`."""
+    """Paths relative to the working directory, with a slash behind directories, or in the form that was typed if `text`
+    begins with `/`, `~/` or `../`; commands without the slash; models as `provider/model`."""
     found: list[Completion] = []
-    """The same, one for each of `items`, with what is known of it; empty for files."""
+    """The same completions with details, in the order of `items`; empty for files."""
     partial: bool = False
-    """There may be more: files are still being looked for, or are too many to look at all. Ask again in a moment."""
+    """The list may be incomplete: files are still being indexed, or are too many. Ask again in a moment."""
 
 
 class WorkspaceInfo(Frozen, frozen=True):
@@ -616,16 +619,16 @@ class WorkspaceInfo(Frozen, frozen=True):
 
     cwd: str
     branch: str | None = None
-    """Of git, or the beginning of the commit when none is checked out; absent: it is in no repository."""
+    """The git branch, or the abbreviated commit if none is checked out; absent: not in a repository."""
     detached: bool = False
-    """`branch` is a commit."""
+    """Whether `branch` is a commit."""
 
 
 class PromptHistory(Frozen, frozen=True, kw_only=True):
     """What people have asked in all stored sessions; `cursor` is what the page before returned."""
 
     query: str = ""
-    """Only prompts with these characters in them, upper or lower case."""
+    """Only prompts that contain this text, ignoring case."""
     cursor: str | None = None
     limit: int = 50
 
@@ -661,14 +664,13 @@ class Approve(Mutation, frozen=True, kw_only=True):
     decision: str
     """`allow` or `deny`."""
     scope: str = "once"
-    """Of an allow: `once`, `session` (what is chosen holds for the rest of the session) or `always` (and is written into
-    `config.toml`)."""
+    """For `allow`: `once`, `session` (applies for the rest of the session) or `always` (added to `config.toml`)."""
     reason: str | None = None
-    """For the model, and for others who would have decided."""
+    """Shown to the model and to other clients."""
     args: dict[str, object] | None = None
-    """Run it with these instead; guards see them again."""
+    """Run the call with these arguments instead; guards check them again."""
     choice: str | None = None
-    """Of a scope beyond `once`: the id of one of the request's `choices`; absent: `same`, which is its `rule`."""
+    """For a scope other than `once`: the id of one of the request's `choices`; absent: `same`."""
 
 
 class ApprovalScope(Frozen, frozen=True, kw_only=True):
@@ -682,7 +684,7 @@ class Approvals(Frozen, frozen=True):
 
     approvals: list[ApprovalRequested]
     truncated: bool = False
-    """More would have made the frame longer than 4 MiB; decide about these first."""
+    """The list was cut at a frame of 4 MiB; decide these first."""
 
 
 class PanelKey(Mutation, frozen=True, kw_only=True):
@@ -711,16 +713,16 @@ class TokenCreate(Frozen, frozen=True):
     """A token for the WebSocket door."""
 
     name: str
-    """Letters, digits, `.`, `_` and `-`; 64 characters at most."""
+    """1 to 64 letters, digits, `.`, `_` and `-`."""
     role: str
-    """The most that it gives: `read`, `submit`, `approve` or `admin`."""
+    """The highest role it grants: `read`, `submit`, `approve` or `admin`."""
     session: str | None = None
-    """The id of the only session that it is for; absent: for all."""
+    """Limit the token to the session with this id; absent: all sessions."""
     expires_s: float | None = None
-    """How long it holds; absent: until it is revoked."""
+    """Seconds until it expires; absent: never."""
     request_id: str | None = None
     sessions: list[str] = []
-    """Ids of further sessions that it is for."""
+    """Ids of further sessions that the token may use."""
 
 
 class TokenName(Frozen, frozen=True):
@@ -731,23 +733,23 @@ class TokenName(Frozen, frozen=True):
 
 
 class TokenInfo(Frozen, frozen=True):
-    """A token, without what makes it one."""
+    """A token without its secret."""
 
     name: str
     role: str
     created: str
     sessions: list[str] = []
-    """The only ones that it is for; empty: all."""
+    """The sessions it is limited to; empty: all."""
     expires: str | None = None
     used: str | None = None
-    """When somebody came in with it last, by the minute; absent: nobody has."""
+    """Time of its last use, to the minute; absent: never used."""
 
 
 class TokenMade(TokenInfo, frozen=True, kw_only=True):
     """A new token."""
 
     token: str
-    """To be kept by the client: it is in no other answer, and only its digest is stored."""
+    """The secret. It is in no other response; the daemon only stores its digest."""
 
 
 class TokenList(Frozen, frozen=True):
@@ -771,17 +773,17 @@ class Shutdown(Frozen, frozen=True):
 
 
 class ConfigReloaded(Frozen, frozen=True):
-    """What reading the configuration again has changed, as names of keys."""
+    """Names of the settings that differ after the configuration was reloaded."""
 
     applied: list[str]
-    """They hold from now on; about runs: from the next one on."""
+    """In effect now; settings of runs from the next run on."""
     restart: list[str]
-    """They have other values in the file, and hold when the daemon is restarted."""
+    """Changed in the file; they take effect when the daemon restarts."""
     warnings: list[str]
 
 
 class Status(Frozen, frozen=True, omit_defaults=False):
-    """The daemon in figures; `zotctl status --json` prints the same."""
+    """The state of the daemon; `zotctl status --json` prints the same."""
 
     v: int
     state: str
@@ -797,11 +799,11 @@ class Status(Frozen, frozen=True, omit_defaults=False):
     extensions: int
     warnings: list[str]
     protocols: tuple[int, int] | None = None
-    """The oldest and the newest protocol that it speaks."""
+    """The oldest and the newest protocol version that it supports."""
     websocket: str | None = None
-    """The URL of its WebSocket door; null: it has none."""
+    """URL of the WebSocket door; null: none."""
     service: str | None = None
-    """Who runs it: `systemd`, `launchd`; null: it runs by itself."""
+    """The service manager that runs it: `systemd` or `launchd`; null: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -843,92 +845,92 @@ _STDIO = frozenset(
 COMMANDS: tuple[Command, ...] = (
     *_rows(
         Role.READ,
-        ("hello", Hello, HelloResult, "says who is there and agrees on a version and a role"),
-        ("ping", Nothing, Pong, "answers"),
-        ("session.list", SessionList, Sessions, "sessions, newest first"),
-        ("session.get", OfSession, SessionInfo, "one session"),
-        ("session.history", History, HistoryPage, "older messages, a page at a time"),
-        ("session.search", Search, reports.SearchPage, "words in all sessions, newest first"),
-        ("session.tree", OfSession, reports.Tree, "forks and rewinds of a session"),
-        ("attach", Attach, Attached, "a snapshot, then what was missed, then live events"),
-        ("detach", OfSession, None, "stops following; the session goes on"),
-        ("presence", OfSession, PresenceList, "who is attached"),
-        ("presence.update", PresenceUpdate, None, "says whether a person looks at this client"),
-        ("subscribe", Subscribe, None, "follows topics of the daemon"),
-        ("get_state", OfSession, State, "figures of a session"),
-        ("get_messages", GetMessages, Messages, "the transcript as the model sees it"),
-        ("get_models", GetModels, Models, "models that can be used"),
+        ("hello", Hello, HelloResult, "introduces the client; agrees on a version and a role"),
+        ("ping", Nothing, Pong, "checks that the daemon responds"),
+        ("session.list", SessionList, Sessions, "lists sessions, newest first"),
+        ("session.get", OfSession, SessionInfo, "returns one session"),
+        ("session.history", History, HistoryPage, "returns older messages, page by page"),
+        ("session.search", Search, reports.SearchPage, "searches all sessions, newest messages first"),
+        ("session.tree", OfSession, reports.Tree, "returns forks and rewinds of a session"),
+        ("attach", Attach, Attached, "returns a snapshot, then sends missed events, then live ones"),
+        ("detach", OfSession, None, "stops sending events; the session goes on"),
+        ("presence", OfSession, PresenceList, "lists the attached clients"),
+        ("presence.update", PresenceUpdate, None, "reports whether the user is looking at this client"),
+        ("subscribe", Subscribe, None, "subscribes to topics of the daemon"),
+        ("get_state", OfSession, State, "returns settings and usage of a session"),
+        ("get_messages", GetMessages, Messages, "returns the transcript as the model sees it"),
+        ("get_models", GetModels, Models, "lists available models"),
         ("complete", Complete, Completions, "completes a file, command or model name"),
-        ("prompt.history", PromptHistory, reports.PromptPage, "earlier prompts of all sessions, newest first"),
-        ("workspace.info", OfSession, WorkspaceInfo, "the directory of a session, and its git branch"),
-        ("approval.list", ApprovalScope, Approvals, "calls that wait for a decision, of one session or of all"),
-        ("queue.list", OfSession, QueueList, "inputs that wait"),
-        ("ext.list", extensions.Scope, extensions.ExtensionList, "extensions and their states"),
-        ("ext.logs", extensions.Logs, extensions.LogPage, "an extension's log"),
-        ("channel.list", Nothing, ChannelList, "messaging channels, and who may write"),
-        ("ext.doctor", extensions.Scope, extensions.Findings, "what is wrong with extensions"),
-        ("daemon.status", Nothing, Status, "the daemon in figures"),
-        ("daemon.metrics", Nothing, reports.Metrics, "what it holds, and what it has done, in numbers"),
-        ("usage.report", UsageReport, reports.UsageSums, "tokens and money"),
-        ("auth.list", auth.AuthScope, auth.KeyList, "where the vendors' keys come from"),
+        ("prompt.history", PromptHistory, reports.PromptPage, "lists earlier prompts of all sessions, newest first"),
+        ("workspace.info", OfSession, WorkspaceInfo, "returns the working directory of a session and its git branch"),
+        ("approval.list", ApprovalScope, Approvals, "lists pending approval requests of one session or all"),
+        ("queue.list", OfSession, QueueList, "lists queued inputs"),
+        ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
+        ("ext.logs", extensions.Logs, extensions.LogPage, "returns the end of an extension's log"),
+        ("channel.list", Nothing, ChannelList, "lists messaging channels and their senders"),
+        ("ext.doctor", extensions.Scope, extensions.Findings, "lists problems with extensions"),
+        ("daemon.status", Nothing, Status, "returns the state of the daemon"),
+        ("daemon.metrics", Nothing, reports.Metrics, "returns gauges and counters of the daemon"),
+        ("usage.report", UsageReport, reports.UsageSums, "sums up tokens and cost"),
+        ("auth.list", auth.AuthScope, auth.KeyList, "lists vendors and the sources of their API keys"),
     ),
     *_rows(
         Role.SUBMIT,
-        ("session.create", SessionCreate, Created, "a new session"),
-        ("session.configure", SessionConfigure, SessionInfo, "changes settings"),
-        ("session.rename", Rename, SessionInfo, "names a session"),
-        ("session.fork", Fork, Created, "a session that starts from a point of this one"),
-        ("session.rewind", Rewind, None, "goes back to a message"),
-        ("session.export", Export, Exported, "the transcript as text, a page at a time"),
-        ("session.close", Mutation, None, "unloads a session; an ephemeral one is gone"),
-        ("prompt", Prompt, Started, "gives the session an input"),
-        ("abort", Mutation, None, "cancels what runs now"),
-        ("retry", Mutation, None, "asks a model that has failed again now, and not at the end of the pause"),
+        ("session.create", SessionCreate, Created, "creates a session"),
+        ("session.configure", SessionConfigure, SessionInfo, "changes settings of a session"),
+        ("session.rename", Rename, SessionInfo, "renames a session"),
+        ("session.fork", Fork, Created, "creates a session with the history of this one up to a message"),
+        ("session.rewind", Rewind, None, "returns to an earlier message"),
+        ("session.export", Export, Exported, "returns the transcript as text, page by page"),
+        ("session.close", Mutation, None, "unloads a session; deletes an ephemeral one"),
+        ("prompt", Prompt, Started, "sends a prompt"),
+        ("abort", Mutation, None, "cancels the current run"),
+        ("retry", Mutation, None, "retries a failed model call now instead of after the pause"),
         ("compact", Compact, Started, "summarises the transcript"),
-        ("queue.withdraw", QueueWithdraw, None, "takes back an input that waits"),
-        ("queue.move", QueueMove, None, "moves an input in the queue"),
+        ("queue.withdraw", QueueWithdraw, None, "removes a queued input"),
+        ("queue.move", QueueMove, None, "moves a queued input"),
         ("run_command", RunCommand, CommandResult, "runs a slash command"),
-        ("clear", Mutation, None, "starts the transcript anew"),
+        ("clear", Mutation, None, "clears the transcript"),
         ("set_model", SetModel, ModelName, "switches the model"),
-        ("set_reasoning", SetReasoning, None, "sets how much the model thinks"),
-        ("panel.key", PanelKey, None, "a key for a panel"),
-        ("panel.resize", PanelResize, None, "a panel's size"),
+        ("set_reasoning", SetReasoning, None, "sets the reasoning effort"),
+        ("panel.key", PanelKey, None, "sends a key to a panel"),
+        ("panel.resize", PanelResize, None, "sets the size of a panel"),
         ("panel.close", PanelClose, None, "closes a panel"),
         ("ext.reload", extensions.Scoped, extensions.Reloaded, "restarts one extension, or all"),
-        ("ext.tap", extensions.Tap, None, "shows the frames of an extension"),
+        ("ext.tap", extensions.Tap, None, "sends all frames of an extension as events"),
     ),
     *_rows(
         Role.APPROVE,
-        ("approve", Approve, None, "decides about a tool call"),
-        ("shell", Shell, Started, "runs a command of a person"),
+        ("approve", Approve, None, "decides an approval request"),
+        ("shell", Shell, Started, "runs a command of the user"),
         ("set_mode", SetMode, None, "sets the approval mode"),
     ),
     *_rows(
         Role.ADMIN,
         ("session.delete", Mutation, None, "deletes a session and its records"),
-        ("session.import", Import, Imported, "reads a session file of the original, or an export"),
+        ("session.import", Import, Imported, "imports a session file: an export, or one of the Go version of zot"),
         ("ext.install", extensions.Install, extensions.InstalledExtension, "installs an extension"),
         ("ext.remove", extensions.Remove, extensions.Removed, "removes an extension"),
         ("ext.enable", extensions.Name, None, "enables an extension"),
         ("ext.disable", extensions.Name, None, "disables an extension"),
-        ("channel.pair", ChannelPair, PairedSender, "lets in the sender who was told a code"),
-        ("channel.unpair", ChannelUnpair, None, "lets a sender write no more"),
-        ("auth.check", auth.CheckKey, auth.KeyCheck, "asks a vendor whether a key is right"),
-        ("auth.login", auth.Login, auth.KeyInfo, "stores a vendor's key"),
-        ("auth.logout", auth.Logout, auth.KeyInfo, "forgets a vendor's stored key"),
-        ("trust.list", extensions.TrustScope, extensions.TrustList, "trusted workspaces, or one and what it has"),
+        ("channel.pair", ChannelPair, PairedSender, "allows the sender that was given a code to write"),
+        ("channel.unpair", ChannelUnpair, None, "no longer allows a sender to write"),
+        ("auth.check", auth.CheckKey, auth.KeyCheck, "checks an API key with the vendor"),
+        ("auth.login", auth.Login, auth.KeyInfo, "stores a vendor's API key"),
+        ("auth.logout", auth.Logout, auth.KeyInfo, "deletes a vendor's stored API key"),
+        ("trust.list", extensions.TrustScope, extensions.TrustList, "lists trusted workspaces, or describes one"),
         ("trust.grant", extensions.TrustGrant, extensions.TrustedWorkspace, "trusts a workspace's code as it is now"),
-        ("trust.revoke", extensions.TrustPath, None, "takes trust back"),
-        ("token.create", TokenCreate, TokenMade, "makes a token"),
-        ("token.list", Nothing, TokenList, "tokens, without their secrets"),
+        ("trust.revoke", extensions.TrustPath, None, "revokes trust in a workspace"),
+        ("token.create", TokenCreate, TokenMade, "creates a token"),
+        ("token.list", Nothing, TokenList, "lists tokens, without their secrets"),
         ("token.revoke", TokenName, None, "revokes a token"),
         (
             "daemon.compact",
             Nothing,
             reports.Compacted,
-            "gives the disk back what deleted sessions took; commits wait meanwhile",
+            "returns the disk space of deleted sessions; commits wait meanwhile",
         ),
-        ("daemon.reload", Nothing, ConfigReloaded, "reads the configuration again; a bad one changes nothing"),
+        ("daemon.reload", Nothing, ConfigReloaded, "reloads the configuration; an invalid one changes nothing"),
         ("daemon.shutdown", Shutdown, None, "stops the daemon"),
     ),
 )

@@ -27,11 +27,11 @@ class KeyCheck(Frozen, frozen=True):
     """What the vendor says of it."""
 
     title: str
-    """The vendor's name for people."""
+    """The vendor's name for display."""
     outcome: str
-    """`accepted`; `refused` (status 401); `unreachable`; `unknown`: another answer, of which nothing follows."""
+    """`accepted`; `refused` (status 401); `unreachable`; `unknown`: any other answer."""
     sentence: str
-    """The same for people."""
+    """The outcome as a sentence for the user."""
 
 
 class Logout(Frozen, frozen=True):
@@ -41,18 +41,18 @@ class Logout(Frozen, frozen=True):
 
 
 class KeyInfo(Frozen, frozen=True, omit_defaults=False):
-    """A vendor, and where its key comes from."""
+    """A vendor and the source of its API key."""
 
     provider: str
     title: str
-    """Its name for people."""
+    """The vendor's name for display."""
     variables: list[str]
-    """The environment variables that can hold its key; empty: it needs none."""
+    """Environment variables for its key; empty: it needs no key."""
     source: str | None
-    """The first place that has one: `option` (`--api-key`), `environment` (of the client), `auth.json`,
-    `api_key_command` (it will be asked) or `daemon` (its environment); null: none has."""
+    """The first source that has a key: `option` (`--api-key`), `environment` (of the client), `auth.json`,
+    `api_key_command` (will be run) or `daemon` (its environment); null: none."""
     stored: bool
-    """`auth.json` has one, which may not be the first."""
+    """Whether `auth.json` has a key, even if another source takes precedence."""
 
 
 class KeyList(Frozen, frozen=True):

@@ -8,30 +8,30 @@ class ChannelInfo(Frozen, frozen=True):
 
     name: str
     extension: str
-    """Whose process serves it."""
+    """The extension that serves it."""
     state: str
-    """`connecting`, `connected` or `retrying`, as the channel says; else its extension's."""
+    """`connecting`, `connected` or `retrying` as reported by the channel; else the state of its extension."""
     description: str = ""
     error: str | None = None
 
 
 class PairedSender(Frozen, frozen=True):
-    """Somebody who may write."""
+    """A sender that may write."""
 
     channel: str
     sender: str
     since: str
     """RFC 3339."""
     session: str | None = None
-    """The conversation that messages go to; None: the next message begins one."""
+    """The session that receives its messages; null: the next message creates one."""
     undelivered: int = 0
-    """Messages whose answer has not reached the platform yet."""
+    """Messages whose reply has not been delivered to the platform yet."""
     may_approve: bool = False
-    """Is asked about calls that need an approval, and decides."""
+    """Whether it may decide approval requests."""
 
 
 class WaitingSender(Frozen, frozen=True):
-    """Somebody who was told a code, which is not shown here: it proves that who asks for the pairing is who wrote."""
+    """A sender that was given a pairing code, which is not shown: it proves that the sender wrote first."""
 
     channel: str
     sender: str
@@ -51,7 +51,7 @@ class ChannelPair(Frozen, frozen=True):
 
     code: str
     may_approve: bool = False
-    """The sender also decides about calls that need an approval in its conversation."""
+    """The sender may also decide approval requests of its conversation."""
     request_id: str | None = None
 
 

@@ -8,7 +8,7 @@ from zotd.wire.base import Frozen
 
 
 class Text(Frozen, tag_field="type", tag="text", frozen=True):
-    """Plain text, from anybody."""
+    """Plain text."""
 
     text: str
 
@@ -20,7 +20,7 @@ class Image(Frozen, tag_field="type", tag="image", frozen=True):
     bytes: int
     """Size of the decoded image."""
     data: str = ""
-    """Base64; left out for clients unless they ask for it."""
+    """Base64; only included on request."""
 
 
 class Thinking(Frozen, tag_field="type", tag="thinking", frozen=True):
@@ -32,7 +32,7 @@ class Thinking(Frozen, tag_field="type", tag="thinking", frozen=True):
 
 
 class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
-    """A model asks for a tool."""
+    """A tool call of the model."""
 
     id: str
     name: str
@@ -40,7 +40,7 @@ class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
 
 
 class ToolResult(Frozen, tag_field="type", tag="tool_result", frozen=True):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     call_id: str
     is_error: bool
@@ -53,18 +53,18 @@ ToolContent = list[Text | Image]
 
 
 class ShellRun(Frozen, frozen=True, kw_only=True):
-    """A command that a person has run in a session."""
+    """A command that the user ran in a session."""
 
     id: str
-    """Also of the run that it is; its live `tool_progress` has it."""
+    """Also the id of its run and in its `tool_progress` events."""
     command: str
     context: bool
-    """The model sees it and its output with the next prompt."""
+    """Whether the model sees the command and its output with the next prompt."""
     exit: int | None = None
-    """Its exit code, 128 + N after the signal N; None: it runs, or was aborted or cut."""
+    """Exit code, or 128 + N after signal N; null: still running, aborted or interrupted."""
     took_s: float = 0.0
     interrupted: bool = False
-    """The daemon stopped while it ran: what it did is not known, and it is not run again."""
+    """The daemon stopped while it was running; its effect is unknown, and it is not run again."""
 
 
 class Message(Frozen, frozen=True):
@@ -76,13 +76,14 @@ class Message(Frozen, frozen=True):
     time: str
     """RFC 3339, UTC, milliseconds."""
     seq: int | None = None
-    """The `seq` of the event that showed it; only in a snapshot and in a session's history."""
+    """`seq` of the event that showed it; only in snapshots and in the session's history."""
     shell: ShellRun | None = None
-    """It is not a prompt, but a command and its output; only there, too."""
+    """Set if this is not a prompt but a command that the user ran, with its output; only in snapshots and in the
+    history."""
 
 
 class Tokens(Frozen, frozen=True, omit_defaults=False):
-    """Tokens and their price, of one model call or of many."""
+    """Tokens and their cost, of one model call or of many."""
 
     input: int = 0
     output: int = 0

@@ -19,37 +19,37 @@ class Event(Frozen, tag_field="type", frozen=True, kw_only=True):
 
 
 class UserMessage(Event, tag="user_message", frozen=True):
-    """A prompt entered the transcript."""
+    """A prompt was added to the transcript."""
 
     content: list[Block]
     time: str
     input: str | None = None
     run: str | None = None
     sender: str | None = None
-    """What its client calls itself, for others to see."""
+    """Name of the client, shown to others."""
     shell: ShellRun | None = None
-    """It is not a prompt, but a command that a person has run, and its output; the model may not see it at all."""
+    """Set if this is not a prompt but a command that the user ran, with its output; the model may not see it."""
 
 
 class ShellStart(Event, tag="shell_start", frozen=True):
-    """A person has a command run; its output follows as `tool_progress`, then as a `user_message`, then `done`."""
+    """A command of the user starts; followed by its output as `tool_progress`, a `user_message` and `done`."""
 
     id: str
     command: str
     context: bool
-    """The model sees it and its output with the next prompt."""
+    """Whether the model sees the command and its output with the next prompt."""
     sender: str | None = None
-    """What its client calls itself, for others to see."""
+    """Name of the client, shown to others."""
 
 
 class TurnStart(Event, tag="turn_start", frozen=True):
-    """A model call begins; steps count from 1 in each run."""
+    """A model call starts; steps count from 1 in each run."""
 
     step: int
 
 
 class AssistantStart(Event, tag="assistant_start", frozen=True):
-    """The provider has accepted the request and answers."""
+    """The provider accepted the request and starts its reply."""
 
 
 class TextDelta(Event, tag="text_delta", frozen=True):
@@ -59,14 +59,14 @@ class TextDelta(Event, tag="text_delta", frozen=True):
 
 
 class ThinkingDelta(Event, tag="thinking_delta", frozen=True):
-    """A piece of the model's reasoning, which no message shows afterwards; not on stdio."""
+    """A piece of the model's reasoning, which is not in the transcript; not sent on stdio."""
 
     delta: str
-    """Empty where a guard wants to see all text first: the model thinks, and nobody may read what."""
+    """Empty if a guard has to check all text first."""
 
 
 class ToolUseStart(Event, tag="tool_use_start", frozen=True):
-    """The model begins to write a tool call."""
+    """The model starts to write a tool call."""
 
     id: str
     name: str
@@ -86,7 +86,7 @@ class ToolUseEnd(Event, tag="tool_use_end", frozen=True):
 
 
 class Usage(Event, tag="usage", frozen=True):
-    """Tokens of one model call, and of the session so far."""
+    """Tokens of one model call and of the session so far."""
 
     input: int
     output: int
@@ -97,14 +97,14 @@ class Usage(Event, tag="usage", frozen=True):
 
 
 class AssistantMessage(Event, tag="assistant_message", frozen=True):
-    """The whole reply of one step."""
+    """The complete reply of one step."""
 
     content: list[Block]
     time: str
 
 
 class ToolCallEvent(Event, tag="tool_call", frozen=True):
-    """The model wants a tool; the arguments are its own."""
+    """The model requests a tool call, with these arguments."""
 
     id: str
     name: str
@@ -112,7 +112,7 @@ class ToolCallEvent(Event, tag="tool_call", frozen=True):
 
 
 class TurnEnd(Event, tag="turn_end", frozen=True):
-    """One model call is over; its tools have not run yet."""
+    """One model call is complete; its tool calls have not run yet."""
 
     stop: str
     """`end_turn`, `tool_use`, `length`, `error` or `aborted`."""
@@ -120,7 +120,7 @@ class TurnEnd(Event, tag="turn_end", frozen=True):
 
 
 class ToolStart(Event, tag="tool_start", frozen=True):
-    """A tool begins to run: guards and people have let it, and no call before it has to end first; not on stdio."""
+    """A tool call starts to run, after guards and approval; not sent on stdio."""
 
     id: str
 
@@ -133,7 +133,7 @@ class ToolProgress(Event, tag="tool_progress", frozen=True):
 
 
 class ToolResultEvent(Event, tag="tool_result", frozen=True):
-    """A tool has answered."""
+    """A tool call is complete."""
 
     id: str
     is_error: bool
@@ -150,33 +150,33 @@ class CompactDone(Event, tag="compact_done", frozen=True):
 
 
 class Error(Event, tag="error", frozen=True):
-    """Something went wrong; one sentence with the way out."""
+    """Something failed; the message is one sentence that says what to do."""
 
     message: str
 
 
 class Done(Event, tag="done", frozen=True):
-    """The prompt or compact is over; exactly one for each."""
+    """A run or compaction is over; sent exactly once for each."""
 
     run: str | None = None
 
 
 class ApprovalChoice(Frozen, frozen=True):
-    """What can be allowed besides the one call."""
+    """One way to allow more than the pending call."""
 
     id: str
-    """For `choice` of `approve`: `same` (this command, this file), `prefix` (what begins with the same words) or `edits`
-    (every edit and write in the workspace)."""
+    """Value for `choice` of `approve`: `same` (this command or file), `prefix` (commands that begin with the same
+    words) or `edits` (every edit and write in the workspace)."""
     text: str
-    """What it covers, for people."""
+    """What it covers, as text for the user."""
     scopes: list[str]
     """How long it can be allowed: `session`, `always`."""
     rules: str
-    """What would hold from then on, as TOML; `always` writes it into `config.toml`."""
+    """The rules it creates, as TOML; `always` adds them to `config.toml`."""
 
 
 class ApprovalRequested(Event, tag="approval_requested", frozen=True):
-    """A person has to decide."""
+    """A tool call needs approval."""
 
     approval: str
     tool_id: str
@@ -184,29 +184,29 @@ class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     args: dict[str, object]
     args_digest: str
     preview: str | None = None
-    """What it would do, for people: a diff, a command line, or the arguments."""
+    """What the call would do, as text for the user: a diff, a command line, or the arguments."""
     expires: str | None = None
     rule: str | None = None
-    """What `scope: session` would allow from then on and `always` would write into `config.toml`, as TOML, when the
-    decision names no `choice`; absent: it can be allowed without one for once only."""
+    """The rule, as TOML, that `scope: session` applies and `always` adds to `config.toml` when the decision has no
+    `choice`. Absent: without a `choice`, only `once` is possible."""
     choices: list[ApprovalChoice] = msgspec.field(default_factory=list)
-    """All that can be allowed from then on; empty: it can be allowed for once only."""
+    """All ways to allow more than this call. Empty: only `once` is possible."""
 
 
 class ApprovalResolved(Event, tag="approval_resolved", frozen=True):
-    """Somebody has decided, or nobody needs to any more."""
+    """An approval request was decided, or is no longer pending."""
 
     approval: str
     decision: str
     """`allow`, `deny` or `cancelled`."""
     scope: str
     by: str
-    """Who has decided; empty: nobody, and `reason` says why it is over."""
+    """The client that decided. Empty: none did, and `reason` says why the request is no longer pending."""
     reason: str | None = None
 
 
 class QueueItem(Frozen, frozen=True):
-    """An input that waits."""
+    """A queued input."""
 
     id: str
     text: str
@@ -216,14 +216,14 @@ class QueueItem(Frozen, frozen=True):
 
 
 class QueueChanged(Event, tag="queue_changed", frozen=True):
-    """The inputs that wait, first one first; `held` after a failed or aborted run."""
+    """The queued inputs, next one first; `held` after a failed or aborted run."""
 
     items: list[QueueItem]
     held: bool
 
 
 class SessionChanged(Event, tag="session_changed", frozen=True):
-    """What changed of a session, and its state."""
+    """The session's state and the settings that changed."""
 
     state: str
     name: str | None = None
@@ -234,44 +234,44 @@ class SessionChanged(Event, tag="session_changed", frozen=True):
 
 
 class Rewound(Event, tag="rewound", frozen=True):
-    """The conversation goes on from an earlier message; what came after it is kept beside (`session.tree`)."""
+    """The conversation continues from an earlier message; what followed is kept as a branch (`session.tree`)."""
 
     to: int
-    """The `seq` of that message."""
+    """`seq` of that message."""
 
 
 class Forked(Event, tag="forked", frozen=True):
-    """What stands above this was said in another session."""
+    """The messages above are from another session."""
 
     origin: str
-    """Its id."""
+    """Id of the other session."""
     at: int
-    """The `seq` of the last message that both have."""
+    """`seq` of the last message that both sessions have."""
     file: str | None = None
-    """Where it was read from."""
+    """The file it was imported from."""
     text: str | None = None
-    """What of the file is not here."""
+    """What was left out of the import."""
 
 
 class Interrupted(Event, tag="interrupted", frozen=True):
-    """Work was cut off by a crash, with what is known of it."""
+    """Work was interrupted by a crash, with what is known about it."""
 
     what: str
     text: str
     tool_id: str | None = None
     partial: str | None = None
-    """Of a reply that was cut: its text so far, which `text` has, too. Clients that streamed it need only the rest."""
+    """For a reply: its text so far, which `text` also contains. Clients that streamed it only need the rest."""
 
 
 class Blocked(Event, tag="blocked", frozen=True):
-    """The session cannot go on until somebody acts."""
+    """The session cannot continue without intervention."""
 
     code: str
     message: str
 
 
 class GuardNote(Event, tag="guard_note", frozen=True):
-    """A guard did something a reader of the transcript should know."""
+    """A guard did something that readers of the transcript should know."""
 
     extension: str
     event: str
@@ -279,28 +279,28 @@ class GuardNote(Event, tag="guard_note", frozen=True):
 
 
 class Retry(Event, tag="retry", frozen=True):
-    """A model call failed and is tried again after a pause; `retry` ends the pause, `abort` the run."""
+    """A model call failed and is retried after a pause; `retry` ends the pause, `abort` ends the run."""
 
     attempt: int
     of: int
-    """0: it is tried until the patience is used up."""
+    """0: retries continue until the patience is used up."""
     delay_s: float
     reason: str
     brief: str | None = None
     """The reason in two or three words: `HTTP 529`, `no connection`."""
     left_s: float | None = None
-    """How much longer it is tried, after which the run ends with an error."""
+    """Seconds until the run gives up and ends with an error."""
 
 
 class Notice(Event, tag="notice", frozen=True):
-    """A line for people."""
+    """A line of text for the user."""
 
     level: str
     text: str
 
 
 class ExtNotify(Event, tag="ext_notify", frozen=True):
-    """An extension's note."""
+    """A note from an extension."""
 
     extension: str
     level: str
@@ -308,7 +308,7 @@ class ExtNotify(Event, tag="ext_notify", frozen=True):
 
 
 class ExtDisplay(Event, tag="ext_display", frozen=True):
-    """An extension's answer to a command, to be shown."""
+    """Output of an extension's command, to be displayed."""
 
     extension: str
     text: str
@@ -329,7 +329,7 @@ class ExtStatus(Event, tag="ext_status", frozen=True):
 
 
 class ExtPanel(Event, tag="ext_panel", frozen=True):
-    """An extension's panel, whole."""
+    """The complete content of an extension's panel."""
 
     extension: str
     panel_id: str
@@ -339,27 +339,27 @@ class ExtPanel(Event, tag="ext_panel", frozen=True):
 
 
 class ExtPanelClosed(Event, tag="ext_panel_closed", frozen=True):
-    """A panel is gone."""
+    """A panel was closed."""
 
     extension: str
     panel_id: str
 
 
 class ExtInsert(Event, tag="ext_insert", frozen=True):
-    """Text for the editor of the client that asked."""
+    """Text to insert into the editor of the client that ran the command."""
 
     text: str
 
 
 class ExtLog(Event, tag="ext_log", frozen=True):
-    """What an extension has written to its log; only for a client that follows that."""
+    """New lines of an extension's log; only for clients that follow it."""
 
     extension: str
     text: str
 
 
 class ExtFrame(Event, tag="ext_frame", frozen=True):
-    """A frame between the host and an extension; only for a client that taps it."""
+    """A frame between the daemon and an extension; only for clients that tap it."""
 
     extension: str
     direction: str
@@ -368,37 +368,37 @@ class ExtFrame(Event, tag="ext_frame", frozen=True):
     """The line, cut after 64 KiB."""
     time: str
     latency_s: float | None = None
-    """Of an answer: since its question."""
+    """For an answer: seconds since its question."""
     cut: int = 0
-    """Bytes that were left out."""
+    """Number of bytes left out of `frame`."""
 
 
 class ClientInfo(Frozen, frozen=True):
-    """Who is attached."""
+    """An attached client."""
 
     id: str
     name: str
     kind: str
     since: str
     focused: bool | None = None
-    """A person looks at it, as far as it knows; None: it has never said."""
+    """Whether the user is looking at it; null: not reported."""
     typing: bool = False
-    """Somebody is writing something there."""
+    """Whether the user is typing in it."""
 
 
 class Presence(Event, tag="presence", frozen=True):
-    """Everybody who is attached to the session."""
+    """All clients attached to the session."""
 
     clients: list[ClientInfo]
 
 
 class Attention(Event, tag="attention", frozen=True):
-    """A person should look at the session; only for the one client that is to say so, when nobody looks anyway."""
+    """The user should look at the session; sent to exactly one client, and only if no client is focused."""
 
     reason: str
     """`done`, `needs_you` (a decision) or `failed`."""
     text: str
-    """A sentence for a notification, on one line and without control characters."""
+    """Text for a notification: one line without control characters."""
 
 
 class Heartbeat(Event, tag="heartbeat", frozen=True):
@@ -406,14 +406,14 @@ class Heartbeat(Event, tag="heartbeat", frozen=True):
 
 
 class Evicted(Event, tag="evicted", frozen=True):
-    """The last frame before a slow client is cut; it may come back with its cursor."""
+    """The last frame before a slow client is disconnected; it may reconnect with its cursor."""
 
     reason: str
     last_seq: int
 
 
 class ReplayComplete(Event, tag="replay_complete", frozen=True):
-    """Everything missed has been sent; what follows is live. `seq` is where the replay ended."""
+    """All missed events were sent; live events follow. `seq` is the end of the replay."""
 
 
 class SessionAdded(Event, tag="session_added", frozen=True):
@@ -431,7 +431,7 @@ class SessionUpdated(Event, tag="session_updated", frozen=True):
     cwd: str
     state: str
     failed: bool = False
-    """The last run ended with an error, and none has begun since."""
+    """The last run ended with an error, and no run has started since."""
 
 
 class SessionRemoved(Event, tag="session_removed", frozen=True):
@@ -448,7 +448,7 @@ class ExtState(Event, tag="ext_state", frozen=True):
 
 
 class TrustRequired(Event, tag="trust_required", frozen=True):
-    """Topic `trust`: a workspace has code of its own that nobody has trusted yet."""
+    """Topic `trust`: a workspace has code of its own that is not trusted yet."""
 
     cwd: str
     items: list[str]

@@ -18,7 +18,7 @@ class Scoped(Scope, frozen=True, kw_only=True):
 
 
 class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
-    """One extension, as lists show it."""
+    """One extension."""
 
     name: str
     version: str
@@ -29,7 +29,7 @@ class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
     scope: str
     """`workspace` or `daemon`."""
     cwd: str
-    """The working directory that it is, or would be, started for; empty: any."""
+    """The working directory it is started for; empty: any."""
     directory: str
     state: str
     """`ready`, `starting`, `restarting`, `parked`, `stopping`, `stopped`, `disabled` or `untrusted`."""
@@ -39,9 +39,9 @@ class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
     commands: list[str]
     log: str
     responding: bool
-    """False: a guard that is not asked any more until it answers."""
+    """False: a guard that timed out and is not asked again until it answers."""
     session: str = ""
-    """The session that has it for itself (`--ext`); empty: all sessions of the directory share it."""
+    """The session that uses it alone (`--ext`); empty: all sessions of the directory share it."""
 
 
 class ExtensionList(Frozen, frozen=True, omit_defaults=False):
@@ -51,14 +51,15 @@ class ExtensionList(Frozen, frozen=True, omit_defaults=False):
 
 
 class Finding(Frozen, frozen=True):
-    """Something that is not as it should be."""
+    """A problem, or something worth knowing about an extension."""
 
     extension: str
-    """Empty: none in particular."""
+    """Empty: not about one extension."""
     text: str
     cwd: str = ""
     kind: str = "failing"
-    """`failing`; `doubtful`: works, and not as its author may think; `untrusted`: waits for `trust.grant`; `disabled`: a person has switched it off, nothing is wrong."""
+    """`failing`; `doubtful`: works, but perhaps not as its author expects; `untrusted`: needs `trust.grant`;
+    `disabled`: switched off by the user."""
 
 
 class Findings(Frozen, frozen=True, omit_defaults=False):
@@ -95,7 +96,7 @@ class Reloaded(Frozen, frozen=True, omit_defaults=False):
     loaded: list[str]
     ready: list[str]
     errors: list[str]
-    """Sentences."""
+    """One sentence each."""
 
 
 class Install(Frozen, frozen=True):
@@ -115,7 +116,7 @@ class InstalledExtension(Frozen, frozen=True):
     digest: str
     commit: str = ""
     kept: str = ""
-    """Where a copy is of what it replaced, when that had more in it than was installed."""
+    """Path of a copy of the replaced version, if that contained added or changed files."""
 
 
 class Name(Frozen, frozen=True):
@@ -129,7 +130,7 @@ class Remove(Name, frozen=True, kw_only=True):
     """One installed extension, to be removed."""
 
     data: bool = False
-    """Delete what it keeps in `$ZOT_HOME/data` as well."""
+    """Also delete its data in `$ZOT_HOME/data`."""
 
 
 class Removed(Frozen, frozen=True, omit_defaults=False):
@@ -137,9 +138,9 @@ class Removed(Frozen, frozen=True, omit_defaults=False):
 
     name: str
     data: str
-    """The directory of its data; empty: there is none."""
+    """Its data directory; empty: none."""
     kept: str
-    """Where the extension is now that was not installed by us; empty: it is deleted."""
+    """Where the extension's directory was moved, if it was not installed by zot; empty: it was deleted."""
 
 
 class TrustPath(Frozen, frozen=True):
@@ -153,27 +154,28 @@ class TrustScope(Frozen, frozen=True):
     """Which working directories are meant."""
 
     path: str | None = None
-    """This one, absolute, trusted or not; without it all that are trusted."""
+    """Only this absolute path, trusted or not; without it, all trusted workspaces."""
 
 
 class TrustGrant(TrustPath, frozen=True, kw_only=True):
     """A working directory, and the code in it that a person has been shown."""
 
     digest: str | None = None
-    """As `trust.list` gives it: the code may have changed meanwhile, and is not trusted then. None: as it is."""
+    """The digest from `trust.list`; if the code has changed since, the request is refused. null: trust the code as it
+    is now."""
 
 
 class TrustedWorkspace(Frozen, frozen=True, omit_defaults=False):
-    """A working directory whose code may run."""
+    """A workspace whose own code may run."""
 
     path: str
     state: str
-    """`trusted`, `changed` (asked again) or `unknown`."""
+    """`trusted`, `changed` (needs to be trusted again) or `unknown`."""
     items: list[str]
-    """Files that would run; of one that has changed, those."""
+    """Files that would run; for `changed`, those that differ."""
     digest: str = ""
     commands: list[str] = []  # noqa: RUF012  (msgspec copies an empty default)
-    """What its code would start, each with where that is said, for a person to read."""
+    """Commands that its code would start, each with its source, as text for the user."""
 
 
 class TrustList(Frozen, frozen=True, omit_defaults=False):

@@ -4,18 +4,18 @@ from zotd.wire.base import Frozen
 
 
 class Hit(Frozen, frozen=True):
-    """A message with the words that were looked for."""
+    """A message that matches."""
 
     session: str
     name: str
     cwd: str
     seq: int
-    """Of the event that shows it: what `session.history` and `attach` count by."""
+    """`seq` of the event that shows the message; `session.history` and `attach` use the same numbers."""
     time: str
     role: str
     """`user`, `assistant` or `tool`."""
     snippet: str
-    """The words and what stands around them, on one line; `…` where it is cut."""
+    """The matching words with their surroundings, on one line; `…` where it is cut."""
 
 
 class SearchPage(Frozen, frozen=True):
@@ -25,18 +25,18 @@ class SearchPage(Frozen, frozen=True):
     cursor: str | None = None
     """For the next page; absent on the last one."""
     complete: bool = True
-    """False: the newest messages are not all in the index yet, and may be missing; ask again in a moment."""
+    """False: the newest messages are not indexed yet and may be missing; ask again in a moment."""
 
 
 class PastPrompt(Frozen, frozen=True):
-    """A prompt that somebody gave."""
+    """An earlier prompt."""
 
     text: str
-    """At most 64 KiB of it; images are left out."""
+    """At most 64 KiB, without images."""
     session: str
-    """The one that it was given to."""
+    """The session that received it."""
     cwd: str
-    """Of that session."""
+    """The working directory of that session."""
     time: str
 
 
@@ -45,17 +45,17 @@ class PromptPage(Frozen, frozen=True):
 
     prompts: list[PastPrompt]
     cursor: str | None = None
-    """For the next page; absent on the last one. There may be one although the page is not full: so much is looked at
-    for one answer, and no more."""
+    """For the next page; absent on the last one. A page may be short even if there are more, because one request only
+    searches a limited number of records."""
 
 
 class UsageSum(Frozen, frozen=True, omit_defaults=False):
-    """What some model requests took together."""
+    """The usage of a group of model requests."""
 
     key: str
-    """`provider/model`, the id of a session, or a directory."""
+    """`provider/model`, a session id or a directory."""
     name: str = ""
-    """Of the session, when it is one."""
+    """Name of the session."""
     input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -63,30 +63,31 @@ class UsageSum(Frozen, frozen=True, omit_defaults=False):
     cost_usd: float = 0.0
     attempts: int = 0
     unknown: int = 0
-    """Attempts without figures, which are in no other sum: the provider gave none, or a crash cut the request."""
+    """Attempts without usage data, which no other sum includes: the provider reported none, or a crash interrupted the
+    request."""
     estimated_usd: float = 0.0
-    """What budgets count besides `cost_usd`: for attempts of unknown cost, or of which not all is known."""
+    """Estimated cost that budgets count in addition to `cost_usd`, for attempts of unknown or partly unknown cost."""
 
 
 class BudgetState(Frozen, frozen=True, omit_defaults=False):
-    """A budget, what is spent of it, and what is left; null: that is not limited."""
+    """A budget and how much of it is spent; null: no limit."""
 
     scope: str
     """`day` or `session`."""
     limit_usd: float | None
     limit_tokens: int | None
     spent_usd: float
-    """Estimates for attempts of unknown cost are in it, here and in `spent_tokens`."""
+    """Includes estimates for attempts of unknown cost, as does `spent_tokens`."""
     spent_tokens: int
     reserved_usd: float
-    """Set aside for requests under way; what they do not take comes back."""
+    """Reserved for requests in progress; what they do not use is released."""
     reserved_tokens: int
     left_usd: float | None
     left_tokens: int | None
     session: str = ""
-    """Its id, when it is a session's."""
+    """The session's id, for scope `session`."""
     name: str = ""
-    """Of the session."""
+    """The session's name."""
 
 
 class UsageSums(Frozen, frozen=True):
@@ -109,48 +110,48 @@ class Metrics(Frozen, frozen=True, omit_defaults=False):
     v: int
     uptime_s: float
     sessions: int
-    """In memory; `session.list` has them all."""
+    """Sessions in memory; `session.list` returns all."""
     running: int
     """Sessions with a run in progress."""
     clients: int
-    """Connections."""
+    """Open connections."""
     tasks: int
-    """Of the event loop."""
+    """Tasks of the event loop."""
     children: int | None
-    """Processes that it has started and that have not ended, or have not been reaped."""
+    """Child processes that are running or not yet reaped."""
     descriptors: int | None
     """Open files, sockets and pipes."""
     rss_bytes: int | None
     """Resident memory."""
     connections: int
-    """That were made, since the start."""
+    """Accepted connections since the start."""
     evictions: int
-    """Of them, those that were cut because they did not read."""
+    """Connections cut because the client did not read."""
     commands: int
-    """That were run; those that could not be understood are not among them."""
+    """Executed commands, without malformed ones."""
     events: int
-    """Committed events that were handed to clients, once for each of them."""
+    """Committed events sent to clients, counted once per client."""
     commits: int
-    """What was written to the journal."""
+    """Commits to the journal."""
     transactions: int
-    """Of the database; one holds all commits that wait together."""
+    """Database transactions; one contains all commits that are waiting."""
     synced: int
-    """Of them, those that waited for the disk."""
+    """Database transactions that were synced to disk."""
 
 
 class Branch(Frozen, frozen=True):
-    """A stretch of a session that was said without a rewind in between."""
+    """A part of a session without a rewind in between."""
 
     first: int
-    """`seq` of its first event: the `rewound` that it begins with, or 1."""
+    """`seq` of its first event: the `rewound` event it begins with, or 1."""
     last: int
     messages: int
     text: str
-    """How its first message begins."""
+    """The beginning of its first message."""
     at: int | None = None
-    """`seq` of the message that it goes on from; absent: it is where the session began."""
+    """`seq` of the message it continues from; absent if it starts at the beginning of the session."""
     time: str | None = None
-    """Of its first message."""
+    """Time of its first message."""
 
 
 class Fork(Frozen, frozen=True):
@@ -159,7 +160,7 @@ class Fork(Frozen, frozen=True):
     session: str
     name: str
     at: int
-    """`seq` of the last message that both have; the same in both."""
+    """`seq` of the last message that both sessions have."""
 
 
 class Tree(Frozen, frozen=True):
@@ -170,6 +171,6 @@ class Tree(Frozen, frozen=True):
     branches: list[Branch]
     """Oldest first."""
     forks: list[Fork]
-    """Sessions that were made of this one."""
+    """Sessions forked from this one."""
     origin: Fork | None = None
-    """The session that this one was made of, while that is there."""
+    """The session this one was forked from, if it still exists."""
