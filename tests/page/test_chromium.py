@@ -183,7 +183,7 @@ async def test_a_token_that_may_only_read_gets_no_prompt_box(world):
     world.answers.append(calls(Call("bash", {"command": "true"})))
     async with world.page(await world.token("reader", "read"), session) as page:
         await world.ask("prompt", session=session, message="look")
-        await expect(page.get_by_text("This token may not decide.")).to_be_visible()
+        await expect(page.get_by_text("This token cannot approve calls.")).to_be_visible()
         await expect(page.get_by_label("Prompt")).to_be_hidden()
         await expect(page.get_by_role("button", name="Allow once")).to_have_count(0)
         await world.ask("abort", session=session)

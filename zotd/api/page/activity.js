@@ -4,7 +4,7 @@
 export function activity({ approvals, run, entries, held, queue, session }) {
   if (approvals.length > 0) return `Needs you: ${approvals[0].tool}`;
   if (run !== null) return run.retry || busy(entries);
-  if (held) return queue.length > 0 ? "Held: what waits goes on when you say so." : "Held: the run was cut.";
+  if (held) return queue.length > 0 ? "Held: press Continue to run the queued prompts." : "Held: the run was interrupted.";
   if (session?.state === "blocked") return "Blocked";
   return "";
 }

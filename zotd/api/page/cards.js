@@ -18,7 +18,7 @@ const SUBJECTS = {
 // More does not fit on a line.
 const SUBJECT_CHARS = 300;
 
-const OUTCOMES = { writing: "is being written", running: "runs", done: "done", cut: "has no result" };
+const OUTCOMES = { writing: "being written", running: "running", done: "done", cut: "no result" };
 
 /** Show an entry in the item of the list that is its own; it may show an earlier one of the same key. */
 export function showEntry(item, entry) {
@@ -101,7 +101,7 @@ function body({ name, args, progress, result }) {
 
 /** What a call writes into a file, where its arguments say it. */
 function written(name, args) {
-  return name === "write" && typeof args.content === "string" ? foldedText(args.content, "What is written") : null;
+  return name === "write" && typeof args.content === "string" ? foldedText(args.content, "New content") : null;
 }
 
 function foldedText(text, label) {

@@ -50,7 +50,7 @@ export class Composer {
   }
 
   #waiting({ id, text, mode }, maySubmit) {
-    const what = element("span", { class: "from" }, mode === "steer" ? "joins the run" : "waits");
+    const what = element("span", { class: "from" }, mode === "steer" ? "steers the run" : "queued");
     const label = `Take back: ${text.slice(0, 40)}`;
     const back = element(
       "button",
@@ -96,7 +96,7 @@ export class Composer {
       return answer;
     } catch (error) {
       const isKnown = error instanceof CallError;
-      say(this.#problem, isKnown ? error.message : "The connection was lost; nobody knows yet whether this arrived.");
+      say(this.#problem, isKnown ? error.message : "The connection was lost; it is unknown whether this arrived.");
       return null;
     }
   }

@@ -16,7 +16,7 @@ const TOKEN = "zot.token";
 
 const ROLES = ["read", "submit", "approve", "admin"];
 
-const LINKS = { connecting: "Connecting…", lost: "The connection is lost. It is tried again." };
+const LINKS = { connecting: "Connecting…", lost: "The connection was lost. Reconnecting…" };
 
 let wire = null;
 let follower = null;

@@ -46,7 +46,7 @@ export class Questions {
     }
     const title = element("h3", {}, "Allow ", element("strong", {}, question.tool), "? ", this.#count);
     const preview = verbatim(question.preview ?? JSON.stringify(question.args, null, 2), "What it would do");
-    const note = element("p", { class: "fact" }, "This token may not decide.");
+    const note = element("p", { class: "fact" }, "This token cannot approve calls.");
     const answers = mayDecide ? this.#answers(question) : [note];
     fill(this.#box, title, preview, ...answers, this.#problem);
     this.#enable(false);
@@ -98,7 +98,7 @@ function labelOf(text, scope) {
 }
 
 function rulesElement(offers) {
-  const title = element("summary", {}, "What the wider buttons would allow");
+  const title = element("summary", {}, "What the other buttons allow");
   const rules = [...new Set(offers.map((offer) => offer.rules))];
   return element("details", {}, title, element("pre", { class: "output" }, rules.join("\n")));
 }

@@ -167,6 +167,6 @@ export class Wire {
     }
     const waiting = [...this.#calls.values()];
     this.#calls.clear();
-    for (const { reject } of waiting) reject(new LostError("The connection was lost before the answer came."));
+    for (const { reject } of waiting) reject(new LostError("The connection was lost before the response arrived."));
   }
 }
