@@ -99,7 +99,7 @@ async def test_where_the_ledger_cannot_be_written_services_run_all_the_same(tmp_
         service.end_input()
         await ended(pid)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-    assert "not noted" in caplog.text
+    assert "cannot be recorded" in caplog.text
 
 
 # --- of a host that was killed --------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class SystemdStore:
         except OSError as error:
             if not self._has_failed:
                 log.warning(
-                    "extensions will not outlive this daemon, for the service manager cannot be told: %s", error
+                    "extensions will not outlive this daemon, because the service manager cannot be notified: %s", error
                 )
             self._has_failed = True
             return False

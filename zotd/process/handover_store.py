@@ -41,7 +41,7 @@ class HandoverStore:
             reaper.ledger.take_over(head.mark, head.identity, head.label.name)
             descent.adopted(head.identity, ())  # it may connect before it is somebody's
         if self._waiting:
-            log.info("%d processes of an earlier daemon live on", len(self._waiting))
+            log.info("%d processes of an earlier daemon are still running", len(self._waiting))
 
     def handover(self, label: Label) -> FdHandover:
         """For a process that is to start: with a survivor, when there is one to go on with instead."""
@@ -63,7 +63,7 @@ class HandoverStore:
         """We stop: find out whether for good, which takes up to 1 s. When in doubt it is."""
         self._is_left = await is_restarting(self._unit)
         if self._is_left:
-            log.info("extensions are left to the daemon that follows")
+            log.info("extensions are handed over to the next daemon")
 
     def leaves(self, handover: FdHandover | None) -> bool:
         """Whether a process goes on without us."""

@@ -82,7 +82,9 @@ class Heritage:
         except FileNotFoundError:
             entries = []
         except (OSError, msgspec.DecodeError) as error:
-            log.warning("%s cannot be read, so what earlier daemons left is known by other signs only: %s", FILE, error)
+            log.warning(
+                "%s cannot be read; processes of earlier daemons are recognised by other means: %s", FILE, error
+            )
             entries = []
         found = [Identity(entry.pid, entry.started) for entry in entries if entry.world == world()]
         sessions = {status.session for pid in self._kernel.pids() if (status := self._kernel.status(pid))}
@@ -161,7 +163,7 @@ class Heritage:
             draft.write_bytes(msgspec.json.encode(entries))
             draft.replace(self._path)  # not synced: after a power cut none of these processes is there
         except OSError as error:
-            log.warning("what this daemon has started cannot be noted in %s: %s", self._path, error.strerror)
+            log.warning("processes of this daemon cannot be recorded in %s: %s", self._path, error.strerror)
 
     def _is_remembered(self, pid: int, status: Status) -> bool:
         if self._remembered.get(pid) == status.started:

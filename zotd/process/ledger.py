@@ -107,7 +107,9 @@ class Ledger:
             return Entry(path, self._made(path))
         except OSError as error:
             if not self._has_failed:
-                log.warning("children are not noted in %s, so none is ended after a crash: %s", self._own, error)
+                log.warning(
+                    "children cannot be recorded in %s and will not be ended after a crash: %s", self._own, error
+                )
             self._has_failed = True
             return Entry(path, -1)
 

@@ -79,4 +79,9 @@ class Supervisor:
         try:
             notify(self._address, words)
         except OSError as error:
-            log.warning("the service manager at %s was not told %s: %s", self._address, words.partition("\n")[0], error)
+            log.warning(
+                "the service manager at %s could not be notified of %s: %s",
+                self._address,
+                words.partition("\n")[0],
+                error,
+            )
