@@ -159,8 +159,8 @@ def test_a_token_file_must_be_a_file(file, tmp_path):
     link.symlink_to(file())
     os.mkfifo(tmp_path / "fifo", 0o600)
     assert "is a symbolic link" in refused(token_file.read, str(link))
-    assert "is not a file" in refused(token_file.read, str(tmp_path / "fifo"))
-    assert "is not a file" in refused(token_file.read, str(tmp_path))
+    assert "is not a regular file" in refused(token_file.read, str(tmp_path / "fifo"))
+    assert "is not a regular file" in refused(token_file.read, str(tmp_path))
     assert refused(token_file.read, str(tmp_path / "none")).endswith("No such file or directory")
     assert "--token-file" in refused(token_file.read, "")
 

@@ -58,7 +58,7 @@ def test_a_key_file_is_judged_like_a_token_file(shell, daemon, file, content, mo
 def test_standard_input_is_no_key_when_it_holds_more_or_nothing(shell, daemon):
     for piped, why in (
         ("", "standard input is empty"),
-        ("a diff\nto review\n", "standard input holds more than a key"),
+        ("a diff\nto review\n", "standard input must contain only a key"),
     ):
         code, _, err = shell.zot("-p", "hi", "--api-key-file", "-", piped=piped)
         assert code == 2
