@@ -149,7 +149,7 @@ def test_without_a_free_descriptor_the_limit_is_named_and_not_the_file(path):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
-        with pytest.raises(StorageError, match="may have 3 open files"):
+        with pytest.raises(StorageError, match="has reached its limit of 3 open files"):
             credentials.load(path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
