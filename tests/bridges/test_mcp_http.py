@@ -121,7 +121,7 @@ def test_a_server_that_dies_in_a_call_fails_it_and_ends_the_bridge(start):
         process.kill()
         assert text_of(driver.expect("tool_result", id=call)) == LOST
         assert driver.end() == 1
-        assert driver.log().splitlines()[-1] == "the MCP server srv has cut the connection"
+        assert driver.log().splitlines()[-1] == "the MCP server srv closed the connection"
 
 
 def test_a_server_that_is_gone_fails_the_next_call_and_ends_the_bridge(start, by_hand):

@@ -32,11 +32,11 @@ def test_nothing_is_said_to_be_nothing(blocks):
     ("block", "text"),
     [
         ({"type": "video"}, '[unknown block type "video" from extension x]'),
-        ({"type": "text"}, "[a block that is none from extension x]"),
-        ({"type": "text", "text": 7}, "[a block that is none from extension x]"),
-        ({}, "[a block that is none from extension x]"),
-        ("text", "[a block that is none from extension x]"),
-        (None, "[a block that is none from extension x]"),
+        ({"type": "text"}, "[an invalid block from extension x]"),
+        ({"type": "text", "text": 7}, "[an invalid block from extension x]"),
+        ({}, "[an invalid block from extension x]"),
+        ("text", "[an invalid block from extension x]"),
+        (None, "[an invalid block from extension x]"),
     ],
 )
 def test_an_unknown_block_becomes_a_text_that_names_it(block, text):

@@ -49,7 +49,7 @@ def test_all_tools_and_commands_together_have_an_end():
     registrations = Registrations()
     half = "x" * (MAX_BYTES // 2)
     registrations.take(ext.RegisterTool("t", half))
-    assert "more than 8 MiB" in (registrations.take(ext.RegisterCommand("c", half)) or "")
+    assert "would exceed 8 MiB" in (registrations.take(ext.RegisterCommand("c", half)) or "")
     assert registrations.take(ext.RegisterTool("t", half + "y")) is None
     registrations.take(ext.Unregister("tool", "t"))
     assert registrations.take(ext.RegisterCommand("c", half)) is None

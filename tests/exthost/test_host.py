@@ -113,7 +113,7 @@ async def test_the_log_is_private_and_keeps_what_is_said_and_what_is_wrong(works
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     text = path.read_text()
     assert "hi\n" in text
-    assert "[zot] wrote a line that is no frame" in text
+    assert "[zot] wrote a line that is not a frame" in text
 
 
 async def test_a_data_directory_that_cannot_be_made_stops_nobody(workshop):

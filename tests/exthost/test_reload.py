@@ -84,7 +84,7 @@ async def test_a_new_version_that_fails_leaves_the_old_one(workshop, x):
 
 @pytest.mark.parametrize(
     ("content", "error"),
-    [("{", "malformed JSON: input data was truncated"), ('{"name": "y", "exec": "true"}', "names itself y now")],
+    [("{", "malformed JSON: input data was truncated"), ('{"name": "y", "exec": "true"}', "is named y now")],
 )
 async def test_a_manifest_that_is_broken_leaves_the_old_process(workshop, x, content, error):
     async with workshop.host() as host:
@@ -155,7 +155,7 @@ async def test_a_reload_of_all_starts_reloads_and_stops(workshop, x):
         report = await host.reload_all()
         assert (report.stopped, report.loaded, report.ready) == (["gone", "off"], ["new", "x"], ["new", "x"])
         assert len(report.errors) == 1
-        assert "`transport` means nothing yet" in report.errors[0]
+        assert "`transport` is reserved for later versions" in report.errors[0]
         assert await run(host, "x") == (False, "two")
         assert await run(host, "new") == (False, "{}")
         assert [one.manifest.name for one in host.status()] == ["new", "x"]

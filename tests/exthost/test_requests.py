@@ -207,4 +207,4 @@ for frame in frames():
         await workshop.heard.until(lambda: workshop.heard.requests or workshop.heard.wishes)
     if not announced:
         assert "announce the capability call_tool in hello" in workshop.heard.wishes[0][2].message
-        assert "did not announce call_tool" in workshop.heard.complaints[0][1]
+        assert "without announcing call_tool" in workshop.heard.complaints[0][1]

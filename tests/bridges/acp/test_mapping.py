@@ -299,5 +299,5 @@ async def test_a_prompt_that_a_failed_run_leaves_in_the_queue_is_answered_with_t
     waiting = events.QueueItem("i", "go on", "ann", "queue")
     turn.on(events.QueueChanged(items=[waiting], held=False))
     turn.on(events.QueueChanged(items=[waiting], held=True))
-    with pytest.raises(RpcError, match="held in the session's queue: zotctl continue"):
+    with pytest.raises(RpcError, match="held in the session's queue; `zotctl continue`"):
         await turn.outcome
