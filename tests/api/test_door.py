@@ -132,7 +132,7 @@ def test_the_place_of_another_daemon_is_not_taken(place, tmp_path):
 def test_a_file_in_its_place_is_not_touched(place, tmp_path):
     (tmp_path / "zotd.sock").unlink()
     (tmp_path / "zotd.sock").write_text("mine")
-    with pytest.raises(SocketError, match="is no socket"):
+    with pytest.raises(SocketError, match="is not a socket"):
         place.restore()
     assert (tmp_path / "zotd.sock").read_text() == "mine"
 

@@ -46,7 +46,7 @@ def test_a_token_is_stored_as_a_digest_that_only_its_user_can_read(tokens, tmp_p
 def test_no_two_tokens_are_alike_and_each_has_its_name(tokens):
     made = {tokens.create(f"t{number}", Role.READ)[0] for number in range(20)}
     assert len(made) == 20
-    with pytest.raises(TakenError, match='there is a token "t3" already'):
+    with pytest.raises(TakenError, match='a token "t3" exists already'):
         tokens.create("t3", Role.READ)
 
 

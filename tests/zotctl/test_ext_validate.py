@@ -318,7 +318,7 @@ async def test_a_wrong_manifest_is_told_and_nothing_is_started(extensions):
     directory = extensions.install("odd", ["touch", "started"], permissions=["all"])
     report = await check(directory)
     assert broken(report).keys() == {"manifest"}
-    assert "`permissions` means nothing yet" in broken(report)["manifest"]
+    assert "`permissions` is reserved for later versions" in broken(report)["manifest"]
     assert not (directory / "started").exists()
 
 

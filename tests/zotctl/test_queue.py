@@ -158,5 +158,5 @@ def test_a_sender_that_waits_behind_a_run_that_is_stopped_is_told_that_its_promp
     with waits:
         _, err = waits.communicate(timeout=30)
     assert waits.returncode == 1
-    assert "held in the session's queue: zotctl continue" in err
+    assert "held in the session's queue; `zotctl continue`" in err
     assert texts(live) == [("and then", "queue")]

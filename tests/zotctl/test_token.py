@@ -45,7 +45,7 @@ def test_a_token_goes_into_a_file_that_only_its_user_can_read_and_replaces_none(
     other = live.cwd / "other.token"
     code, _, err = live.zotctl("token", "create", "phone", "--out", str(other))
     assert code == 1
-    assert 'there is a token "phone" already' in err
+    assert 'a token "phone" exists already' in err
     assert not other.exists()
 
 
