@@ -47,7 +47,9 @@ def test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_writte
     assert said.startswith("error websocket.listen: TLS is required, because other machines can reach 0.0.0.0:8765")
     file = place(tmp_path).home / "config.toml"
     file.write_text('[websocket]\nlisten = "[::]:8765"\n')
-    assert refused_start(tmp_path, {}).startswith("error websocket.listen: TLS is required, because other machines can reach [::]:8765")
+    assert refused_start(tmp_path, {}).startswith(
+        "error websocket.listen: TLS is required, because other machines can reach [::]:8765"
+    )
 
 
 @pytest.mark.parametrize(

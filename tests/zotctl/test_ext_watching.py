@@ -45,7 +45,7 @@ def test_a_log_is_followed_until_ctrl_c(live, session):
 
 def test_the_log_of_an_extension_that_never_was_is_a_sentence(live):
     code, _, err = live.zotctl("ext", "logs", "nobody")
-    assert (code, err) == (1, "zotctl: there is no extension nobody, and no log of one\n")
+    assert (code, err) == (1, "zotctl: there is no extension nobody and no log with that name\n")
     assert live.zotctl("ext", "logs", "nobody", "-f", "--json")[0] == 1
 
 
@@ -106,7 +106,7 @@ def test_directions_have_colours_on_a_terminal_that_may(live, session, flags, va
 def test_what_does_not_run_cannot_be_tapped(live):
     code, _, err = live.zotctl("ext", "tap", "nobody")
     assert code == 1
-    assert err.startswith("zotctl: no extension nobody runs here")
+    assert err.startswith("zotctl: no extension nobody is running here")
 
 
 def test_asking_again_to_watch_changes_nothing(live, session):

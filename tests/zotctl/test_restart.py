@@ -51,7 +51,7 @@ def test_a_daemon_is_not_ended_for_one_that_could_not_start(live, shell):
     (live.home / "config.toml").write_text('[websocket]\nlisten = "0.0.0.0:1"\n')
     code, out, err = shell.zotctl("restart")
     assert (code, out) == (1, "")
-    assert "needs TLS" in err
+    assert "TLS is required" in err
     assert status(shell)["pid"] == live.daemon.pid
 
 

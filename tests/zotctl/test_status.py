@@ -69,7 +69,7 @@ def test_one_that_runs_and_later_is_stopped(daemon, env):
     daemon.end()
     said = asked(env)
     assert (said["state"], said["pid"], said["next"]) == ("stopped", None, "zotctl start")
-    assert "nobody listens" in said["error"]
+    assert "nothing listens" in said["error"]
 
 
 def test_one_that_was_killed_is_stale_also_while_its_zombie_is_there(daemon, env, tmp_path):

@@ -82,14 +82,14 @@ class Descendant(Confinement):
 
     def _creation(self, params: SessionCreate) -> SessionCreate:
         if self._context.manager.config().nested != "submit":
-            sentence = "a program that zotd has started opens no session (rule: descendants only read their own)"
+            sentence = "a program started by zotd cannot create sessions (rule: descendants only read their own)"
             raise _forbidden(f'{sentence}; nested = "submit" in the configuration allows ephemeral ones')
         own = self._own_sessions()
         if not own:
             raise self._sees_no_other()
         if any(session.ephemeral and session not in self._context.opened_by_people for session in own):
-            sentence = "a program of a nested session opens no session (rule: one level deep)"
-            raise _forbidden(f"{sentence}; do the work in the session that is there")
+            sentence = "a program of a nested session cannot create sessions (rule: one level deep)"
+            raise _forbidden(f"{sentence}; use the existing session")
         if not params.ephemeral:
             sentence = "a program started by zotd can only create ephemeral sessions"
             raise _forbidden(f"{sentence} (rule: nested sessions are not stored); set `ephemeral`: zot --no-session")

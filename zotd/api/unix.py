@@ -264,7 +264,9 @@ class Server:
             transport.abort()
             return None
         if self._context.connections >= MAX_CONNECTIONS and not self._make_room():
-            log.warning("refused a connection from pid %s: there are %s already", pid, MAX_CONNECTIONS)
+            log.warning(
+                "refused a connection from pid %s: the limit of %s connections is reached", pid, MAX_CONNECTIONS
+            )
             transport.abort()
             return None
         if descriptors.is_short(transport.get_extra_info("socket").fileno()) and not self._make_room():

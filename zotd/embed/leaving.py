@@ -58,7 +58,7 @@ class Leaving:
         if self._context is None or not limit_s:
             self.over.set()
             return
-        log.info("zotd takes nothing new, and stops when no run is cut by that, or in %g s", limit_s)
+        log.info("zotd accepts no new work and stops when every run can be resumed, or in %g s", limit_s)
         self._context.stopping = True
         self._supervisor.stopping(limit_s + STOP_S)
         asyncio.get_running_loop().call_later(limit_s, self.over.set)

@@ -39,7 +39,7 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
         if block is not None:
             content.append(block)
     if sum(len(encode(block)) for block in content if isinstance(block, Text)) > TEXT_BYTES:
-        return ToolOutcome.error(f"{extension} answered with too much text, of almost 4 MiB")
+        return ToolOutcome.error(f"{extension} answered with too much text (almost 4 MiB)")
     return ToolOutcome(content or [Text(NO_CONTENT)], is_error)
 
 

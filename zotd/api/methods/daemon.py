@@ -91,8 +91,8 @@ async def reload(call: Call, params: api.Nothing) -> api.ConfigReloaded:
     del params
     connection = connection_of(call)
     if connection.context.reload is None:
-        raise CommandError(Code.UNSUPPORTED, "this daemon has no configuration file to read again")
-    log.info("connection %s (%s) asked the daemon to read its configuration", connection.id, connection.sender)
+        raise CommandError(Code.UNSUPPORTED, "this daemon has no configuration file to reload")
+    log.info("connection %s (%s) asked the daemon to reload its configuration", connection.id, connection.sender)
     return await connection.context.reload()
 
 

@@ -50,7 +50,7 @@ async def fork(call: Call, params: api.Fork) -> api.Created:
     origin = await session_of(call, params.session)
     journal = origin.ledger.journal
     if not isinstance(journal, Journal):
-        raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored, so that it cannot be forked")
+        raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and cannot be forked")
     session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, params.seq, name))
     session.environment = origin.environment
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
@@ -60,7 +60,7 @@ async def tree(call: Call, params: api.OfSession) -> reports.Tree:
     """How a session branches."""
     session = await session_of(call, params.session)
     if session.ephemeral:
-        raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored, so that it has no tree")
+        raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and has no tree")
     found = await connection_of(call).context.archive.branches(session.id, session.ledger.shown_seq)
     bounds = call.door.confinement
     forks = [fork for fork in found.forks if bounds is None or bounds.sees(fork.session)]
@@ -72,7 +72,7 @@ async def import_file(call: Call, params: api.Import) -> api.Imported:
     """A session from a file."""
     journal = call.manager.journal
     if journal is None:
-        raise CommandError(Code.UNSUPPORTED, "nothing is stored here, so that nothing can be imported")
+        raise CommandError(Code.UNSUPPORTED, "this daemon stores no sessions, so nothing can be imported")
     source = Source(params.path, params.cwd, call.manager.config().approval.mode)
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))

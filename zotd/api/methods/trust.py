@@ -45,7 +45,7 @@ async def revoke(call: Call, params: extensions.TrustPath) -> None:
     path = _checked(params.path)
     if not await asyncio.to_thread(call.manager.extension_pool.trust.revoke, path):
         raise CommandError(Code.NOT_FOUND, f"{path} is not trusted; trust.list names what is")
-    log.info("the workspace %s is trusted no longer", path)
+    log.info("the workspace %s is no longer trusted", path)
     call.manager.extension_pool.trust_changed(await asyncio.to_thread(os.path.realpath, path))
 
 

@@ -171,7 +171,11 @@ class Server:
             wire.refuse(found.delay_s)
             return None
         if self._context.connections >= MAX_CONNECTIONS - RESERVED:
-            log.warning("refused a connection from %s: there are %s already", guest.source, self._context.connections)
+            log.warning(
+                "refused a connection from %s: %s connections are open, which is the limit",
+                guest.source,
+                self._context.connections,
+            )
             wire.leave(CloseCode.TRY_LATER)
             return None
         return self._welcome(guest, wire, *found)

@@ -115,7 +115,7 @@ class Site:
                 return plain(429, "too many wrong tokens from this address; try again with a valid one", **retry)
             return plain(401, "a token is required", **{"WWW-Authenticate": "Bearer"})
         if found[1].sessions:
-            return plain(403, "this token is for some sessions only")
+            return plain(403, "this token is limited to some sessions")
         return _response(200, figures.exposition(await self._context.metrics()), figures.CONTENT_TYPE, {})
 
     def admitted(self, given: str | None, source: str) -> tuple[str, Token] | Unknown:
