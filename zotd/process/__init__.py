@@ -1,6 +1,7 @@
-"""One way to run children: an own process group, a pidfd that tells when they end, a ladder that ends them.
+"""Runs child processes: each in a process group of its own, watched through a pidfd, ended with escalating signals.
 
-A ledger on disk, a mark in the environment and a subreaper see to it that nothing outlives its owner for long.
+A ledger on disk, a marker variable in the environment and a subreaper make sure that no child outlives its owner for
+long, even when the owner is killed.
 """
 
 from zotd.process.child import Child, spawn

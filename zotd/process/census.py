@@ -1,4 +1,4 @@
-"""Which processes there are, and which process a pid stands for: the kernel gives a pid out again, 32,768 later."""
+"""Lists processes and identifies them across pid reuse: by default the kernel reuses a pid after 32,768 others."""
 
 import functools
 import os
@@ -10,40 +10,41 @@ from pathlib import Path
 from typing import Protocol
 
 MARK = "ZOT_CHILD_TOKEN"
-"""The variable that a service and its descendants carry, wherever they go.
+"""The environment variable that a service passes on to all its descendants.
 
-Its name keeps it out of whatever leaves a process (`zotd.client.environment`): a daemon that an extension's client
-starts, and the commands of a session that it opens, are not the extension's. A helper that is meant to outlive its
-extension is started without it: `env -u ZOT_CHILD_TOKEN setsid helper`.
+`zotd.client.environment` filters it out by its name: a daemon that an extension's client starts, and the commands of a
+session that this client opens, do not belong to the extension. To start a helper that outlives its extension, unset
+it: `env -u ZOT_CHILD_TOKEN setsid helper`.
 """
 
 HIDDEN = (FileNotFoundError, ProcessLookupError, PermissionError)
-"""A process that has ended, or is not ours to look at. Other errors, such as no free descriptor, say nothing about it
-and are raised: a host must not be taken for dead because we cannot open a file."""
+"""Errors that mean the process has ended or belongs to another user. Other errors, such as running out of descriptors,
+are raised: a host must not be considered dead because a file cannot be opened."""
 
 EXEC_S = 0.01
-"""How long a process that shows no environment is given to show one: while `exec` loads a program, it has none yet."""
+"""Pause before an empty environment is read again, in seconds: a process has none while `exec` loads its program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One process; no other has the same before the next boot."""
+    """Identifies one process, uniquely until the next boot."""
 
     pid: int
     started: int
-    """Clock ticks since the boot; without /proc, microseconds since the epoch. Only ever compared."""
+    """Start time: clock ticks since boot, or microseconds since the epoch without /proc. Only compare it for equality
+    or order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the kernel tells about a pid."""
+    """What the kernel reports about a process."""
 
     started: int
     parent: int
-    """0: it has none, or one in another pid namespace."""
+    """0 if there is none, or if it is in another pid namespace."""
     group: int
     session: int
-    """As of `setsid`: the pid of the process that began it."""
+    """Session id (`setsid`): the pid of the session leader."""
     is_alive: bool
     """False for a zombie."""
 
@@ -55,27 +56,27 @@ class Process:
     identity: Identity
     group: int
     mark: str
-    """Its `MARK`; empty: none, or it cannot be read."""
+    """Value of `MARK`; empty if it is not set or cannot be read."""
 
 
 class Kernel(Protocol):
-    """Where processes are read from."""
+    """Source of process information; a test can replace it."""
 
     def pids(self) -> Iterable[int]:
-        """Of this user's processes."""
+        """Yield the pids of all processes of this user."""
         ...
 
     def status(self, pid: int) -> Status | None:
-        """None: there is no such process."""
+        """Return the status, or None if there is no such process."""
         ...
 
     def mark(self, pid: int) -> str | None:
-        """As in `Process`; None: it has no environment at all, maybe only for the moment."""
+        """Return `Process.mark`, or None if the environment is empty, as it is during `exec`."""
         ...
 
 
 class Procfs:
-    """Linux. 8 us for a process: psutil takes four times that, and 37 ms to import."""
+    """Reads /proc on Linux. 8 us a process; psutil takes four times as long, and 37 ms to import."""
 
     def pids(self) -> Iterable[int]:
         """See `Kernel`."""
@@ -86,7 +87,7 @@ class Procfs:
                     yield int(entry.name)
 
     def status(self, pid: int) -> Status | None:
-        """See `Kernel`; fields 3 to 6 and 22 of /proc/PID/stat."""
+        """Parse fields 3 to 6 and 22 of /proc/PID/stat."""
         try:
             data = _read(f"/proc/{pid}/stat")
         except HIDDEN:
@@ -108,7 +109,7 @@ class Procfs:
 
 
 class Portable:
-    """macOS."""
+    """Uses psutil, on systems without /proc such as macOS."""
 
     def pids(self) -> Iterable[int]:
         """See `Kernel`."""
@@ -149,19 +150,22 @@ KERNEL: Kernel = Procfs() if sys.platform == "linux" else Portable()
 
 
 def identify(pid: int, kernel: Kernel = KERNEL) -> Identity | None:
-    """The process that has this pid now, alive or a zombie; None: nobody has it."""
+    """Return the identity of the process or zombie that has this pid now, or None if there is none."""
     status = kernel.status(pid)
     return None if status is None else Identity(pid, status.started)
 
 
 def is_alive(identity: Identity, kernel: Kernel = KERNEL) -> bool:
-    """Whether this very process runs; a zombie does not."""
+    """Return whether this process is still running; a zombie is not, nor is another process with its pid."""
     status = kernel.status(identity.pid)
     return status is not None and status.is_alive and status.started == identity.started
 
 
 def census(kernel: Kernel = KERNEL) -> list[Process]:
-    """All living processes of this user but this one. Blocks: 10 us for each, and `EXEC_S` where one has no mark yet."""
+    """Return all running processes of this user except this one.
+
+    Blocks for 10 us a process, and once for `EXEC_S` if an environment was empty.
+    """
     found: list[Process] = []
     unsettled: list[tuple[Identity, int]] = []
     for pid in kernel.pids():
@@ -180,7 +184,7 @@ def census(kernel: Kernel = KERNEL) -> list[Process]:
 
 @functools.cache
 def world() -> str:
-    """Names the machine, its boot and the namespace of pids: an `Identity` means something within one world only."""
+    """Return a name for this boot of the machine and this pid namespace, outside of which an `Identity` is void."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"

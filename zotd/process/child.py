@@ -1,4 +1,4 @@
-"""A child process with a group of its own: its output while it runs, its exit, and the ladder that ends it.
+"""Runs a command as the leader of its own process group, streams its output, and ends the whole group on demand.
 
     spawn ──> runs ──> exits by itself ──> DRAIN_S for late output ──> wait() returns
                 └────> stop(): SIGTERM to the group, grace, SIGKILL to the group ──> wait() returns
@@ -39,7 +39,7 @@ class Child:
     """
 
     def __init__(self, pid: int, output: Output, entry: Entry | None = None) -> None:
-        """Own the process `pid`, which leads its group, `output`, and the `entry` in the ledger."""
+        """Take ownership of the group leader `pid`, of `output`, and of the `entry` in the ledger."""
         self.pid = pid
         self.returncode: int | None = None
         """Exit code, or minus a signal's number; None until the child has exited."""
@@ -52,16 +52,16 @@ class Child:
         self._watch = watch_exit(pid, self._on_exit)
 
     async def wait(self) -> int:
-        """`returncode`, when the child has exited and its output has been delivered; safe to cancel."""
+        """Wait until the child has exited and its output is delivered, and return `returncode`. Safe to cancel."""
         await self._reaped.wait()
         await self._output.ended.wait()
         assert self.returncode is not None
         return self.returncode
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to the child and all of its descendants that stayed in its group.
+        """Send a signal to the child and its descendants in the same group.
 
-        Nothing happens once the child has exited: what it left in the background has been let go.
+        Does nothing once the child has exited: processes that it left in the background are not ours any more.
         """
         if self.returncode is None:
             # macOS answers "not permitted" for a group that has only zombies left.
@@ -69,21 +69,22 @@ class Child:
                 os.killpg(self.pid, number)
 
     def pause_output(self) -> None:
-        """Read no more until `resume_output`; the child then blocks when it writes."""
+        """Stop reading until `resume_output`; the child blocks as soon as the pipe is full."""
         self._output.pause()
 
     def resume_output(self) -> None:
-        """Read again."""
+        """Continue reading after `pause_output`."""
         self._output.resume()
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
-        """End the whole group; returns at once when the child has exited before.
+        """Send SIGTERM to the group, and SIGKILL after `grace_s`; return at once if the child has already exited.
 
-        Takes at most `grace_s` and `KILL_S`. When cancelled, the group has been sent SIGKILL.
+        Takes at most `grace_s` + `KILL_S`. If cancelled, it sends SIGKILL before it raises.
         """
         if self.returncode is not None:
             return
-        self._stopping = True  # the child stays a zombie, and its number the group's, until the last signal is sent
+        # Not reaped before the last signal: as long as the child is a zombie, no other group can get its number.
+        self._stopping = True
         try:
             self.signal_group(signal.SIGTERM)
             await self._gone(grace_s)
@@ -104,7 +105,7 @@ class Child:
         await self.stop()
 
     async def _gone(self, within_s: float) -> None:
-        """Wait for the exit, and for the end of the output: there is no event that tells that a group is empty."""
+        """Wait for the exit and the end of the output, because the kernel reports no event when a group is empty."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._exited.wait()
@@ -137,13 +138,20 @@ def spawn(
 ) -> Child:
     """Start a child in a session and process group of its own.
 
-    `argv[0]` is looked up on `env`'s PATH, and `env` is the whole environment. `on_output` gets the output as it
-    comes, on the running event loop; it must not block. `stdin` and `stderr` are descriptors, which stay the
-    caller's, or the constants of `subprocess`; by default errors are part of the output. With a `ledger`, the next
-    host ends a child, and its group, that still runs when we are killed; it costs 60 us.
+    The caller owns the child: do not await between this call and the `try` or `async with` that stops it.
 
-    The caller owns the child from here on: no await may stand between this call and the `try` or `async with`.
-    `OSError` and `ValueError` (a NUL in an argument) mean that nothing was started.
+    Args:
+        argv: the command; `argv[0]` is looked up on the PATH of `env`.
+        cwd: its working directory.
+        env: its whole environment.
+        on_output: called with each chunk of output on the running event loop; must not block.
+        stdin: a descriptor, which is not closed, or a constant of `subprocess`.
+        stderr: as `stdin`; by default it is part of the output.
+        ledger: if given, the next daemon ends the child and its group if this process is killed. Costs 60 us.
+
+    Raises:
+        OSError: the command could not be started.
+        ValueError: an argument contains NUL.
     """
     entry = None if ledger is None else ledger.open()
     try:
@@ -158,7 +166,7 @@ def spawn(
 
 
 def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int, stderr: int) -> tuple[int, int]:
-    """The pid, and our end of its output."""
+    """Return the pid and the read end of the output pipe."""
     readable, writable = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603  (running what the user's agent asks for is the purpose)

@@ -1,9 +1,9 @@
-"""Whether a process descends from this one, and for whom the first of its line was started.
+"""Determines whether a process descends from this one, and which sessions own the child that it descends from.
 
-    the process ──> its parent ──> … ──> a child of ours ──> us        `belongs` has told for whom that child runs
+    the process ──> its parent ──> … ──> a child of ours ──> us        `belongs` registers the owners of that child
 
-The kernel's parents are the only witness: variables can be dropped, groups and sessions be left. With orphans adopted
-(`process.subreaper`), a process that loses its parent becomes our child, and nobody's; without (macOS), a stranger.
+Only the parent chain in the kernel is reliable: a process can drop variables and leave its group and session. With a
+subreaper (`process.subreaper`), an orphan becomes our child, without an owner; without one (macOS) it is not recognised.
 """
 
 import os
@@ -14,55 +14,55 @@ from pathlib import Path
 from zotd.process.census import KERNEL, Identity, Kernel, Status
 
 OUTSIDE = 0
-"""What the kernel gives as the pid of a process outside of our pid namespace, where no descendant of ours can be."""
+"""The pid that the kernel reports for a process outside our pid namespace; none of our descendants can be there."""
 
 MAX_STEPS = 256
-"""Generations that are looked at, 2 ms in all: a chain of shells may be as long as its author likes. Login, terminal,
-shell and program are ten."""
+"""Generations that are followed, 2 ms in all; bounds the work that a deep chain of shells can cause. A terminal session
+has about ten."""
 
 
 MAX_INHERITED = 64
-"""Words of a marked child's variable that are kept of what it would inherit anyhow."""
+"""Number of inherited values that the marker variable of a child keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """A process descends from this one."""
+    """The result for a process that descends from this one."""
 
     owners: Collection[str]
-    """For whom the child of ours was started that it descends from. Empty: nobody can tell, for its line is broken."""
+    """Sessions for which the child at the top of its chain was started. Empty if the chain is broken."""
 
 
 _UNKNOWN = Descent(())
 
 _owners: dict[int, Collection[str]] = {}
-"""By the pid of our child, which is nobody else's until we have reaped it; and of what was adopted."""
+"""Owners by pid, of children (the pid is not reused before we reap it) and of adopted processes."""
 
 _unit = ""
-"""Our cgroup, if all that is in it is ours; as /proc tells it."""
+"""Our cgroup as in /proc/self/cgroup, if it contains only our descendants; else empty."""
 
 _adopted: dict[int, int] = {}
-"""When each adopted process was started: its pid is somebody else's as soon as its parent has reaped it."""
+"""Start time by pid of adopted processes: their pids can be reused as soon as their parents reap them."""
 
 
 _mark: tuple[str, str] = ("", "")
-"""A variable that all our children get, and its value."""
+"""Name and value of the variable that all our children get."""
 
-_on_end: Callable[[], None] = lambda: None  # noqa: E731  (until somebody wants to know)
-"""Told of each child that was reaped."""
+_on_end: Callable[[], None] = lambda: None  # noqa: E731  (replaced by `mark_children`)
+"""Called after each child that was reaped."""
 
 
 def mark_children(name: str, values: Sequence[str], *, ended: Callable[[], None]) -> None:
-    """Give all children that we start from now on a variable; an empty name stops that.
+    """Set an environment variable for all children started from now on; an empty name stops that.
 
-    `ended` is called whenever one of them was reaped.
+    `ended` is called after each child that was reaped.
     """
     global _mark, _on_end
     _mark, _on_end = (name, " ".join(values)), ended
 
 
 def marked(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a child, with the variable of `mark_children`; what stands there already is kept."""
+    """Return the environment for a child: `env` with the values of `mark_children` added to those already there."""
     name, value = _mark
     if not name:
         return dict(env)
@@ -71,27 +71,27 @@ def marked(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def belongs(pid: int, owners: Collection[str]) -> None:
-    """Our child `pid` runs for these, until it is reaped.
+    """Register the owners of our child `pid`, until it is reaped.
 
-    To be said before anything else can happen on the event loop. The collection is kept, and may change meanwhile.
+    Call it before the next await after the start. The collection is kept, not copied, so the caller may change it.
     """
     _owners[pid] = owners
 
 
 def adopted(process: Identity, owners: Collection[str]) -> None:
-    """A process that an earlier daemon has started runs for these, and so does its whole session, until `forget`.
+    """Register the owners of a process that an earlier daemon started, and of its whole session, until `forget`.
 
-    What has left that session and lost its parents is handed to who started us, and not to us: see `in_unit`.
+    Orphans that have left that session are not reparented to us; `in_unit` recognises them by their cgroup.
     """
     _owners[process.pid] = owners
     _adopted[process.pid] = process.started
 
 
 def in_unit(unit: str) -> None:
-    """We run as this unit of systemd: whatever else is in its cgroup descends from us, or from who ran as it before.
+    """Count all processes in the cgroup of this systemd unit as descendants of ours or of an earlier daemon.
 
-    So also an orphan of what was `adopted` is known, which is not handed to us. Nothing changes where our own cgroup is
-    another one, such as that of a terminal.
+    Recognises the orphans of `adopted` processes, which are not reparented to us. Does nothing if this process is in
+    another cgroup, such as that of a terminal.
     """
     global _unit  # noqa: PLW0603  (of the process, as a cgroup is)
     own = _cgroup("self")
@@ -99,18 +99,18 @@ def in_unit(unit: str) -> None:
 
 
 def forget(pid: int) -> None:
-    """Our child was reaped: for whoever reaps. Harmless for one that belongs to nobody."""
+    """Remove the owners of a child; to be called when it is reaped. Does nothing if it has none."""
     _owners.pop(pid, None)
     _adopted.pop(pid, None)
     _on_end()
 
 
 def descent(pid: int, kernel: Kernel = KERNEL) -> Descent | None:
-    """How the process that has this pid descends from us; None: not at all. Blocks for 8 us a generation.
+    """Return how the process with this pid descends from us, or None if it does not. Blocks for 8 us a generation.
 
-    We are no descendant of our own, nor is a child that has stayed in our session: what `spawn` and `start_service`
-    start leads another one, and no process can come back. A process that has ended counts as a descendant of unknown
-    line. Without /proc nobody does.
+    This process itself does not count, nor does a child in our own session: `spawn` and `start_service` start each
+    child in a new session, and a process cannot return to ours. A process that has ended counts as a descendant
+    without known owners, so that it gets fewer rights rather than more. Without /proc the result is always None.
     """
     found = _line(pid, kernel)
     if found is None and _unit and pid not in {OUTSIDE, os.getpid()} and _cgroup(str(pid)) == _unit:
@@ -136,19 +136,19 @@ def _line(pid: int, kernel: Kernel) -> Descent | None:
             return Descent(_owners.get(at, ()))
         above = kernel.status(here.parent)
         if above is None or above.started > here.started:
-            # Has the parent ended in between, and maybe somebody else got its pid? Then there is another one now.
+            # The parent may have ended since, and its pid may be reused: then the kernel reports a new parent now.
             again = kernel.status(at)
             if again is None or again.parent != here.parent:
                 at, here = pid, kernel.status(pid)
                 continue
             if above is None:
-                return None  # it lives, and is hidden from us: somebody else's
+                return None  # the parent runs and is hidden from us (hidepid), so it is another user's
         at, here = here.parent, above
     return _UNKNOWN
 
 
 def _is_adopted(here: Status, kernel: Kernel) -> bool:
-    """Whether this process is in the session that an adopted one leads."""
+    """Return whether the session leader is an adopted process, and not another one with its pid."""
     started = _adopted.get(here.session)
     if started is None:
         return False

@@ -1,7 +1,7 @@
-"""How many descriptors the daemon may have: as many as the hard limit allows, with some kept for those who are inside.
+"""Raises the limit of open descriptors to the hard limit, and keeps a reserve for clients that are connected.
 
-The soft limit is 1,024 by default on Linux and 256 on macOS, for programs that call `select(2)`. Nothing here does; what we
-start may, so it gets the limit back that we were started with (Linux only).
+The soft limit is low by default (1,024 on Linux, 256 on macOS) for programs that call `select(2)`. The daemon does not;
+its children may, so they get the original limit back (Linux only).
 """
 
 import logging
@@ -9,10 +9,11 @@ import resource
 import sys
 
 MOST = 65_536
-"""Some systems have no hard limit; a daemon with all its connections and extensions has far less than this."""
+"""Limit where the system has no hard one; more than a daemon with all its connections and extensions uses."""
 
 RESERVE = 64
-"""Descriptors that a new connection must leave: for files, model servers, commands and extensions of those who are inside."""
+"""Descriptors that must stay free when a connection is accepted: existing sessions need them for files, model servers,
+commands and extensions."""
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ _inherited: tuple[int, int] | None = None
 
 
 def raise_limit() -> None:
-    """Raise the soft limit of this process to the hard one. Call it once, before anything is started."""
+    """Raise the soft limit of this process to the hard limit. Call it once, before starting any child."""
     global _inherited  # noqa: PLW0603  (a property of the process)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
@@ -35,7 +36,7 @@ def raise_limit() -> None:
 
 
 def give_back(pid: int) -> None:
-    """Give a process that was just started the limit that we were started with; harmless when it has ended."""
+    """Restore the original limit for a child that was just started; does nothing if it has ended."""
     if _inherited is None or sys.platform != "linux":
         return
     try:
@@ -45,9 +46,10 @@ def give_back(pid: int) -> None:
 
 
 def is_short(descriptor: int) -> bool:
-    """Whether less than `RESERVE` are left, as the number of the newest one shows: the lowest free one is always taken.
+    """Return whether fewer than `RESERVE` descriptors are free, given the one opened last.
 
-    A process with a very low limit has no reserve: those who come wait until a descriptor is free (`api.door`).
+    The kernel always assigns the lowest free number, so a high number means that few are left. With a limit below
+    4 * `RESERVE` there is no reserve: new connections wait until a descriptor is free (`api.door`).
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft != resource.RLIM_INFINITY and soft >= 4 * RESERVE and descriptor >= soft - RESERVE

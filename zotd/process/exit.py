@@ -1,4 +1,4 @@
-"""Learning that a child has exited, apart from what its descendants do.
+"""Reports the exit of a child, whether or not its descendants still hold its pipes.
 
 `asyncio.subprocess` is not used: its `wait()` returns only when every holder of the pipes has closed them, so one
 background grandchild holds it for ever (seen on 3.11 to 3.13), and on 3.11 it starts a thread for each child.
@@ -14,33 +14,34 @@ from contextlib import suppress
 from typing import Protocol
 
 UNKNOWN_EXIT = 255
-"""Stands for an exit code that somebody else collected, or that the kernel dropped because SIGCHLD is ignored."""
+"""Reported if the exit code is lost: other code collected it, or SIGCHLD is ignored."""
 
 PIDFD_SIGNAL_PROCESS_GROUP = 4
 """`linux/pidfd.h`."""
 
 _watched: dict[int, bool] = {}
-"""Children that somebody here waits for; whether an orphan may have ended behind one. Of the process, as waiting is."""
+"""Children with a watch, by pid; True if an orphan may have ended while this one was still a zombie. Module state,
+because `waitid` is per process."""
 
 
 class ExitWatch(Protocol):
-    """Calls back on the event loop, once, when the child has exited."""
+    """Calls back once on the event loop when the child has exited."""
 
     def signal_group(self, number: int) -> None:
-        """Send its group a signal; harmless when nothing is left of it. Until `reap`."""
+        """Send a signal to its group; does nothing if the group is empty. Not allowed after `reap`."""
         ...
 
     def close(self) -> None:
-        """Watch no more, and leave it alone: instead of `reap`."""
+        """Stop watching without reaping the child; call it instead of `reap`."""
         ...
 
     def reap(self) -> int:
-        """Free the pid; call it once, after the call-back. The exit code, or minus the signal that ended the child."""
+        """Reap the child and return its exit code, or minus a signal's number. Call it once, after the callback."""
         ...
 
 
 def watch_exit(pid: int, on_exit: Callable[[], None]) -> ExitWatch:
-    """Watch a child of this process that nobody else waits for."""
+    """Watch a child of this process; no other code may wait for it."""
     _watched[pid] = False
     if sys.platform == "linux":
         # Kernels before 5.3 and some sandboxes have no pidfd; without a free descriptor there is none either.
@@ -50,14 +51,14 @@ def watch_exit(pid: int, on_exit: Callable[[], None]) -> ExitWatch:
 
 
 def reap_orphans() -> None:
-    """Free the pids of orphans that were handed to us and have ended; for a subreaper, at each SIGCHLD.
+    """Reap orphans that were reparented to us and have ended; a subreaper calls it at each SIGCHLD.
 
-    Children that we have started are left to who waits for them: those that are watched here, and those in our own
-    session, which an orphan never is, for all that we watch have left it.
+    Leaves alone children that are watched here, and children in our own session, which other code of this process has
+    started. An orphan is never in our session, since everything watched here starts a session of its own.
     """
     while (pid := _ended_child()) is not None:
         if pid in _watched:
-            _watched[pid] = True  # the kernel shows us no other while this one is there
+            _watched[pid] = True  # the kernel reports no other child until this one is reaped
             return
         if os.getsid(pid) == os.getsid(0):
             return  # the same; the next SIGCHLD comes here again
@@ -65,10 +66,10 @@ def reap_orphans() -> None:
 
 
 class PidfdWatch:
-    """Linux. The child stays a zombie until `reap`: till then no other process or group can get its number."""
+    """Watches a pidfd (Linux). The child stays a zombie until `reap`, so its pid cannot be reused before that."""
 
     def __init__(self, pid: int, pidfd: int, on_exit: Callable[[], None]) -> None:
-        """Own `pidfd`, and close it."""
+        """Take ownership of `pidfd`."""
         self._pid = pid
         self._pidfd = pidfd
         self._on_exit = on_exit
@@ -98,14 +99,14 @@ class PidfdWatch:
 
 
 class AdoptedWatch:
-    """A process that was started by another: it can be watched, and not waited for.
+    """Watches a process that is not our child, so that its exit can be observed but not its exit code.
 
-    Somebody else frees its pid, at any moment after its exit; from then on a number of its group proves nothing. The
-    pidfd does: it stands for the group as long as anybody is in it.
+    Its parent can reap it at any time after the exit, and then its group's number can be reused. The pidfd stays
+    valid: it refers to the same group as long as the group has a member.
     """
 
     def __init__(self, pid: int, pidfd: int, on_exit: Callable[[], None]) -> None:
-        """Watch `pid`, which leads its group; own `pidfd`, and close it. Linux only."""
+        """Watch the group leader `pid`; take ownership of `pidfd`. Linux only."""
         self._pid = pid
         self._pidfd = pidfd
         self._on_exit = on_exit
@@ -124,7 +125,7 @@ class AdoptedWatch:
                 _signal_group(self._pid, number)
 
     def reap(self) -> None:
-        """Let go of it; how it has ended, only its parent gets to know."""
+        """Close the pidfd. Only the parent of the process can get its exit code."""
         os.close(self._pidfd)
 
     def close(self) -> None:
@@ -139,10 +140,10 @@ class AdoptedWatch:
 
 
 class ThreadWatch:
-    """macOS, and Linux without pidfd: a thread that waits.
+    """Waits in a thread, on macOS and on Linux without pidfd.
 
-    It frees the pid as soon as the child exits, so a signal sent to the group just then could in theory reach a
-    stranger: every other number of the system would have to be used up in between.
+    The thread reaps the child at once, so a signal that is sent to the group at that moment could in theory reach
+    another process. For that, the kernel would have to use up all other pids in between.
     """
 
     def __init__(self, pid: int, on_exit: Callable[[], None]) -> None:
@@ -163,13 +164,13 @@ class ThreadWatch:
         _signal_group(self._pid, number)
 
     def close(self) -> None:
-        """See `ExitWatch`; the thread waits on, for nobody."""
+        """Drop the callback; the thread goes on until the child exits."""
         self._is_closed = True
         _forget(self._pid)
 
     def _wait(self, pid: int, loop: asyncio.AbstractEventLoop, on_exit: Callable[[], None]) -> None:
         self._code = _collect(pid)
-        with suppress(RuntimeError):  # the loop was closed first: nobody is left to be told
+        with suppress(RuntimeError):  # the loop was closed first, so the callback has no use any more
             if not self._is_closed:
                 loop.call_soon_threadsafe(on_exit)
 
@@ -181,18 +182,17 @@ def _signal_group(leader: int, number: int) -> None:
 
 
 def is_watched(pid: int) -> bool:
-    """Whether somebody waits for this child of ours, which we have started then."""
+    """Return whether this child has a watch, which means that we started it and did not inherit it as an orphan."""
     return pid in _watched
 
 
 def _forget(pid: int) -> None:
-    """Nobody waits for it any more."""
-    if _watched.pop(pid, False):
+    if _watched.pop(pid, False):  # an orphan may have ended meanwhile, hidden behind this zombie
         reap_orphans()
 
 
 def _ended_child() -> int | None:
-    """A child that has ended, and stays a zombie; None: there is none."""
+    """Return the pid of a zombie child without reaping it, or None."""
     try:
         found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

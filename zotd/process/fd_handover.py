@@ -1,12 +1,12 @@
-"""One process that is to outlive us, as the next daemon finds it in the store.
+"""Hands a running process over to the next daemon, through the service manager's descriptor store.
 
     ext-MARK            our ends of its stdin, stdout and stderr
-    ext-MARK-N          a file in memory: which process this is, and what it has told us that still counts; the highest N
+    ext-MARK-N          a memfd: the identity of the process and its lines that are still valid; the highest N counts
 
-MARK is the process's in the ledger. The file's first line is a byte that says whether a line to its stdin may be cut,
-and a `Head`; the others are its own lines. The last word is `READY`, without which nobody can go on with it. A file is
-only ever added to; what has grown too long is written anew under the next N, and then the old one is removed: so there
-is a whole one at every instant.
+MARK is the marker of the process in the ledger. The first line of the file is one byte, which tells whether a line to
+stdin may be incomplete, and a `Head`; the other lines are frames of the process. A process without a `READY` line is
+not adopted. Files are append-only: one that has grown too long is written again with the next N before the old one is
+removed, so a complete file exists at every moment.
 """
 
 import fcntl
@@ -24,38 +24,39 @@ from zotd.process.census import Identity, identify, is_alive, world
 from zotd.process.fdstore import Store
 
 PREFIX = "ext-"
-"""How all names of ours begin."""
+"""Prefix of the names in the store that belong to this module."""
 
 VERSION = 1
-"""Of what is in the file: another version's processes are ended and started again."""
+"""Version of the file format. Processes in another version's files are ended and started again."""
 
 WHOLE, CUT = b" ", b"!"
-"""Every line to its stdin was written to its end, or maybe not."""
+"""First byte of a file: all lines to stdin were written completely, or the last one may be incomplete."""
 
 READY = b"ready"
-"""The line that says that a process has been ready; no frame, so that no process can write it."""
+"""The line that marks a process as ready. Not a valid frame, so no process can forge it."""
 
 MIN_BYTES = 256 * 1024
-"""A file is not written anew below this length, and then at twice what was left of it."""
+"""A file is first rewritten at this length, and later at twice its length after the previous rewrite."""
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Longest file that is read. We write a third of that: twice the 8 MiB that a process may register, a line of 4 MiB."""
+"""Longest file that is read; three times what is written: twice the 8 MiB that a process may register, and one line of
+4 MiB."""
 
 _NAME = re.compile(rf"{PREFIX}([0-9a-f]{{16}})(?:-([0-9]{{1,9}}))?")
 
 
 class Label(msgspec.Struct, frozen=True):
-    """What a process is, for whoever would start it otherwise."""
+    """Identifies what a process runs, so that the next daemon can match it with what it would start."""
 
     place: str
-    """Whose it is, such as a workspace's."""
+    """Scope that owns the process, such as a workspace."""
     name: str
     fingerprint: str
-    """Equal for all that it makes no difference to have started."""
+    """Digest of everything that affects how the process behaves; equal for interchangeable processes."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Which process this is."""
+    """Identity of a process and its pipes, as in the first line of its file."""
 
     version: int
     world: str
@@ -63,45 +64,45 @@ class Head(msgspec.Struct, frozen=True):
     pid: int
     started: int
     pipes: tuple[int, int, int]
-    """Inodes of its stdin, stdout and stderr: descriptors come back in any order."""
+    """Inodes of its stdin, stdout and stderr; the store returns descriptors in any order."""
     label: Label
 
     @property
     def identity(self) -> Identity:
-        """The process."""
+        """Identity of the process, to be compared with the one that has its pid now."""
         return Identity(self.pid, self.started)
 
 
 @dataclass(slots=True)
 class Survivor:
-    """A process that a dead daemon has left, with everything that is needed to go on with it; owns its descriptors."""
+    """A process that an earlier daemon left running, with all that is needed to adopt it. Owns its descriptors."""
 
     head: Head
     pipes: tuple[int, int, int]
     """Our ends of its stdin, stdout and stderr."""
     file: int
-    """Goes over to its `FdHandover`."""
+    """Descriptor of its file; ownership passes to its `FdHandover`."""
     number: int
-    """Of the file, as in its name."""
+    """N in the name of the file."""
     lines: list[bytes]
-    """What it had told, oldest first."""
+    """Recorded lines, oldest first."""
     is_cut: bool
-    """Its stdin may hold the beginning of a line."""
+    """Whether the last line in its stdin may be incomplete."""
     pidfd: int
 
     def close(self) -> None:
-        """Close what it owns; the process finds its stdin at an end when the store has let go of it, too."""
+        """Close the pipes and the pidfd. The process sees the end of its stdin once the store closes its copy."""
         for fd in (*self.pipes, self.pidfd):
             os.close(fd)
 
 
 class FdHandover:
-    """What the next daemon will need about one process."""
+    """Keeps the state of one process that the next daemon needs to adopt it."""
 
     def __init__(self, store: Store, label: Label, survivor: Survivor | None = None) -> None:
-        """For a process that is about to start, or for a survivor: its file goes on to be written."""
+        """Prepare for a process that is about to start, or continue the file of a `survivor`."""
         self.condensed: Callable[[], Sequence[bytes]] = list
-        """What still counts of what was recorded; set by who knows."""
+        """Returns the recorded lines that are still valid, for a rewrite of the file; set by the owner."""
         self.survivor = survivor
         self.is_ready = survivor is not None
         self._store = store
@@ -114,7 +115,7 @@ class FdHandover:
         self._limit = max(MIN_BYTES, 2 * self._size)
 
     def begin(self, mark: str, pid: int, pipes: tuple[int, int, int]) -> None:
-        """The process runs; `pipes` are our ends of its stdin, stdout and stderr, which stay the caller's."""
+        """Store the descriptors of a started process; `pipes` are our ends, which the caller still owns."""
         process = identify(pid)
         if process is None:
             return
@@ -124,9 +125,9 @@ class FdHandover:
             self._write_anew([])
 
     def record(self, line: bytes) -> None:
-        """It has said something (without its newline) that the next daemon has to know.
+        """Record a line (without its newline) that the next daemon has to know.
 
-        To be told before anything is done about it: what is `condensed` need not have it yet.
+        Call it before the line takes effect: `condensed` need not include it yet.
         """
         if self._file >= 0 and self._size + len(line) > self._limit:
             self._write_anew([*self.condensed(), *([READY] if self.is_ready else [])])
@@ -135,20 +136,20 @@ class FdHandover:
             self._add(line)
 
     def ready(self) -> None:
-        """From here on the next daemon can go on with it."""
+        """Allow the next daemon to adopt the process."""
         if not self.is_ready and self._file >= 0:
             self.is_ready = True
             self._add(READY)
 
     def torn(self, is_cut: bool) -> None:
-        """A line is being written to its stdin that may stay a piece, or no more."""
+        """Record whether a line is being written to stdin that could stay incomplete if this daemon is killed."""
         self._is_torn = is_cut
         if self._file >= 0:
             with suppress(OSError):
                 os.pwrite(self._file, self._state(), 0)
 
     def end(self) -> None:
-        """It is nobody's any more: it has ended, or is to go."""
+        """Remove the process from the store: it has ended, or must not be adopted."""
         self.is_ready = False
         if self._head is not None:
             self._store.remove(self._name())
@@ -157,7 +158,7 @@ class FdHandover:
         self._close()
 
     def leave(self) -> None:
-        """Leave it to the next daemon: we have nothing to do with it any more."""
+        """Leave the process to the next daemon, and close our descriptors."""
         self._head = None
         self._close()
 
@@ -175,7 +176,7 @@ class FdHandover:
         with suppress(OSError):
             written = os.write(self._file, line + b"\n")
         self._size += written
-        if written <= len(line):  # no memory for all of it
+        if written <= len(line):  # out of memory; an incomplete file must not be adopted
             self.end()
 
     def _write_anew(self, lines: Sequence[bytes]) -> None:
@@ -204,9 +205,10 @@ class FdHandover:
 
 
 def survivors(found: Mapping[str, Sequence[int]], store: Store) -> list[Survivor]:
-    """Who lives of those that a dead daemon has left in the store; everything else there with names of ours is let go.
+    """Return the running processes that an earlier daemon left in the store, and remove its other entries.
 
-    `found`: what was `inherited`; of that, the descriptors with names of ours belong to this call. Blocks for 1 ms.
+    Takes ownership of those descriptors in `found` (from `fdstore.inherited`) whose names start with `PREFIX`. Blocks
+    for 1 ms.
     """
     ours = {name: fds for name, fds in found.items() if name.startswith(PREFIX)}
     by_mark: dict[str, list[str]] = {}
@@ -243,14 +245,14 @@ def _survivor(mark: str, found: Mapping[str, Sequence[int]]) -> Survivor | None:
 
 
 def _read(file: int) -> tuple[Head, list[bytes], bool] | None:
-    """The head, what the process has told, and whether a line to it is cut; None: nobody can go on with this."""
+    """Return the head, the recorded lines, and whether the last line to stdin may be incomplete; None if unusable."""
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             return None
         content = os.pread(file, MAX_BYTES, 0)
         first, *lines = content.split(b"\n")
-        torn = lines.pop() if lines else b""  # we were killed while it was written
+        torn = lines.pop() if lines else b""  # the earlier daemon was killed while writing it
         head = msgspec.json.decode(first[1:], type=Head)
         os.ftruncate(file, len(content) - len(torn))
         os.lseek(file, 0, os.SEEK_END)
@@ -262,7 +264,7 @@ def _read(file: int) -> tuple[Head, list[bytes], bool] | None:
 
 
 def _pipes(head: Head, fds: Sequence[int]) -> tuple[int, int, int] | None:
-    """Its pipes in their order, if all are there."""
+    """Return stdin, stdout and stderr in this order, or None if one is missing."""
     ends: dict[tuple[int, int], int] = {}
     for fd in fds:
         status = os.fstat(fd)
@@ -276,7 +278,7 @@ def _pipes(head: Head, fds: Sequence[int]) -> tuple[int, int, int] | None:
 
 
 def _hold(process: Identity) -> int | None:
-    """A pidfd of this very process, while it lives."""
+    """Open a pidfd of this process; None if it has ended or its pid is reused."""
     try:
         pidfd = os.pidfd_open(process.pid)
     except (OSError, OverflowError):  # it is gone; or no process has such a number

@@ -1,9 +1,9 @@
-"""Descriptors that outlive this process: the store of the service manager that started it.
+"""Keeps descriptors open across a restart, in the descriptor store of systemd.
 
     put ──> NOTIFY_SOCKET, with the descriptors ──> systemd ──> the next process of the unit, as LISTEN_FDS ──> inherited
 
-systemd keeps copies under a name until they are removed, or the unit stops for good. Nobody confirms a `put`: whoever
-comes back has to judge what it finds. Linux only.
+systemd keeps copies by name until they are removed or the unit stops without a restart. A `put` is not acknowledged, so
+the next process has to check what it inherits. Linux only.
 
 Source: sd_notify(3), sd_listen_fds(3).
 """
@@ -21,25 +21,25 @@ from zotd.process.notify import notify
 log = logging.getLogger(__name__)
 
 UNIT = "ZOTD_FDSTORE"
-"""The variable by which a unit says that it has a store, and its own name: `Environment=ZOTD_FDSTORE=%n`. systemd tells
-about the store by itself only since version 254."""
+"""Variable with the name of the unit, set if the unit has a store: `Environment=ZOTD_FDSTORE=%n`. systemd itself
+announces the store only since version 254."""
 
 FIRST_FD = 3
-"""Where `LISTEN_FDS` begins."""
+"""First descriptor that systemd passes (`SD_LISTEN_FDS_START`)."""
 
 ASK_S = 1.0
-"""Longest wait for `systemctl`, which takes 10 ms; a stop must not wait for a manager that hangs."""
+"""Timeout of `systemctl`, which takes 10 ms: a hanging service manager must not delay the stop of the daemon."""
 
 
 class Store(Protocol):
     """Keeps descriptors for the next process."""
 
     def put(self, name: str, fds: Sequence[int]) -> bool:
-        """Keep copies under this name (ASCII, no colon, at most 255), besides those that it has; False: it does not."""
+        """Add copies under `name` (ASCII, no colon, at most 255 characters); return False if that failed."""
         ...
 
     def remove(self, name: str) -> None:
-        """Let go of everything with this name."""
+        """Remove all descriptors with this name."""
         ...
 
 
@@ -47,13 +47,13 @@ class SystemdStore:
     """The store of systemd, 236 or newer."""
 
     def __init__(self, address: str) -> None:
-        """`address`: what `NOTIFY_SOCKET` says."""
+        """Use the notify socket at `address`, which is the value of `NOTIFY_SOCKET`."""
         self._address = address
         self._has_failed = False
 
     def put(self, name: str, fds: Sequence[int]) -> bool:
         """See `Store`."""
-        # Without FDPOLL=0 it would let go of a pipe as soon as the other end is closed, behind our back.
+        # Without FDPOLL=0 systemd would remove a pipe as soon as its other end is closed, without telling us.
         return self._tell(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", fds)
 
     def remove(self, name: str) -> None:
@@ -74,16 +74,16 @@ class SystemdStore:
 
 
 def store_of(env: Mapping[str, str]) -> Store | None:
-    """The store that this environment tells of."""
+    """Return the store that `env` announces, or None."""
     address = env.get("NOTIFY_SOCKET")
     return SystemdStore(address) if address and env.get(UNIT) else None
 
 
 def inherited(env: Mapping[str, str]) -> dict[str, list[int]]:
-    """The descriptors that the service manager has given to this process, by name: sockets, and what was stored.
+    """Return the descriptors that systemd passed to this process, by name: sockets and stored descriptors.
 
-    Empty when they are meant for another process. They are the callers', each one's own by its name; no child of ours
-    gets them.
+    Empty if `LISTEN_PID` names another process. Each caller owns the descriptors with its names. They are made
+    non-inheritable.
     """
     if env.get("LISTEN_PID") != str(os.getpid()):
         return {}
@@ -96,14 +96,14 @@ def inherited(env: Mapping[str, str]) -> dict[str, list[int]]:
     for position, fd in enumerate(range(FIRST_FD, FIRST_FD + count)):
         try:
             os.set_inheritable(fd, False)
-        except OSError:  # nothing is open there: somebody has closed it, or the count is wrong
+        except OSError:  # not open: closed before, or LISTEN_FDS is wrong
             continue
         found.setdefault(names[position] if position < len(names) else "unknown", []).append(fd)
     return found
 
 
 async def is_restarting(unit: str) -> bool:
-    """Whether the manager stops this unit of the user to start it again; False when that cannot be found out."""
+    """Return whether systemd has a restart job for this user unit; False if `systemctl` fails."""
     command = ["systemctl", "--user", "list-jobs", "--plain", "--no-legend", "--no-pager"]
     with suppress(OSError, subprocess.SubprocessError):
         told = await asyncio.to_thread(

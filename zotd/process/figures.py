@@ -1,4 +1,4 @@
-"""What this process holds, as the kernel counts it (`daemon.metrics`)."""
+"""Measures descriptors, memory and children of this process, for `daemon.metrics`."""
 
 import os
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from zotd.process.census import HIDDEN
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """None is what the system does not tell."""
+    """Resource usage of this process; None for values that the system does not report."""
 
     descriptors: int | None
     """Open files, sockets and pipes."""
     rss_bytes: int | None
     """Resident memory."""
     children: int | None
-    """Processes whose parent this one is: also those that it has adopted, and those that it has not reaped yet."""
+    """Number of child processes, including adopted orphans and zombies."""
 
 
 def measure() -> Figures:
-    """The figures of this moment. Blocks for 8 us for each process of the machine; run it in a thread."""
+    """Measure now. Blocks for 8 us for each process of the machine; run it in a thread."""
     return Figures(_descriptors(), _rss_bytes(), _children())
 
 
@@ -40,7 +40,7 @@ def _rss_bytes() -> int | None:
 
 
 def _children() -> int | None:
-    """Not from `/proc/self/task/*/children`, which many kernels are built without."""
+    # Not /proc/self/task/*/children: many kernels are built without it.
     try:
         pids = [entry for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208  (a third of iterdir's time)
     except OSError:

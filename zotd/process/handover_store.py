@@ -1,7 +1,7 @@
-"""What a dead daemon has left of running processes, who goes on with it, and what this one will leave.
+"""Adopts the processes that the previous daemon left running, and leaves ours to the next one.
 
-found ──> kept for who would start it ──> adopted ──────────────────────┐
-              └── nobody comes in time, or it is not the same any more ──> ended, as `OrphanReaper.sweep` does
+found ──> waits for its extension to start ──> adopted ─────────────────┐
+              └── not claimed in time, or changed ──> ended by `OrphanReaper.end`
 started ──────────────────────────────────────────────────────────> FdHandover ──> the next daemon
 """
 
@@ -24,27 +24,30 @@ class HandoverStore:
     def __init__(
         self, store: Store, reaper: OrphanReaper, found: Mapping[str, list[int]], *, unit: str, within_s: float
     ) -> None:
-        """Take what was `found`, before the orphans are swept; what nobody goes on with `within_s` is ended.
+        """Take over the processes in `found`; call it before `OrphanReaper.sweep`, which would end them.
 
-        `unit`: what the service manager calls the daemon.
+        Processes that are not adopted within `within_s` seconds are ended. `unit` is the daemon's systemd unit.
         """
         self._store = store
         self._reaper = reaper
         self._unit = unit
         self._is_left = False
-        # Two of a kind: a reload was cut, and the newer one had taken over.
+        # Newest first: after an interrupted reload there are two of an extension, and the newer one is in use.
         self._waiting = sorted(survivors(found, store), key=lambda one: one.head.started, reverse=True)
         self._deadline = asyncio.get_running_loop().call_later(within_s, self._end_all)
         descent.in_unit(unit)
         for survivor in self._waiting:
             head = survivor.head
             reaper.ledger.take_over(head.mark, head.identity, head.label.name)
-            descent.adopted(head.identity, ())  # it may connect before it is somebody's
+            descent.adopted(head.identity, ())  # it may connect as a client before an extension adopts it
         if self._waiting:
             log.info("%d processes of an earlier daemon are still running", len(self._waiting))
 
     def handover(self, label: Label) -> FdHandover:
-        """For a process that is to start: with a survivor, when there is one to go on with instead."""
+        """Return the handover for a process about to start; its `survivor` is set if one can be adopted instead.
+
+        Ends other survivors with the same place and name, since their configuration or program has changed.
+        """
         survivor: Survivor | None = None
         for one in [one for one in self._waiting if _is_same(one.head.label, label)]:
             if survivor is None and one.head.label == label and is_alive(one.head.identity):
@@ -55,22 +58,22 @@ class HandoverStore:
         return FdHandover(self._store, label, survivor)
 
     def settle(self, place: str) -> None:
-        """Everything of this place that is to start has come; what is left of it is ended."""
+        """End the remaining survivors of `place`: all its extensions have started."""
         for one in [one for one in self._waiting if one.head.label.place == place]:
             self._end(one)
 
     async def decide(self) -> None:
-        """We stop: find out whether for good, which takes up to 1 s. When in doubt it is."""
+        """Ask systemd whether this stop is a restart, for up to 1 s; if unknown, processes are ended."""
         self._is_left = await is_restarting(self._unit)
         if self._is_left:
             log.info("extensions are handed over to the next daemon")
 
     def leaves(self, handover: FdHandover | None) -> bool:
-        """Whether a process goes on without us."""
+        """Return whether this process is left running for the next daemon."""
         return self._is_left and handover is not None and handover.is_ready
 
     def close(self) -> None:
-        """End what nobody has gone on with, or leave it where it is."""
+        """End the survivors that were not adopted; in a restart, leave them to the next daemon."""
         self._deadline.cancel()
         if self._is_left:
             for survivor in self._waiting:
@@ -100,6 +103,6 @@ def _is_same(found: Label, wanted: Label) -> bool:
 
 
 def handover_store_of(env: Mapping[str, str], reaper: OrphanReaper, *, within_s: float) -> HandoverStore | None:
-    """That of a daemon with this environment, as in `HandoverStore`; None: its service manager keeps nothing."""
+    """Return the handover store of a daemon with this environment, or None if its service manager has no store."""
     store = store_of(env)
     return None if store is None else HandoverStore(store, reaper, inherited(env), unit=env[UNIT], within_s=within_s)

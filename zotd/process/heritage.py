@@ -1,15 +1,15 @@
-"""Which processes earlier daemons of a home have started: they decide nothing in the daemon that follows either.
+"""Recognises processes that earlier daemons of this home started, so that a restart gives them no additional rights.
 
-`zotd.process.descent` knows the descendants of the daemon that runs now, by their parents. A restart breaks that chain.
-Three witnesses outlast it:
+`zotd.process.descent` follows the parent chain, which ends at the daemon that runs now. Three signs outlast a restart:
 
-| witness | lost when |
+| sign | lost when |
 |---|---|
 | `ZOT_STARTED_BY` in the environment of a process, or of one above it | a program drops it (`env -i`) and all above it have ended |
 | the list of processes that lived when a daemon stopped, or that a command left behind | the daemon is killed before it looks, within `PAUSE_S` |
 | the session (`setsid`) of a process on that list, or of a command that ran when the daemon was killed | it begins a session of its own |
 
-A program that loses all three becomes a stranger; `docs/security.md` says so. Nothing here needs a service manager.
+A program that loses all three is treated as a client that a person has started (see `docs/security.md`). No service
+manager is needed.
 """
 
 import asyncio
@@ -31,19 +31,19 @@ from zotd.process.exit import is_watched
 log = logging.getLogger(__name__)
 
 ORIGIN = "ZOT_STARTED_BY"
-"""Names the homes whose daemons have started a process, or one above it, separated by blanks."""
+"""Variable with the digests of the homes whose daemons started a process or one of its ancestors, separated by spaces."""
 
 MAX_ORIGINS = 16
-"""Homes in that variable; a longer line of daemons that start each other forgets its oldest."""
+"""Maximum number of homes in that variable; the oldest are dropped when daemons start daemons more deeply."""
 
 MAX_REMEMBERED = 4096
-"""Processes on the list; the oldest are dropped first."""
+"""Maximum length of the list; the oldest processes are dropped first."""
 
 MAX_STEPS = 256
-"""Generations that are looked at, 25 us each."""
+"""Generations that are followed, at 25 us each."""
 
 PAUSE_S = 1.0
-"""Shortest time between two looks for what commands left behind; a look takes 10 us for each process of the user."""
+"""Pause between two scans for orphans of commands, in seconds; a scan takes 10 us for each process of the user."""
 
 FILE = "run/descendants"
 
@@ -59,15 +59,15 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 def origin_of(home: Path) -> str:
-    """What stands for this home in `ORIGIN`."""
+    """Return the digest of this home that `ORIGIN` contains."""
     return hashlib.sha256(os.fsencode(os.path.realpath(home))).hexdigest()[:16]
 
 
 class Heritage:
-    """What a daemon knows about the processes of its predecessors. Used on one event loop."""
+    """Knows the processes that earlier daemons of this home started. Used on one event loop."""
 
     def __init__(self, home: Path, kernel: Kernel = KERNEL) -> None:
-        """Nothing is read before `load`."""
+        """Start with an empty list; `load` reads the stored one."""
         self._origin = origin_of(home)
         self._path = home / FILE
         self._kernel = kernel
@@ -96,12 +96,12 @@ class Heritage:
         self._save()
 
     def begin(self, env: Mapping[str, str]) -> None:
-        """Mark what this process starts from now on, as what this home's daemon has started. `env`: our own."""
+        """Add this home to `ORIGIN` of all children started from now on. `env` is the environment of this process."""
         names = [name for name in env.get(ORIGIN, "").split() if name != self._origin]
         descent.mark_children(ORIGIN, [*names, self._origin][-MAX_ORIGINS:], ended=self._ended.set)
 
     def has(self, pid: int) -> bool:
-        """Whether a daemon of this home has started this process, or one above it. Blocks for 25 us a generation."""
+        """Return whether a daemon of this home started this process or an ancestor. Blocks for 25 us a generation."""
         at = pid
         for _ in range(MAX_STEPS):
             status = self._kernel.status(at)
@@ -112,10 +112,10 @@ class Heritage:
             at = status.parent
             if at in {0, _INIT, os.getpid()}:
                 return False
-        return True  # nobody needs a line as long as this one
+        return True  # when in doubt, grant fewer rights: a chain this long is no ordinary program
 
     async def watch(self) -> None:
-        """Keep noting what commands leave behind; run it in a task."""
+        """Add orphans of commands to the list as they appear. Runs until cancelled."""
         while True:
             await self._ended.wait()
             self._ended.clear()
@@ -123,7 +123,7 @@ class Heritage:
             await asyncio.sleep(PAUSE_S)
 
     def close(self) -> None:
-        """Note every living descendant, for the daemon that follows. Blocks: 20 us for each process of the user."""
+        """Store all running descendants for the next daemon. Blocks for 20 us for each process of the user."""
         descent.mark_children("", (), ended=lambda: None)
         found = []
         for pid in self._kernel.pids():
@@ -135,7 +135,7 @@ class Heritage:
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _orphans(self) -> list[Identity]:
-        """Children of ours that we have not started: they lost their parents."""
+        """Return the children that were reparented to us."""
         me = os.getpid()
         us = self._kernel.status(me)
         found = []
@@ -161,7 +161,7 @@ class Heritage:
         try:
             make_private_dir(str(self._path.parent))
             draft.write_bytes(msgspec.json.encode(entries))
-            draft.replace(self._path)  # not synced: after a power cut none of these processes is there
+            draft.replace(self._path)  # not synced: after a power failure none of these processes exists
         except OSError as error:
             log.warning("processes of this daemon cannot be recorded in %s: %s", self._path, error.strerror)
 
@@ -176,7 +176,7 @@ class Heritage:
 
 
 def _origins(pid: int) -> list[str]:
-    """The homes in the environment that a process was started with; none when we may not read that."""
+    """Return the values of `ORIGIN` in a process's environment; empty if it is not readable."""
     if sys.platform != "linux":
         return _portable_origins(pid)
     try:

@@ -1,4 +1,4 @@
-"""The write end of a child's stdin: bounded, never blocking, and given up when the child does not read.
+"""Writes frames to a child's stdin without blocking; closes the pipe if the child does not read.
 
 open ──> (queue while the pipe is full) ──> ending ──> closed
               └─── full, or no progress for STALL_S ──> on_stall
@@ -11,16 +11,16 @@ from collections import deque
 from collections.abc import Callable
 
 MAX_FRAMES = 256
-"""Frames that may wait for the child (`docs/extensions.md`)."""
+"""Maximum number of queued frames (`docs/extensions.md`)."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Bytes that may wait."""
+"""Maximum size of the queue."""
 
 ATOMIC_BYTES = select.PIPE_BUF
-"""Up to here a pipe takes a frame whole or not at all, also when we are killed meanwhile."""
+"""Writes up to this size are atomic: the pipe takes all of it or nothing, even if this process is killed."""
 
 STALL_S = 5.0
-"""How long a full pipe may make no progress: a debugger or a garbage collector stops a process for less."""
+"""Time without progress, in seconds, after which a full pipe is closed; longer than a pause for garbage collection."""
 
 
 class Input:
@@ -36,11 +36,16 @@ class Input:
         is_torn: bool = False,
         stall_s: float = STALL_S,
     ) -> None:
-        """Own `fd`, and close it.
+        """Take ownership of `fd`.
 
-        `on_stall` is told once, in words that go on from the child's name, why it is given up; `on_closed` that the
-        child has closed its end. Nothing is written afterwards. `on_torn` is told before a frame is written that could
-        be cut by our death, and when all is written; `is_torn`: an earlier one may have been.
+        Args:
+            fd: the write end of the pipe.
+            on_stall: called once if the child does not read, with a predicate such as "did not read its input".
+            on_closed: called once when the child has closed its end. Nothing is written after either call.
+            on_torn: called with True before a frame that is too long for an atomic write, and with False when the
+                queue is empty again.
+            is_torn: the last frame of an earlier daemon may be incomplete; a newline is written first to end it.
+            stall_s: time without progress after which `on_stall` is called.
         """
         os.set_blocking(fd, False)
         self._fd = fd
@@ -54,14 +59,14 @@ class Input:
         self._stalled: asyncio.TimerHandle | None = None
         self._is_ending = False
         self._loop = asyncio.get_running_loop()
-        # The write end of a pipe is "readable" when nobody can read the other end any more; asyncio's own transport
-        # watches for that too. Without it only the next write would tell, and this one would wait for its answer.
+        # The write end of a pipe polls as readable once the read end is closed; asyncio's own transport relies on it
+        # too. Without this, only the next write would fail, and the caller might wait for an answer before it writes.
         self._loop.add_reader(fd, self._lost)
         if is_torn:
             self.write(b"\n")
 
     def write(self, frame: bytes) -> None:
-        """Write it now, or as soon as the child reads; nothing happens once the pipe is ending or closed."""
+        """Write the frame now, or queue it until the child reads. Does nothing after `end` or `close`."""
         if self._fd < 0 or self._is_ending:
             return
         if len(frame) > ATOMIC_BYTES and self._on_torn is not None and not self._is_torn:
@@ -77,13 +82,13 @@ class Input:
             self._give_up(f"did not read its input: more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
 
     def end(self) -> None:
-        """Close the pipe when all that waits is written."""
+        """Close the pipe once the queue is written."""
         self._is_ending = True
         if not self._waiting:
             self.close()
 
     def close(self) -> None:
-        """Close the pipe now and forget what waits."""
+        """Close the pipe now and drop the queue."""
         self._rest()
         self._waiting.clear()
         if self._fd >= 0:
@@ -92,12 +97,10 @@ class Input:
             self._fd = -1
 
     def _lost(self) -> None:
-        """The child has closed its end."""
         self.close()
         self._on_closed()
 
     def _flush(self) -> None:
-        """Write as much as the pipe takes."""
         progress = False
         try:
             while self._waiting:
@@ -122,7 +125,7 @@ class Input:
                 self.close()
 
     def _wait(self, *, progress: bool) -> None:
-        """Go on when the pipe has room; the clock starts anew with every byte that the child reads."""
+        """Continue when the pipe has room; each byte that the child reads restarts the timeout."""
         if self._stalled is None:
             self._loop.add_writer(self._fd, self._flush)
         elif progress:
@@ -133,7 +136,6 @@ class Input:
         self._stalled = self._loop.call_later(self._stall_s, self._give_up, reason)
 
     def _rest(self) -> None:
-        """Nothing waits any more."""
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None

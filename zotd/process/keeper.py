@@ -1,13 +1,13 @@
-"""Who runs the daemon: a service manager, which starts it again and whom a restart has to go through, or nobody."""
+"""Tells whether a service manager runs the daemon. If one does, a restart has to go through it."""
 
 from collections.abc import Mapping
 
 
 def keeper(env: Mapping[str, str], pid: int) -> str | None:
-    """`systemd` or `launchd` when it started the process `pid`, whose environment this is; else None.
+    """Return `systemd` or `launchd` if it started the process `pid` with the environment `env`, else None.
 
-    What a terminal inherits from its own service does not count: systemd names the process that it means (since
-    version 248), and below launchd a terminal's programs find `0` where a service finds its name.
+    Ignores variables that a terminal inherits from its own service: systemd (since version 248) names the pid that it
+    started, and launchd sets the service name to `0` for programs in a terminal.
     """
     if env.get("SYSTEMD_EXEC_PID") == str(pid):
         return "systemd"

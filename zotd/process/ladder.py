@@ -1,4 +1,4 @@
-"""Signals for processes that are not our children, sent to the very ones that are meant."""
+"""Signals processes that are not our children, safely with respect to pid reuse."""
 
 import asyncio
 import os
@@ -10,13 +10,14 @@ from contextlib import suppress
 from zotd.process.census import Identity, is_alive
 
 UNSEEN = -1
-"""In place of a pidfd: the signal was sent, but the end cannot be watched."""
+"""Stands for a pidfd if there is none: the signal was sent, but the exit cannot be watched."""
 
 
 async def signal_all(processes: Iterable[Identity], number: int, within_s: float) -> None:
-    """Send each a signal, and wait until all have ended, at most `within_s`; where there is no pidfd, all of it.
+    """Send a signal to each process and wait until all have exited, at most `within_s`.
 
-    Whoever has ended before, or belongs to somebody else by now, is passed over. Safe to cancel.
+    Skips processes that have ended, whose pid is reused, or that belong to another user. Without pidfd support it
+    always waits for `within_s`. Safe to cancel.
     """
     sent = [fd for process in processes if (fd := _signal(process, number)) is not None]
     if not sent:
@@ -38,17 +39,17 @@ async def signal_all(processes: Iterable[Identity], number: int, within_s: float
         async with asyncio.timeout(within_s):
             await ended.wait()
     except TimeoutError:
-        return  # the caller looks again who is left
+        return  # the caller takes another census
     finally:
         for fd in waiting - {UNSEEN}:
             let_go(fd)
 
 
 def _signal(process: Identity, number: int) -> int | None:
-    """Send it; the process's pidfd, `UNSEEN`, or None when it is gone or not ours to signal."""
+    """Send the signal; return a pidfd, `UNSEEN`, or None if the process has ended or belongs to another user."""
     try:
         if sys.platform == "linux":
-            with suppress(OSError):  # an old kernel; a process that is gone is met again below
+            with suppress(OSError):  # an old kernel; if the process has ended, `is_alive` below tells
                 return _signal_held(process, number, os.pidfd_open(process.pid))
         if not is_alive(process):
             return None
@@ -59,7 +60,7 @@ def _signal(process: Identity, number: int) -> int | None:
 
 
 def _signal_held(process: Identity, number: int, pidfd: int) -> int | None:
-    """The same, on a pidfd: from its opening on, the pid may change hands, and the signal still hits nobody else."""
+    """Send the signal through the pidfd, which never refers to another process even if the pid is reused."""
     try:
         if is_alive(process):
             signal.pidfd_send_signal(pidfd, number)

@@ -1,9 +1,10 @@
-"""Which children run, on disk: whoever starts next ends those of a host that was killed.
+"""Records running children on disk, so that the next daemon can end those of one that was killed.
 
     $ZOT_HOME/run/children/WORLD.PID.START/        one directory for each host
                                └── MARK            one file for each child; empty until its pid is known
 
-Nothing is synced: the files survive the death of their writer, and after the machine's nobody is left to be found.
+A host is a process that starts children. Files are not synced: they survive the host's death, and after a crash of the
+machine no child is left to be found.
 """
 
 import logging
@@ -22,55 +23,55 @@ from zotd.process.census import Identity, identify, is_alive, world
 log = logging.getLogger(__name__)
 
 FORGET_S = 30 * 24 * 3600.0
-"""Age at which the directory of another boot, container or machine is removed: from here nobody can tell whether its
-host lives. A host that does makes it again."""
+"""Age at which the directory of another boot, container or machine is removed, in seconds. Whether its host still runs
+cannot be determined from here; if it does, it creates the directory again."""
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """What a file holds."""
+    """Content of a child's file."""
 
     pid: int
     started: int
     what: str
     is_kept: bool = False
-    """The next daemon may go on with it."""
+    """The next daemon may adopt it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """A child whose host is dead; it may be dead itself."""
+    """A child whose host has ended; it may have ended too."""
 
     path: Path
     leader: Identity | None
-    """The child, which leads its group; None: the host died before it could note that."""
+    """The child, which leads its group; None if the host was killed before it recorded the pid."""
     is_kept: bool = False
-    """The next daemon may go on with it."""
+    """The next daemon may adopt it."""
 
     @property
     def mark(self) -> str:
-        """What the child's descendants carry, if it was told to pass it on."""
+        """Value of `census.MARK` in the descendants of the child, if it was started with one."""
         return self.path.name
 
 
 class Entry:
-    """One child's place in the ledger."""
+    """The record of one child."""
 
     def __init__(self, path: Path, fd: int) -> None:
-        """Use `Ledger.open`."""
+        """Made by `Ledger.open`."""
         self._path = path
         self._fd = fd
 
     @property
     def mark(self) -> str:
-        """Nobody else's: 64 random bits in hexadecimal."""
+        """Unique marker of the child: 64 random bits in hexadecimal."""
         return self._path.name
 
     def started(self, pid: int, what: str, *, is_kept: bool = False) -> None:
-        """Note the child, which leads a group of its own; `what` it is, for people who look.
+        """Record the pid of the child, which leads its own group, and a name (`what`) for people who read the file.
 
-        `is_kept`: for the next daemon, so that other hosts that start meanwhile leave it alone.
+        With `is_kept` the child is meant for the next daemon, and other hosts of this home do not end it.
         """
-        with suppress(OSError):  # a full disk: the mark, which is the file's name, has to do
+        with suppress(OSError):  # if the disk is full, the child can still be found by its marker, the file's name
             child = identify(pid)
             if child is not None and self._fd >= 0:
                 note = _Note(child.pid, child.started, os.fsencode(what).decode(errors="replace"), is_kept)
@@ -78,7 +79,7 @@ class Entry:
         self._let_go()
 
     def close(self) -> None:
-        """Nothing of the child is left, or what is left has been let go."""
+        """Remove the record: the child and its descendants have ended, or may keep running."""
         self._let_go()
         with suppress(OSError):
             self._path.unlink()
@@ -90,18 +91,18 @@ class Entry:
 
 
 class Ledger:
-    """The ledger of one home. A child costs 60 us in all; `abandoned` blocks for longer."""
+    """The ledger of one home. Recording a child takes 60 us in all; only `abandoned` blocks for longer."""
 
     def __init__(self, directory: Path) -> None:
-        """`directory` is made when it is needed; every host of a home uses the same."""
+        """Use `directory`, which all hosts of a home share and which is created when needed."""
         self.directory = directory
         pid = os.getpid()
-        me = identify(pid) or Identity(pid, 0)  # without /proc nothing is found again, and nothing fails
+        me = identify(pid) or Identity(pid, 0)  # without /proc children are recorded but not found again
         self._own = directory / f"{world()}.{me.pid}.{me.started}"
         self._has_failed = False
 
     def open(self) -> Entry:
-        """An entry for a child that is about to start; where the disk takes none, that is logged, once."""
+        """Return an entry for a child that is about to start. Never fails: a disk error is logged, once."""
         path = self._own / secrets.token_hex(8)
         try:
             return Entry(path, self._made(path))
@@ -114,12 +115,12 @@ class Ledger:
             return Entry(path, -1)
 
     def close(self) -> None:
-        """Remove the directory of this host, unless children are left."""
+        """Remove the directory of this host unless it still has children."""
         with suppress(OSError):
             self._own.rmdir()
 
     def abandoned(self, *, spares_kept: bool = False) -> list[Abandoned]:
-        """The children of dead hosts of this home, without those that are kept if so wanted.
+        """Return the children of hosts of this home that have ended, without the kept ones if `spares_kept`.
 
         Blocks; run it in a thread.
         """
@@ -130,35 +131,35 @@ class Ledger:
             elif not _lives(host):
                 children = [_read(path) for path in _inside(host)]
                 found += [child for child in children if not (spares_kept and child.is_kept)]
-                with suppress(OSError):  # it is empty only if its host was killed between two children
+                with suppress(OSError):  # not empty, unless the host was killed between two children
                     host.rmdir()
         return found
 
     def take_over(self, mark: str, child: Identity, what: str) -> None:
-        """Note a dead host's child as one of ours, so that `abandoned` does not find it."""
+        """Move the record of an earlier host's child to this host, so that `abandoned` does not return it."""
         path = self.path(mark)
         with suppress(OSError):  # as in `Entry.started`
             make_private_dir(str(self._own))
             for host in _inside(self.directory):
-                with suppress(OSError):  # it is in one of them at most
+                with suppress(OSError):  # at most one of these directories has it
                     (host / mark).rename(path)
                     host.rmdir()
             if not path.exists():
                 Entry(path, self._made(path)).started(child.pid, what, is_kept=True)
 
     def taken_over(self, mark: str) -> Entry:
-        """The entry of such a child."""
+        """Return the entry of a child after `take_over`."""
         return Entry(self.path(mark), -1)
 
     def path(self, mark: str) -> Path:
-        """Where a child of ours is noted."""
+        """Return the path of the record of a child of this host."""
         return self._own / mark
 
     def forget(self, abandoned: Abandoned) -> None:
-        """Nothing of this child is left."""
+        """Remove the record of a child that has ended with all its descendants."""
         with suppress(OSError):
             abandoned.path.unlink()
-        with suppress(OSError):  # others are left
+        with suppress(OSError):  # not empty: the host has other children
             abandoned.path.parent.rmdir()
 
     def _made(self, path: Path) -> int:
@@ -185,7 +186,7 @@ def _lives(host: Path) -> bool:
 def _read(path: Path) -> Abandoned:
     try:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)
-    except (OSError, msgspec.DecodeError):  # the host died between the two steps of starting a child
+    except (OSError, msgspec.DecodeError):  # the host was killed after `Ledger.open`, before `Entry.started`
         return Abandoned(path, None)
     return Abandoned(path, Identity(note.pid, note.started), note.is_kept)
 

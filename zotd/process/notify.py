@@ -1,16 +1,16 @@
-"""One datagram to the service manager, as `sd_notify(3)` has it. No library: systemd's needs its C headers."""
+"""Sends one datagram to the service manager, as `sd_notify(3)`. systemd's own binding needs C headers to build."""
 
 import socket
 from collections.abc import Sequence
 
 SEND_S = 0.5
-"""Longest wait for a manager that does not read, which holds up everything; it takes 30 us."""
+"""Timeout, in seconds, for a manager that does not read. The call blocks the event loop; it usually takes 30 us."""
 
 
 def notify(address: str, words: str, fds: Sequence[int] = ()) -> None:
-    """Tell it `words`, with copies of these descriptors; raises `OSError` when it does not hear.
+    """Send `words` and copies of `fds` to the socket at `address`.
 
-    `address`: as in `NOTIFY_SOCKET`; `@` at its beginning stands for an abstract one.
+    `address` is the value of `NOTIFY_SOCKET`; a leading `@` means an abstract socket. Raises `OSError` on failure.
     """
     name = f"\0{address[1:]}" if address.startswith("@") else address
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:

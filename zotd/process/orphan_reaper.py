@@ -1,13 +1,12 @@
-"""Ends what outlives its owner: helpers that an extension left behind, and children that a killed host left behind.
+"""Ends processes that outlive their owner: helpers that an extension left, and children of a host that was killed.
 
     claim() ──> started() ──> ended() ──> census ──> SIGTERM, TERM_S ──> SIGKILL until none is left ──> entry closed
                                  host killed ──> sweep() of the next host of this home, the same ladder
 
-A group is killed by its number; what has left its service's group (`setsid`, a double fork) is found by the `MARK`
-in its environment. Commands of tools carry none: what they leave in the background is the user's.
+A process is found by its group, or by the `MARK` in its environment if it has left the group (`setsid`, a double fork).
+Commands of tools get no mark, because what they leave in the background belongs to the user.
 
-Not found: a process without a mark (it dropped it, or we may not read its environment) that has left the group, or
-whose host and group leader are both dead.
+Not found: a process without a readable mark that has left its group, or whose host and group leader have both ended.
 """
 
 import asyncio
@@ -26,30 +25,30 @@ from zotd.process.parent_death import ending_with_parent
 log = logging.getLogger(__name__)
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
-"""Starts a named task, which somebody owns and whose failure is logged."""
+"""Starts a named task; the callee owns it and logs its failure."""
 
 TERM_S = 1.0
-"""From SIGTERM to SIGKILL, as for the service itself."""
+"""Time from SIGTERM to SIGKILL in seconds, as for the service itself."""
 
 KILL_S = 0.3
-"""Wait after SIGKILL; longer takes only a process that hangs in the kernel."""
+"""Wait after SIGKILL in seconds; only a process that hangs in the kernel takes longer."""
 
 ROUNDS = 5
-"""How often SIGKILL is repeated for processes that were forked while others were killed."""
+"""Maximum number of SIGKILL rounds; processes can fork while others are killed."""
 
 CLOSE_S = 5.0
-"""Longest wait for all that is under way: a ladder with every round takes half of it."""
+"""Timeout of `OrphanReaper.close` in seconds; SIGTERM and all rounds take half of it."""
 
 
 class OrphanReaper:
-    """What a host of `home` knows about processes that must not outlive somebody. Used on one event loop."""
+    """Ends orphans of the services of this host, and of earlier hosts of `home`. Used on one event loop."""
 
     def __init__(self, home: Path, spawn: Spawn) -> None:
-        """Nothing is touched before the first use."""
+        """Reads and writes nothing yet; `spawn` starts the tasks that end processes."""
         self.ledger = Ledger(home / "run" / "children")
-        """For `zotd.process.spawn`."""
+        """The ledger to pass to `zotd.process.spawn`."""
         self.swept = asyncio.Event()
-        """What dead hosts had left is gone, as far as it can be ended."""
+        """Set when `sweep` is done, even if some process could not be ended."""
         self._spawn = spawn
         self._under_way = 0
         self._rest = asyncio.Event()
@@ -57,32 +56,36 @@ class OrphanReaper:
         self._is_closed = False
         self._census: tuple[int, list[Process]] = (0, [])
         self._begun = 0
-        self._census_lock = asyncio.Lock()  # held while one is taken: 20 extensions that end together need two, not 20
+        # Held while a census is taken, so that 20 extensions that end at the same time need two of them, not 20.
+        self._census_lock = asyncio.Lock()
 
     def sweep(self, *, spares_kept: bool = False) -> None:
-        """Begin to end what dead hosts of this home have left; takes up to 3 s, `swept` tells the end.
+        """Start to end the children that earlier hosts of this home left; takes up to 3 s, then sets `swept`.
 
-        Children of hosts that live, and of other homes, are not touched. `spares_kept`: nor those that a daemon has
-        left for the next one, which we are not.
+        Does not touch children of running hosts or of other homes. With `spares_kept` it also leaves those that a
+        daemon left for its successor; set it if this process is not that successor.
         """
         self._begin("sweep", self._sweep(spares_kept=spares_kept))
 
     def claim(self, what: str, owners: Collection[str] = (), handover: FdHandover | None = None) -> "Claim":
-        """A claim on a service that is about to start, and on all that it will start. `what` it is, for people.
+        """Claim a service that is about to start, with all its descendants.
 
-        `owners`: for whom it runs (`process.descent`). `handover`: it is to outlive us, or is a survivor itself.
+        Args:
+            what: a description of the service for log messages.
+            owners: the sessions for which it runs (`process.descent`).
+            handover: set if the service may outlive this daemon, or is itself a survivor of an earlier one.
         """
         survivor = handover.survivor if handover else None
         entry = self.ledger.taken_over(survivor.head.mark) if survivor else self.ledger.open()
         return Claim(entry, what, owners, ended=self._ended, handover=handover)
 
     def end(self, mark: str, leader: Identity) -> None:
-        """Begin to end a child that `Ledger.take_over` has noted, with its group and all that has its mark."""
+        """Start to end a child recorded by `Ledger.take_over`, with its group and all processes with its mark."""
         child = Abandoned(self.ledger.path(mark), leader)
         self._begin(f"end of {leader.pid}", self._end_abandoned([child], "an earlier daemon"))
 
     async def close(self) -> None:
-        """Wait until all that has begun is done; takes up to `CLOSE_S`. Later ends are left to the next host."""
+        """Wait for running work, at most `CLOSE_S`. Services that exit later leave their orphans to the next host."""
         self._is_closed = True
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -111,7 +114,7 @@ class OrphanReaper:
                 self._rest.set()
 
     async def _hunt(self, claim: "Claim") -> None:
-        """End what a service has left outside its group."""
+        """End the processes of a service that have left its group."""
 
         def left(processes: Sequence[Process]) -> list[Identity]:
             return [process.identity for process in processes if process.mark == claim.entry.mark]
@@ -135,7 +138,7 @@ class OrphanReaper:
                     descent.forget(child.leader.pid)
 
     async def _end(self, left: Callable[[Sequence[Process]], list[Identity]], whose: str, *, is_asked: bool) -> bool:
-        """End what is `left` of all processes; whether that worked."""
+        """End the processes that `left` selects until it selects none; return whether that was achieved."""
         if is_asked:
             await signal_all(left(await self._processes()), signal.SIGTERM, TERM_S)
         for _ in range(ROUNDS):
@@ -148,7 +151,7 @@ class OrphanReaper:
         return False
 
     async def _processes(self) -> list[Process]:
-        """Those of a moment after this call; callers that wait for each other's census share the next one."""
+        """Return a census taken after this call began; concurrent callers share one."""
         asked = self._begun
         async with self._census_lock:
             if self._census[0] <= asked:
@@ -175,19 +178,19 @@ class Claim:
         self._owners = owners
         self._pid = 0
         self.is_killed = False
-        """It was sent SIGKILL, and so is what it leaves, at once."""
+        """Whether the service was sent SIGKILL; if so, its orphans get SIGKILL without SIGTERM before."""
         self._ended = ended
 
     def command(self, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-        """What to start, so that the kernel ends it with us where it can, unless it is to outlive us."""
+        """Return the command to run: with a parent-death signal, unless the service may outlive this daemon."""
         return ending_with_parent(argv, env) if self.handover is None else list(argv)
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """What to start it in, so that its descendants can be found."""
+        """Return `env` with the mark by which its descendants can be found."""
         return {**env, MARK: self.entry.mark}
 
     def started(self, pid: int, pipes: tuple[int, int, int]) -> None:
-        """It runs, and leads a group of its own; `pipes` are our ends of its stdin, stdout and stderr."""
+        """Record the started service, which leads its own group; `pipes` are our ends of stdin, stdout and stderr."""
         self._pid = pid
         descent.belongs(pid, self._owners)
         self.entry.started(pid, self.what, is_kept=self.handover is not None)
@@ -195,18 +198,18 @@ class Claim:
             self.handover.begin(self.entry.mark, pid, pipes)
 
     def adopted(self, process: Identity) -> None:
-        """It is a survivor, and runs since an earlier daemon."""
+        """Register the owners of a service that an earlier daemon started."""
         self._pid = process.pid
         descent.adopted(process, self._owners)
 
     def left(self) -> None:
-        """It goes on without us."""
+        """Release the service without ending it, for the next daemon."""
         descent.forget(self._pid)
         if self.handover is not None:
             self.handover.leave()
 
     def ended(self, *, is_killed: bool) -> None:
-        """It has ended, and its group was killed; what has left the group is ended now, in the background."""
+        """Start to end the orphans of a service that has exited and whose group was killed; does not wait."""
         descent.forget(self._pid)
         if self.handover is not None:
             self.handover.end()
@@ -215,7 +218,7 @@ class Claim:
 
 
 class Leftovers:
-    """What is left of the children of dead hosts."""
+    """Finds the remaining processes of abandoned children."""
 
     def __init__(self, abandoned: Sequence[Abandoned]) -> None:
         self._leaders = [child.leader for child in abandoned if child.leader is not None]
@@ -223,11 +226,11 @@ class Leftovers:
         self._groups: set[int] = set()
 
     def among(self, processes: Sequence[Process]) -> list[Identity]:
-        """Those of these processes, which are all there are.
+        """Select the remaining ones from a complete census.
 
-        The number of a group is trusted when its leader has been seen alive: without that it may be somebody else's
-        by now. Of a command of a tool, which has no mark, nothing is found then: it has come to its end, and what it
-        left in the background is the user's.
+        A group counts only if its leader was seen alive in this or an earlier census; otherwise its number may be
+        reused. So nothing is found of a tool's command that has exited: it has no mark, and what it left in the
+        background belongs to the user.
         """
         living = {process.identity for process in processes}
         self._groups |= {leader.pid for leader in self._leaders if leader in living}

@@ -1,4 +1,4 @@
-"""The read end of a child's output.
+"""Reads the output of a child from a pipe, without blocking.
 
 reading ⇄ paused      until the child has exited
    ↓
@@ -12,25 +12,26 @@ import os
 from collections.abc import Callable
 
 CHUNK_BYTES = 64 * 1024
-"""Most that is read at once: what a Linux pipe holds by default."""
+"""Size of one read; the default capacity of a Linux pipe."""
 
 PIPE_BYTES = 1024 * 1024
-"""Most that a pipe of an unprivileged user can hold; bounds what is read at once when the child has exited."""
+"""Maximum capacity of an unprivileged user's pipe; bounds the last reads after the child has exited."""
 
 DISCARD_EVERY_S = 0.05
-"""Pause between two reads of output that nobody wants: a flood is throttled to 1.3 MB/s, by its own full pipe."""
+"""Pause between two reads of discarded output, in seconds. The pipe fills up in between, which limits a flood to
+1.3 MB/s."""
 
 
 class Output:
-    """Hands a pipe's bytes to a call-back, on the event loop."""
+    """Passes the bytes of a pipe to a callback on the event loop."""
 
     def __init__(
         self, fd: int, on_output: Callable[[bytes], None], *, on_end: Callable[[], None] | None = None
     ) -> None:
-        """Own `fd`, and close it. `on_end` is called when every writer has closed the pipe, and not by `close`."""
+        """Take ownership of `fd`. `on_end` is called when all writers have closed the pipe, but not by `close`."""
         os.set_blocking(fd, False)
         self.ended = asyncio.Event()
-        """Nothing more will be delivered."""
+        """Set when no more output will be delivered."""
         self._fd = fd
         self._on_output = on_output
         self._on_end = on_end
@@ -39,28 +40,28 @@ class Output:
         self._loop.add_reader(fd, self._deliver)
 
     def pause(self) -> None:
-        """Deliver nothing until `resume`; the child blocks as soon as the pipe is full."""
+        """Stop delivering until `resume`; the child blocks as soon as the pipe is full."""
         if not self._paused and not self.ended.is_set():
             self._paused = True
             self._loop.remove_reader(self._fd)
 
     def resume(self) -> None:
-        """Deliver again."""
+        """Continue after `pause`."""
         if self._paused and not self.ended.is_set():
             self._paused = False
             self._loop.add_reader(self._fd, self._deliver)
 
     def drain(self) -> None:
-        """Deliver what is in the pipe now, also when paused: all that a child that has exited ever wrote."""
+        """Deliver what is in the pipe now, even if paused. After the child's exit that is all it ever wrote."""
         for _ in range(PIPE_BYTES // CHUNK_BYTES):
             if self.ended.is_set() or not self._deliver():
                 return
 
     def let_go(self) -> None:
-        """Drain and deliver no more.
+        """Drain the pipe, then discard what descendants of the child still write.
 
-        The pipe stays open for descendants of the child that write on, a server started in the background for one:
-        closing it would end them with SIGPIPE at their next line.
+        The pipe stays open, because closing it would end a server that the child started in the background with
+        SIGPIPE at its next line of output.
         """
         if self.ended.is_set():
             return
@@ -71,7 +72,7 @@ class Output:
             self._loop.add_reader(self._fd, self._discard)
 
     def close(self) -> None:
-        """Deliver no more, and close the pipe."""
+        """Close the pipe without delivering the rest."""
         self.ended.set()
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
@@ -95,7 +96,7 @@ class Output:
             self._loop.add_reader(self._fd, self._discard)
 
     def _read(self) -> bytes:
-        """The next bytes; none when the pipe is empty, and when it has ended, which closes it."""
+        """Read the next chunk; empty if there is none, or at the end of the output, where it closes the pipe."""
         try:
             data = os.read(self._fd, CHUNK_BYTES)
         except BlockingIOError:

@@ -1,10 +1,10 @@
-"""A leash for services: the kernel ends them in the moment in which the thread that started them ends.
+"""Parent-death signal for services: the kernel kills a service when the thread that started it ends.
 
-`prctl(PR_SET_PDEATHSIG)` has to be called in the child. `preexec_fn` would force a `fork` (2 to 25 ms for us);
-`setpriv` of util-linux calls it and becomes the program, which delays that program by 1 ms and us by nothing.
+`prctl(PR_SET_PDEATHSIG)` has to be called in the child. `preexec_fn` would force a `fork`, which takes 2 to 25 ms here.
+`setpriv` of util-linux makes the call and then executes the program: it starts 1 ms later, and nothing blocks.
 
-It holds the service alone, not what that has started: those wait for `OrphanReaper.sweep`. The thread is the event loop's,
-which outlives all services.
+The signal reaches the service alone; `OrphanReaper.sweep` ends its descendants. Services are started on the thread of
+the event loop, which outlives them all.
 """
 
 import functools
@@ -15,16 +15,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ASK_S = 1.0
-"""Longest wait for setpriv's help text; it takes 1 ms."""
+"""Timeout of `setpriv --help` in seconds; it takes 1 ms."""
 
 MAGIC = (b"#!", b"\x7fELF")
-"""How a program begins that `exec` takes anywhere; of anything else setpriv, unlike `exec`, would make a shell script."""
+"""First bytes of files that `exec` accepts on every system. setpriv would run any other file as a shell script, where a
+direct `exec` fails."""
 
 
 def ending_with_parent(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """The command that runs `argv` on a leash; `argv` itself where that is impossible.
+    """Return the command that runs `argv` with a parent-death signal, or `argv` itself where that is not possible.
 
-    That includes a program that cannot be started, so that its starter gets the error from the kernel.
+    A program that cannot be started is returned unchanged, so that the caller gets the kernel's error.
     """
     prefix = _setpriv_prefix()
     program = shutil.which(argv[0], path=env.get("PATH", os.defpath)) if prefix else None
@@ -33,12 +34,12 @@ def ending_with_parent(argv: Sequence[str], env: Mapping[str, str]) -> list[str]
 
 @functools.cache
 def _setpriv_prefix() -> tuple[str, ...]:
-    """The command that puts the command behind it on a leash; empty where there is none. Blocks for 1 ms, once."""
+    """Return the command prefix that sets the signal; empty if setpriv cannot. Blocks for 1 ms, once."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         return ()
     try:
-        # Not every setpriv can do it: that of busybox, and util-linux before 2.33.
+        # The setpriv of busybox and of util-linux before 2.33 does not have this option.
         told = subprocess.run([setpriv, "--help"], capture_output=True, check=False, timeout=ASK_S)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return ()
@@ -46,7 +47,7 @@ def _setpriv_prefix() -> tuple[str, ...]:
 
 
 def _is_program(path: str) -> bool:
-    if not Path(path).is_absolute():  # from its own working directory it may be another
+    if not Path(path).is_absolute():  # relative to the child's working directory it may be another file
         return False
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

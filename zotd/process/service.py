@@ -1,10 +1,10 @@
-"""A long-lived child that is talked to over its stdin and stdout, and whose whole group ends with it.
+"""Runs a long-lived child that communicates over stdin and stdout, and ends its whole group with it.
 
-Unlike `Child` (a command, which may leave a server behind), a service owns its descendants: when it exits, what is
-left of its group is killed in the same moment, and a grandchild that holds a pipe delays nothing. What has left the
-group is ended by `OrphanReaper`, for those who claim it.
+Unlike `Child` (a command, which may leave a server behind), a service owns its descendants: when it exits, the rest of
+its group is killed at once, and a grandchild that holds a pipe delays nothing. With a `Claim`, `OrphanReaper` ends
+processes that have left the group.
 
-The caller decides about the ladder: `end_input`, `terminate`, `kill`.
+To stop a service, the caller escalates from `end_input` to `terminate` to `kill`.
 """
 
 import os
@@ -23,28 +23,28 @@ from zotd.process.output import Output
 
 
 class Listener(Protocol):
-    """Gets what a service does, on the event loop; must not block."""
+    """Receives the events of a service on the event loop; must not block."""
 
     def output(self, data: bytes) -> None:
-        """Bytes of its stdout."""
+        """Called with each chunk of stdout, which may end within a line."""
         ...
 
     def errors(self, data: bytes) -> None:
-        """Bytes of its stderr."""
+        """Called with each chunk of stderr, which may end within a line."""
         ...
 
     def closed(self, pipe: str) -> None:
-        """It has closed its `stdin` or `stdout`."""
+        """Called when the service has closed its `stdin` or `stdout`, which `pipe` names."""
         ...
 
     def stalled(self, reason: str) -> None:
-        """It does not read, and nothing more is written; `reason` goes on from its name."""
+        """Called when the service does not read; nothing more is written. `reason` is a predicate for its name."""
         ...
 
     def exited(self, code: int | None) -> None:
-        """It has ended, and all its output was delivered. Exit code, or minus a signal's number. Called last, once.
+        """Called once, last, after all output: with the exit code, or minus a signal's number.
 
-        None: it was adopted, and only its parent knows.
+        `code` is None for an adopted service, because only its parent can get the exit code.
         """
         ...
 
@@ -61,9 +61,9 @@ class Service:
         *,
         survivor: Survivor | None = None,
     ) -> None:
-        """Own the process `pid`, which leads its group, and our ends of its stdin, stdout and stderr.
+        """Take ownership of the group leader `pid` and of `pipes`, our ends of its stdin, stdout and stderr.
 
-        `survivor`: what it is when it is not our child.
+        `survivor` is set if an earlier daemon started the process.
         """
         self.pid = pid
         self.is_alive = True
@@ -87,24 +87,24 @@ class Service:
             self._watch = AdoptedWatch(pid, survivor.pidfd, self._exited)
 
     def write(self, frame: bytes) -> None:
-        """Write to its stdin: see `Input.write`."""
+        """Queue a frame for its stdin (see `Input.write`)."""
         self._stdin.write(frame)
 
     def end_input(self) -> None:
-        """Close its stdin when all that waits is written."""
+        """Close its stdin once all queued frames are written."""
         self._stdin.end()
 
     def terminate(self) -> None:
-        """Ask the whole group to end."""
+        """Send SIGTERM to the group."""
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the whole group."""
+        """Send SIGKILL to the group."""
         self._is_killed = True
         self._signal(signal.SIGKILL)
 
     def let_go(self) -> None:
-        """Leave it to the next daemon, as its claim's `Bequest` tells; nothing more is heard of it."""
+        """Leave the service to the next daemon, through its claim's `FdHandover`; no further events are reported."""
         self.is_alive = False
         self._watch.close()
         for pipe in (self._stdin, self._stdout, self._stderr):
@@ -113,19 +113,19 @@ class Service:
             self._claim.left()
 
     def pause_output(self) -> None:
-        """Read its stdout no more until `resume_output`; it then blocks when it writes."""
+        """Stop reading its stdout until `resume_output`; the service blocks once the pipe is full."""
         self._stdout.pause()
 
     def resume_output(self) -> None:
-        """Read it again."""
+        """Continue reading its stdout."""
         self._stdout.resume()
 
     def pause_errors(self) -> None:
-        """Read its stderr no more until `resume_errors`."""
+        """Stop reading its stderr until `resume_errors`."""
         self._stderr.pause()
 
     def resume_errors(self) -> None:
-        """Read it again."""
+        """Continue reading its stderr."""
         self._stderr.resume()
 
     def _signal(self, number: int) -> None:
@@ -133,7 +133,7 @@ class Service:
             self._watch.signal_group(number)
 
     def _exited(self) -> None:
-        self._signal(signal.SIGKILL)  # while the leader is a zombie, its number is nobody else's group
+        self._signal(signal.SIGKILL)  # before `reap`: as long as the leader is a zombie, its group id is not reused
         self.is_alive = False
         code = self._watch.reap()
         for output in (self._stdout, self._stderr):
@@ -155,12 +155,20 @@ def start_service(
 ) -> Service:
     """Start a service in a session and process group of its own.
 
-    `argv[0]` is looked up on `env`'s PATH, and `env` is the whole environment, but for the mark that the `claim` adds.
-    With one (`OrphanReaper.claim`, used up by this call) nothing of the service outlives it, nor us for long; without, only
-    the group ends with it. The caller owns the service until `Listener.exited`. `OSError` and `ValueError` (a NUL in
-    an argument) mean that nothing was started.
+    The caller owns the service until `Listener.exited`.
 
-    A claim on a survivor goes on with that one instead: what it had written is delivered, `argv` and `env` are not used.
+    Args:
+        argv: the command; `argv[0]` is looked up on the PATH of `env`.
+        cwd: its working directory.
+        env: its whole environment, except for the mark that `claim` adds.
+        listener: receives output and exit.
+        claim: from `OrphanReaper.claim`, for this call only. With it, all descendants end with the service, and soon
+            after this process if it is killed; without it, only the group ends. If the claim has a survivor, that
+            process is adopted: its pending output is delivered, and `argv`, `cwd` and `env` are not used.
+
+    Raises:
+        OSError: the service could not be started.
+        ValueError: an argument contains NUL.
     """
     survivor = claim.handover.survivor if claim and claim.handover else None
     if claim is not None and survivor is not None:
@@ -180,7 +188,7 @@ def start_service(
 
 
 def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> tuple[int, tuple[int, int, int]]:
-    """The pid, and our ends of stdin, stdout and stderr."""
+    """Return the pid and our ends of stdin, stdout and stderr."""
     theirs: list[int] = []
     ours: list[int] = []
     try:

@@ -1,10 +1,10 @@
-"""What signals mean to the daemon.
+"""Signal handlers of the daemon.
 
-| signal | the first one | the next one |
+| signal | first | second |
 |---|---|---|
-| SIGTERM, SIGINT | drain | stop now, within `HURRY_S` |
-| SIGHUP | read the configuration again | the same |
-| SIGHUP, started from a terminal | that was closed: drain | stop now |
+| SIGTERM, SIGINT | drain | stop within `HURRY_S` |
+| SIGHUP | reload the configuration | reload again |
+| SIGHUP, if stdin is a terminal (it was closed) | drain | stop within `HURRY_S` |
 """
 
 import asyncio
@@ -13,13 +13,13 @@ import signal
 from collections.abc import Callable
 
 HURRY_S = 1.5
-"""From the second signal on: whoever sends it was promised an end within 2 s."""
+"""Time from the second signal to a forced exit, in seconds; the documented limit is 2 s."""
 
 _STDIN = 0
 
 
 def listen(*, drain: Callable[[], None], stop: Callable[[], None], reload: Callable[[], None]) -> None:
-    """Have these called on the event loop, until it is closed."""
+    """Install the handlers on the running event loop, until it is closed."""
     loop = asyncio.get_running_loop()
     has_ended = False
 
@@ -29,7 +29,7 @@ def listen(*, drain: Callable[[], None], stop: Callable[[], None], reload: Calla
             has_ended = True
             drain()
             return
-        # Nobody handles SIGALRM: the kernel ends the process, also when this loop does not come round any more.
+        # SIGALRM has no handler, so the kernel ends the process even if the event loop hangs.
         signal.setitimer(signal.ITIMER_REAL, HURRY_S)
         stop()
 

@@ -1,7 +1,7 @@
-"""Orphans of our descendants become our children instead of init's. Linux only.
+"""Makes this process the subreaper of its descendants, so that orphans become our children, not init's. Linux only.
 
-What a service or a command leaves behind then stays below us, where it can be told apart from the user's own
-programs, as long as we live; and we free its pid when it ends, as init would.
+Background processes of a service or command then stay in our process tree, which distinguishes them from the user's
+own programs. In return, this process has to reap them when they end, as init would.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @contextmanager
 def orphans_adopted() -> Iterator[None]:
-    """Adopt orphans for as long as the block runs; nothing happens where the kernel cannot do it.
+    """Adopt and reap orphans while the block runs; does nothing if the kernel does not support it.
 
-    For a program of our own, in its main thread, inside its event loop: the whole process changes. A program that
-    embeds us may start children in ways that we must not interfere with.
+    Call it in the main thread on the event loop. It affects the whole process, so only our own programs use it: in a
+    program that embeds zotd, it could reap children that the program waits for.
     """
     if sys.platform != "linux" or not _set_subreaper(is_one=True):
         yield

@@ -1,9 +1,8 @@
-"""Tells the service manager how this process is doing, over the datagram socket that `NOTIFY_SOCKET` names.
+"""Reports the state of this process to the service manager, over the datagram socket in `NOTIFY_SOCKET`.
 
     READY=1 ──> (STATUS=…, WATCHDOG=1)* ──> (RELOADING=1 ──> READY=1)* ──> STOPPING=1, EXTEND_TIMEOUT_USEC=…
 
-Where no service manager has started it, every word goes nowhere. Source: `sd_notify(3)`; systemd 252 is the oldest one
-that this was tried with.
+Without a service manager every report is dropped. Source: `sd_notify(3)`. Tested with systemd 252 and newer.
 """
 
 import asyncio
@@ -16,12 +15,12 @@ from typing import Self
 from zotd.process.notify import notify
 
 FEEDS = 3
-"""How often the watchdog is fed within its time: two of them may be late or lost."""
+"""Watchdog messages in each watchdog interval; two of them may be late or lost."""
 
 VARIABLES = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "ZOTD_FDSTORE"}
 )
-"""What a service manager says to the process that it starts, and to no other."""
+"""Variables that a service manager sets for the process that it starts and that children must not inherit."""
 
 _US = 1_000_000
 
@@ -29,46 +28,46 @@ log = logging.getLogger(__name__)
 
 
 def unsupervised(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment for programs that this process starts: a tool that says `READY=1` must not say it for us."""
+    """Return `env` without `VARIABLES`, for children: a tool that sends `READY=1` must not send it for the daemon."""
     return {name: value for name, value in env.items() if name not in VARIABLES}
 
 
 class Supervisor:
-    """The service manager; used on the event loop."""
+    """Connection to the service manager; used on the event loop."""
 
     def __init__(self, address: str | None = None, watchdog_s: float | None = None) -> None:
-        """`address`: as in `NOTIFY_SOCKET`; None: there is none. `watchdog_s`: it wants to hear from us so often."""
+        """Use the socket at `address` (as in `NOTIFY_SOCKET`), if any. `watchdog_s` is the watchdog interval."""
         self._address = address
         self._watchdog_s = watchdog_s
         self._status = ""
 
     @classmethod
     def found(cls, env: Mapping[str, str]) -> Self:
-        """The one of whom `env`, with which this process was started, tells."""
+        """Return the service manager that the environment of this process announces."""
         every_us, pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
         is_watched = every_us.isdecimal() and int(every_us) > 0 and pid in {"", str(os.getpid())}
         return cls(env.get("NOTIFY_SOCKET") or None, int(every_us) / _US if is_watched else None)
 
     def ready(self) -> None:
-        """This process serves; or does again, after `reloading`."""
+        """Report that the daemon accepts clients, after its start or after `reloading`."""
         self._send("READY=1")
 
     def status(self, text: str) -> None:
-        """What it does now, in one line for people; sent when it has changed."""
+        """Report a status line for people; sent only if it has changed."""
         if text != self._status:
             self._status = text
             self._send(f"STATUS={text}")
 
     def reloading(self) -> None:
-        """It reads its configuration again; to be followed by `ready`, whatever came of it."""
+        """Report a reload of the configuration; call `ready` afterwards, even if it failed."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self, within_s: float) -> None:
-        """It ends, and that may take so long."""
+        """Report that the daemon stops, which may take `within_s` seconds."""
         self._send(f"STOPPING=1\nEXTEND_TIMEOUT_USEC={int(within_s * _US)}")
 
     async def feed(self) -> None:
-        """Keep telling that the event loop goes round; run it in a task. Ends at once when nobody wants to know."""
+        """Feed the watchdog from the event loop until cancelled; return at once if there is no watchdog."""
         while self._address is not None and self._watchdog_s is not None:
             self._send("WATCHDOG=1")
             await asyncio.sleep(self._watchdog_s / FEEDS)
