@@ -5,10 +5,11 @@
 # make attacks  does one of a hundred known attacks work; a minute
 # make bench    how fast it is here, beside what nothing can be faster than; eight minutes
 # make docs     writes the generated pages again
+# make site     the documents as a web site in build/site, with an API reference; no network once it is installed
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check faults attacks bench docs
+.PHONY: demo test check faults attacks bench docs site
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -37,6 +38,10 @@ bench: .venv/.dev
 docs: .venv/.dev
 	$(BIN)/python scripts/reference.py
 
+site: .venv/.site
+	$(BIN)/python scripts/site_pages.py build/pages
+	$(BIN)/mkdocs build --quiet
+
 .venv/.demo: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
@@ -46,4 +51,8 @@ docs: .venv/.dev
 
 .venv/.dev: .venv/.demo
 	$(BIN)/pip install --quiet --group dev
+	@touch $@
+
+.venv/.site: .venv/.demo
+	$(BIN)/pip install --quiet --group site
 	@touch $@
