@@ -1,1 +1,1 @@
-"""How programs talk to the daemon: blocking with the standard library only, or asyncio with typed calls."""
+"""Clients of the daemon: a blocking one that needs only the standard library, and typed ones with and without asyncio."""

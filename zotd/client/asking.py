@@ -1,4 +1,4 @@
-"""What a person is shown of a call that waits for their decision, and the decision, for blocking clients."""
+"""Shows a pending tool call to a person and sends their decision, for blocking clients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,31 +9,31 @@ from zotd.wire.base import convert
 from zotd.wire.events import ApprovalChoice, ApprovalRequested
 
 SAME = "same"
-"""The choice of an `approve` that names none."""
+"""The default choice of `approve`."""
 
 SCOPES = {"session": "for this session", "always": "always"}
-"""How long something can be allowed, in words."""
+"""Texts for the scopes of a rule."""
 
 OVER = frozenset({"already_resolved", "not_found", "stale_args"})
-"""Errors of `approve` after which nothing is left to decide about what was shown."""
+"""Error codes of `approve` that mean that the call is not pending any more, or not as it was shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """One way to allow more than the one call."""
+    """A choice that allows more than the pending call."""
 
     choice: str
-    """Its id; `SAME`: just this command or file."""
+    """Id of the choice; `SAME` covers exactly this command or file."""
     scope: str
     """`session` or `always`."""
     text: str
-    """What it covers."""
+    """What it covers, in words."""
     rules: str
-    """The same as TOML."""
+    """The rules it adds, as TOML."""
 
 
 def lasting(question: ApprovalRequested) -> Sequence[Lasting]:
-    """What the daemon offers of a pending call, narrowest first; none: it can be allowed for once only."""
+    """Return the lasting choices for a pending call, narrowest first; empty if it can only be allowed once."""
     choices = question.choices
     if not choices and question.rule is not None:  # a daemon of an earlier version
         choices = [ApprovalChoice(SAME, "only this call", list(SCOPES), question.rule)]
@@ -41,14 +41,14 @@ def lasting(question: ApprovalRequested) -> Sequence[Lasting]:
 
 
 def lasting_of(approval: Json) -> Sequence[Lasting]:
-    """The same of an event as it came."""
+    """Like `lasting`, for an undecoded event."""
     choices = [convert(one, ApprovalChoice) for one in children(approval, "choices")]
     rule = maybe_text(approval, "rule")
     return lasting(ApprovalRequested("", "", "", {}, "", rule=rule, choices=choices))
 
 
 def shown(approval: Json) -> str:
-    """The call in words, as lines; what is in it comes from a model: print it through `plain.harmless`."""
+    """Return the call as lines of text. The model controls its content: print it through `plain.harmless`."""
     preview = maybe_text(approval, "preview")
     if preview is None:
         preview = "\n".join(f"{name}: {value}" for name, value in child(approval, "args").items())

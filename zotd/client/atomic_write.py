@@ -1,4 +1,4 @@
-"""Files that are there when they are complete, and not before: half of one would be taken for the thing."""
+"""Writes files atomically, so that no reader sees an incomplete one."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from typing import TextIO
 
 @contextmanager
 def write_atomically(path: str) -> Iterator[TextIO]:
-    """A file that takes the place of `path` when it is complete; a pipe or a device is written to as it is."""
+    """Open a file that replaces `path` when the block ends without an error; write to a pipe or device directly."""
     path = os.path.realpath(path)
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         with open(path, "w", encoding="utf-8") as file:

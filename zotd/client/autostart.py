@@ -1,8 +1,8 @@
-"""Starting the daemon when none runs, once, however many clients want it (`docs/protocol.md`).
+"""Starts the daemon if none is running; concurrent clients start only one (`docs/protocol.md`).
 
-    probe -> lock start.lock -> probe again -> detach `python -m zotd` -> its word on a pipe -> connect
+    probe -> lock start.lock -> probe again -> detach `python -m zotd` -> its ready line on a pipe -> connect
 
-Fifty clients at once give one daemon and fifty connections. A client never ends a daemon, also not one that is slow.
+A client never ends a daemon, not even one that is slow to start: it may already serve others.
 """
 
 import fcntl
@@ -22,25 +22,25 @@ from zotd.client.lock_owner import lock_owner_of
 from zotd.client.respawn_limit import RespawnLimit, last_line, size
 
 READY_CAP_S = 10.0
-"""How long a daemon may take to accept connections; it takes 0.6 s with a thousand sessions."""
+"""Timeout for the start of a daemon in seconds; with a thousand sessions it takes 0.6 s."""
 
 LOCK_WAIT_S = READY_CAP_S + 2.0
-"""How long somebody else may be starting it: their cap, and their own start."""
+"""Timeout for the start lock in seconds: the other client's `READY_CAP_S`, and time for its own work."""
 
 LOCK_POLL_S = 0.05
-"""`flock` has no time limit and no event, so it is tried this often."""
+"""Interval between attempts to lock, in seconds; `flock` has no timeout."""
 
 LOG_LIMIT = 1024 * 1024
-"""A start log that has grown beyond this is put aside before the next start; one such file is kept."""
+"""Size at which the start log is rotated before a start; one old file is kept."""
 
 DAEMON = (sys.executable, "-P", "-m", "zotd")
 """The daemon's command; `-P` because its working directory must not be searched for modules."""
 
 _served: set[str] = set()
-"""Sockets at which this process has found a daemon, or started one."""
+"""Socket paths at which this process has found or started a daemon."""
 
 _started_again: set[str] = set()
-"""Those of them at which it has started one again that was killed."""
+"""Socket paths at which this process has replaced a daemon that was killed."""
 
 _DETACH = """
 import os, sys
@@ -52,21 +52,21 @@ os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
 if os.fork() == 0:
     os.execv(sys.argv[2], sys.argv[2:])
 """
-"""Leaves the caller's terminal, directory and open files, and puts a process in between.
+"""Program that starts the daemon detached from the client's terminal, directory and open files.
 
-So the daemon is nobody's child: no client has to reap it, none can lose it. A fork in the client itself would not do,
-because clients have threads.
+It exits at once, so that init adopts the daemon and no client has to reap it. The client cannot fork by itself, because
+it may have threads.
 """
 
 
 def ensure(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) -> socket.socket:
-    """A connected socket, as `blocking.open_socket` gives it, to a daemon that is started when none listens.
+    """Return a connected socket as `blocking.open_socket` does; start a daemon first if none is listening.
 
     Blocks for up to `LOCK_WAIT_S` + `READY_CAP_S`. Raises `StartError` with the daemon's own reason, and what
     `open_socket` raises, except `NotRunningError`.
 
-    One that does not live is given up: see `starts`; and one that was killed under this process is started again by it
-    once and not twice, lest programs that are kept for days make up for it for ever.
+    A daemon that ends again and again is not restarted (see `respawn_limit`). Each process replaces a killed daemon
+    only once, so that a long-running client does not restart a broken daemon for ever.
     """
     found = _probe(path)
     if found is None:
@@ -79,10 +79,10 @@ def ensure(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) -
 
 @contextmanager
 def held_up(path: str) -> Iterator[None]:
-    """Nobody else starts a daemon at `path` in the meantime: whoever wants one waits for the one that is started here.
+    """Hold the start lock of `path`: other clients wait for the daemon that is started in this block.
 
-    At most `LOCK_WAIT_S`, so a daemon that takes its time must have begun to end. Raises `StartError` when somebody
-    else is starting one and does not come to an end with it.
+    They wait for `LOCK_WAIT_S` at most, so enter the block only when the old daemon is already stopping. Raises
+    `StartError` if another client holds the lock for longer than that.
     """
     _check_place(path)
     lock = _open_start_lock(path)
@@ -96,7 +96,7 @@ def held_up(path: str) -> Iterator[None]:
 
 
 def start(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) -> socket.socket:
-    """As `ensure` without its limits, for whoever is in `held_up` because a person wants it now."""
+    """Like `ensure`, without the respawn limit and inside `held_up`; for an explicit request of a person."""
     found = _probe(path)
     if found is None:
         RespawnLimit(path, env).forget()
@@ -105,7 +105,7 @@ def start(path: str, env: Mapping[str, str], command: Sequence[str] = DAEMON) ->
 
 
 def is_being_started(path: str) -> bool:
-    """Whether somebody is starting a daemon at `path`, or starting it anew, at this moment."""
+    """Return whether a client holds the start lock of `path` now."""
     try:
         lock = os.open(paths.start_lock(path), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -117,9 +117,9 @@ def is_being_started(path: str) -> bool:
 
 
 def was_killed(path: str) -> bool:
-    """Whether a daemon has left its socket at `path` behind: one that is stopped takes it away before it ends.
+    """Return whether the last daemon at `path` was killed. A regular stop removes the socket; a kill leaves it behind.
 
-    The lock beside it says who that was.
+    The lock file beside the socket names its pid.
     """
     return os.path.exists(path) and lock_owner_of(f"{path}.lock") is None
 
@@ -140,7 +140,7 @@ def _probe(path: str) -> socket.socket | None:
 
 @contextmanager
 def _start_lock(path: str) -> Iterator[socket.socket | None]:
-    """Hold the lock; or, when somebody else's daemon listens before that, a connection to it instead."""
+    """Hold the start lock; yields a connection instead if a daemon accepts one before the lock is free."""
     lock = _open_start_lock(path)
     try:
         deadline = time.monotonic() + LOCK_WAIT_S
@@ -156,14 +156,14 @@ def _start_lock(path: str) -> Iterator[socket.socket | None]:
 def _open_start_lock(path: str) -> int:
     name = paths.start_lock(path)
     try:
-        # Never deleted: whoever waits for a deleted file's lock would start a second daemon.
+        # The lock file is never deleted: a client that waits for the lock of a deleted file would start a second daemon.
         return os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StartError(f"cannot start zotd: {name}: {error.strerror}") from error
 
 
 def _sleep_until(deadline: float) -> None:
-    """A moment; raises `StartError` when the time is up."""
+    """Sleep for `LOCK_POLL_S`; raises `StartError` after the deadline."""
     if time.monotonic() > deadline:
         raise StartError(f"another program has been starting zotd for {LOCK_WAIT_S:g} s; try again")
     time.sleep(LOCK_POLL_S)
@@ -212,7 +212,7 @@ def _start(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.
         reason = word.removeprefix("error").strip() or last_line(log, start) or "it exited without a message"
     finally:
         os.close(log_fd)
-    # Somebody who does not know the lock, such as a service manager, may have been faster.
+    # A service manager, which does not use the lock, may have started one in the meantime.
     found = _probe(path)
     if found is not None:
         return found
@@ -220,7 +220,7 @@ def _start(path: str, env: Mapping[str, str], command: Sequence[str]) -> socket.
 
 
 def _open_log(log: str) -> int:
-    """Where the daemon's standard error goes: nowhere, when there can be no log. That keeps nobody from working."""
+    """Open the log for the daemon's stderr, or /dev/null: a missing log must not prevent the start."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         paths.make_private_dir(os.path.dirname(log))
@@ -235,13 +235,13 @@ def _open_log(log: str) -> int:
 
 
 def _spawn_and_listen(command: Sequence[str], env: Mapping[str, str], log_fd: int) -> str:
-    """The line that the daemon writes when it accepts connections, or cannot; empty when it has just ended."""
+    """Return the line that the daemon writes once it accepts connections or fails; empty if it exits without one."""
     read_end, write_end = os.pipe()
     try:
         os.set_inheritable(write_end, True)
         _detach([*command, "--autostarted", "--ready-fd", str(write_end)], env, log_fd, write_end)
         os.close(write_end)
-        write_end = -1  # ours must be gone, or the daemon's end would not be seen
+        write_end = -1  # our copy is closed: otherwise the pipe would not reach its end when the daemon exits
         return _first_line(read_end)
     except OSError as error:
         raise StartError(f"cannot start zotd: {command[0]}: {error.strerror}") from error
@@ -262,7 +262,7 @@ def _detach(command: Sequence[str], env: Mapping[str, str], log_fd: int, keep: i
             (os.POSIX_SPAWN_DUP2, log_fd, 2),
         ],
     )
-    os.waitpid(between, 0)  # it lives for 15 ms and waits for nothing
+    os.waitpid(between, 0)  # it runs for 15 ms and does not wait for the daemon
 
 
 def _first_line(read_end: int) -> str:

@@ -1,12 +1,12 @@
-"""A blocking connection to the daemon: the standard library, and of it only what `zotctl ping` can afford.
+"""A blocking connection to the daemon that imports only a small part of the standard library.
 
     with connect(path) as connection:
         connection.call("ping")                      -> {"pong": True}
         connection.call("attach", session=id)
         for event in connection.events(): ...
 
-No asyncio, no msgspec, no dataclasses: importing this costs 15 ms, the typed clients cost 60 (`json` and `socket`
-are all of it). Frames are dicts here; whoever wants types uses `zotd.client.typed` or `zotd.client.client`.
+Importing it costs 15 ms, nearly all of it for `json` and `socket`; the typed clients cost 60 ms. Frames are dicts here;
+for types use `zotd.client.typed` or `zotd.client.client`.
 """
 
 import json
@@ -29,25 +29,25 @@ from zotd.client.errors import (
 )
 
 CONNECT_S = 1.0
-"""How long to wait for room in the listener's queue; the kernel connects at once when there is any."""
+"""Timeout for connecting, in seconds. The kernel connects at once if the listener's queue has room."""
 
 SEND_S = 10.0
-"""How long the daemon may leave a request unread before it counts as hanging."""
+"""Time without the daemon reading, in seconds, after which a send fails."""
 
 CALL_S = 30.0
-"""How long a command may take: all answer at once, but a busy disk may stall a commit for seconds."""
+"""Default timeout of a command in seconds. Commands answer at once, but a busy disk can delay a commit by seconds."""
 
 CHUNK_BYTES = 256 * 1024
-"""Read size: a whole burst of deltas in one system call."""
+"""Size of one read; holds a burst of deltas in one system call."""
 
 FRAME_LIMIT = 4 * 1024 * 1024
-"""The longest frame a daemon sends (`docs/protocol.md`); a longer one means that it is no daemon of ours."""
+"""Longest frame that a daemon sends (`docs/protocol.md`); a longer one means that the peer is not a zot daemon."""
 
 HELD_LIMIT = 100_000
-"""Events that may arrive while a command's answer is waited for."""
+"""Maximum number of events kept while waiting for a response."""
 
 HELD_BYTES = 64 * 1024 * 1024
-"""The same in bytes of their lines: several times what so many have, but those of a stranger may be long."""
+"""Maximum size of these events; bounds memory if the peer is not a zot daemon and sends long lines."""
 
 _PEERCRED = struct.Struct("3i")
 """Linux `struct ucred`: pid, uid, gid."""
@@ -62,9 +62,9 @@ Json = dict[str, object]
 """A decoded frame."""
 
 Wait = Callable[[int, float | None], bool]
-"""Waits until a descriptor can be read, for so many seconds (None: for ever); False when the time is up.
+"""Waits until a descriptor is readable, at most for a time in seconds (None: no limit); returns False on timeout.
 
-It may raise, to interrupt whoever waits: no byte is lost by that, and reading can go on afterwards.
+It may raise to interrupt the reader. No data is lost, and reading can continue afterwards.
 """
 
 
@@ -77,7 +77,8 @@ def open_socket(path: str, timeout_s: float = CONNECT_S) -> socket.socket:
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Not settimeout: a non-blocking connect to a full queue fails at once on Linux instead of waiting.
+        # Not settimeout, which makes the socket non-blocking: on Linux, connect would then fail at once if the
+        # listener's queue is full.
         limit_sends(sock, timeout_s)
         sock.connect(path)
         _check_server(sock, path)
@@ -91,7 +92,7 @@ def open_socket(path: str, timeout_s: float = CONNECT_S) -> socket.socket:
 
 
 def limit_sends(sock: socket.socket, timeout_s: float) -> None:
-    """Sends fail with `BlockingIOError` when nothing of what is sent has been read for so long."""
+    """Make sends fail with `BlockingIOError` if the peer reads nothing for `timeout_s` seconds."""
     seconds = int(timeout_s)
     sock.setsockopt(
         socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", seconds, int((timeout_s - seconds) * 1_000_000))
@@ -99,7 +100,7 @@ def limit_sends(sock: socket.socket, timeout_s: float) -> None:
 
 
 def peer(sock: socket.socket) -> tuple[int | None, int]:
-    """The pid (None where the system does not tell) and the user id of whoever listens at the other end."""
+    """Return the pid (None where the system does not report it) and the user id of the listening process."""
     if sys.platform == "darwin":
         _, uid = _XUCRED_UID.unpack_from(sock.getsockopt(0, _LOCAL_PEERCRED, 76))
         return None, uid
@@ -108,28 +109,28 @@ def peer(sock: socket.socket) -> tuple[int | None, int]:
 
 
 def connect(path: str, timeout_s: float = CONNECT_S) -> "Connection":
-    """A connection to the daemon at `path`, for the caller to close; raises like `open_socket`."""
+    """Return a connection to the daemon at `path`, for the caller to close; raises like `open_socket`."""
     return Connection(open_socket(path, timeout_s))
 
 
 def readable(descriptor: int, timeout_s: float | None) -> bool:
-    """The usual `Wait`."""
+    """Wait with `select.poll`; the default `Wait`."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
 
 
 class WholeLines:
-    """Holds back the end of a byte stream until its line is complete."""
+    """Splits a byte stream into blocks of whole lines."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
         self._held_bytes = 0
 
     def feed(self, chunk: bytes) -> bytes:
-        """All lines that `chunk` completes, as one block; empty when it completes none.
+        """Return all lines that `chunk` completes as one block; empty if it completes none.
 
-        Raises `ConnectionLostError` when a line is longer than `FRAME_LIMIT`.
+        Raises `ConnectionLostError` if a line is longer than `FRAME_LIMIT`.
         """
         cut = chunk.rfind(b"\n") + 1
         if cut == 0:
@@ -150,10 +151,10 @@ class WholeLines:
 
 
 class Wire:
-    """Whole lines over a socket, which it owns."""
+    """Sends and receives whole lines over a socket, which it owns."""
 
     def __init__(self, sock: socket.socket, wait: Wait = readable) -> None:
-        """`wait` stands between any two reads: see `Wait`."""
+        """Take ownership of `sock`; `wait` is called before each read."""
         self._sock = sock
         self._wait = wait
         self._lines = WholeLines()
@@ -168,7 +169,7 @@ class Wire:
             raise ConnectionLostError(f"the connection to zotd ended: {error.strerror}") from error
 
     def receive(self, timeout_s: float | None = None) -> bytes:
-        """One or more whole lines; raises `NoAnswerError` after `timeout_s`, `ConnectionLostError` at the end."""
+        """Return one or more whole lines; raises `NoAnswerError` on timeout, `ConnectionLostError` at the end."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -180,18 +181,18 @@ class Wire:
 
     @property
     def peer_pid(self) -> int | None:
-        """Of whoever has made the other end; None where the system does not tell."""
+        """Return the pid of the process that created the other end; None where the system does not report it."""
         try:
             return peer(self._sock)[0]
         except OSError:  # macOS, of a pair of sockets
             return None
 
     def fileno(self) -> int:
-        """Of the socket."""
+        """Return the socket's descriptor, for `select` and `poll`."""
         return self._sock.fileno()
 
     def close(self) -> None:
-        """Close the socket; the daemon goes on with what it was asked to do."""
+        """Close the socket. Runs continue in the daemon."""
         self._sock.close()
 
     def _read(self) -> bytes:
@@ -205,10 +206,10 @@ class Wire:
 
 
 class Connection:
-    """One conversation with the daemon, in dicts. Not for several threads."""
+    """A connection to the daemon that sends and returns dicts. Not thread-safe."""
 
     def __init__(self, sock: socket.socket, wait: Wait = readable) -> None:
-        """Owns `sock`, as `open_socket` returns it."""
+        """Take ownership of `sock`, as returned by `open_socket`."""
         self._wire = Wire(sock, wait)
         self._frames: deque[tuple[bytes, Json]] = deque()
         self._events: deque[tuple[bytes, Json]] = deque()
@@ -222,24 +223,25 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """End the conversation; what was asked goes on."""
+        """Close the connection. Runs continue in the daemon."""
         self._wire.close()
 
     @property
     def server_pid(self) -> int | None:
-        """The process that listens; under systemd's sockets, systemd's. None where the system does not tell.
+        """Return the pid of the listening process; with socket activation that is systemd.
 
-        Nor does it of a daemon on another machine: then the socket's other end is in this process.
+        None where the system does not report it, and for a daemon on another machine, since the other end of the socket is
+        then in this process.
         """
         pid = self._wire.peer_pid
         return None if pid == os.getpid() else pid
 
     def fileno(self) -> int:
-        """The descriptor to wait on for more; after `lines(0)` has given what is there already."""
+        """Return the descriptor to poll for more data. Read buffered events with `lines(0)` first."""
         return self._wire.fileno()
 
     def send(self, command: str, /, **fields: object) -> int:
-        """Send a request without waiting; its id. Fields that are None are left out.
+        """Send a request without waiting for the response; return its id. Fields that are None are omitted.
 
         Raises `NotTextError`, and what `Wire.send` raises.
         """
@@ -259,16 +261,16 @@ class Connection:
         hear: Callable[[Json], None] | None = None,
         **more: object,
     ) -> Json:
-        """Send a request and return its answer's `data`; events that come first are kept for `events`.
+        """Send a request and return the `data` of its response.
 
-        With `hear` they are given to that instead, as they come. The request has `fields` and `more`; those that are
-        None are left out.
+        Events that arrive before the response are passed to `hear` if given, else kept for `events`. The request
+        contains `fields` and `more`, without those that are None.
 
         Raises:
-            CallError: the daemon refuses it, or cannot read it.
-            NotTextError: it cannot be sent.
-            NoAnswerError: there was no answer within `timeout_s`.
-            ConnectionLostError: the daemon is gone.
+            CallError: the daemon refused the request or could not parse it.
+            NotTextError: a field cannot be encoded as UTF-8.
+            NoAnswerError: no response within `timeout_s`.
+            ConnectionLostError: the connection has ended.
         """
         request = self.send(command, **(fields or {}), **more)
         deadline = time.monotonic() + timeout_s
@@ -280,12 +282,12 @@ class Connection:
                 return _data(frame)
 
     def events(self, timeout_s: float | None = None) -> Iterator[Json]:
-        """Events in their order, for ever; raises `NoAnswerError` when none comes for `timeout_s`."""
+        """Yield events in order, without end; raises `NoAnswerError` if none arrives within `timeout_s`."""
         for _, event in self.lines(timeout_s):
             yield event
 
     def lines(self, timeout_s: float | None = None) -> Iterator[tuple[bytes, Json]]:
-        """Like `events`, each with the line that it came as, without its newline."""
+        """Like `events`, but yield each with its undecoded line, without the newline."""
         while True:
             if self._events:
                 line, event = self._events.popleft()
@@ -293,11 +295,11 @@ class Connection:
                 yield line, event
                 continue
             line, frame = self._next_frame(timeout_s)
-            if frame.get("type") != "response":  # an answer nobody waits for any more is dropped
+            if frame.get("type") != "response":  # a response here is late, after its call has timed out
                 yield line, frame
 
     def waiting(self) -> list[Json]:
-        """The events that have come and that `events` and `lines` have not given yet; does not wait for more."""
+        """Return the buffered events that `events` and `lines` have not yielded yet, without waiting."""
         try:
             while True:
                 line, frame = self._next_frame(0)
@@ -307,7 +309,7 @@ class Connection:
             return [event for _, event in self._events]
 
     def wait_for_end(self, timeout_s: float) -> None:
-        """Return when the daemon has closed the connection; raises `NoAnswerError` after `timeout_s`."""
+        """Wait until the daemon closes the connection; raises `NoAnswerError` after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         try:
             while True:
@@ -329,7 +331,7 @@ class Connection:
 
 
 def _check_server(sock: socket.socket, path: str) -> None:
-    """Nothing is sent before this: anybody could have put a socket into a shared directory."""
+    """Raise `ClientError` if another user's process listens: anyone can create a socket in a shared directory."""
     _, uid = peer(sock)
     if uid != os.geteuid():
         raise ClientError(f"{path} belongs to a daemon of user {uid}, not to yours: nothing was sent to it")
@@ -355,14 +357,14 @@ def _frame(line: bytes) -> Json:
 
 def _line(request: Json) -> bytes:
     try:
-        # Not in ASCII: half a surrogate pair would become an escape that no daemon accepts.
+        # Without ensure_ascii=False a lone surrogate would become an escape, which the daemon rejects as invalid.
         return json.dumps(request, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise _not_text(request) from error
 
 
 def _not_text(request: Json) -> NotTextError:
-    """Names the field."""
+    """Return the error that names the first field which cannot be encoded."""
     for name, value in request.items():
         words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         try:
@@ -373,7 +375,10 @@ def _not_text(request: Json) -> NotTextError:
 
 
 def _is_unread(response: Json) -> bool:
-    """The daemon could not read a line, so it does not know its id; one request waits at a time."""
+    """Return whether this response means that the daemon could not parse our line.
+
+    It has no id then, and belongs to the pending request, since there is only one at a time.
+    """
     return response.get("success") is False and response.get("id") is None
 
 

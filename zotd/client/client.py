@@ -1,4 +1,4 @@
-"""The daemon for asyncio programs, typed.
+"""Typed asyncio client of the daemon.
 
     async with Client.connect() as client:
         session = await client.create(cwd=".", provider="anthropic")
@@ -6,8 +6,8 @@
             match event:
                 case events.TextDelta(delta): print(delta, end="")
 
-One connection carries any number of sessions at once. It does not come back when it is lost: see
-`zotd.client.follow` for that. Nothing that was asked ends with it.
+One connection carries any number of sessions. It does not reconnect; `zotd.client.follow` does. Runs continue in the
+daemon when the connection ends.
 """
 
 import asyncio
@@ -73,16 +73,16 @@ class Client:
             await connection.close()
 
     async def call(self, params: Frozen, *, command: str | None = None, timeout_s: float = CALL_S) -> Frozen:
-        """Carry out the command that takes `params`; its data as the Struct of the command table.
+        """Send the command that takes `params` and return the data of its response, decoded by the command table.
 
-        `command` says which one, when several take the same parameters (`api.OfSession`, `api.Mutation`, …).
+        `command` names it if several take the same parameters (`api.OfSession`, `api.Mutation`, …).
         """
         return await self.connection.call(command_for(params, command), params, timeout_s=timeout_s)
 
     async def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
     ) -> T:
-        """Like `call`, for type checkers: the answer is a `result`, or the command table disagrees."""
+        """Like `call`, with the type of the response for type checkers; `result` must agree with the command table."""
         name = command_for(params, command)
         answer = await self.connection.call(name, params, timeout_s=timeout_s)
         if not isinstance(answer, result):
@@ -92,7 +92,7 @@ class Client:
     async def create(
         self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.Settings]
     ) -> Session:
-        """A new session in the directory `cwd`, already attached. Its tools run in this client's environment."""
+        """Create a session in the directory `cwd` and attach to it. Its tools run in this client's environment."""
         params = settings.new_session(self._where, cwd, api_key, **options)
         created = await self.ask(params, api.Created)
         session = Session(self, created.session.id)
@@ -100,11 +100,11 @@ class Client:
         return session
 
     def session(self, session_id: str) -> Session:
-        """An existing session; whether it exists is found out at its first use."""
+        """Return an object for an existing session, without a request: the first use fails if there is none."""
         return Session(self, session_id)
 
     async def sessions(self, cwd: str | None = None) -> list[api.SessionInfo]:
-        """All sessions, or those of one directory, newest first."""
+        """Return all sessions, or those of one directory, newest first."""
         found: list[api.SessionInfo] = []
         real = None if cwd is None else self._where.real_path(cwd)
         page = await self.ask(api.SessionList(cwd=real), api.Sessions)
@@ -115,14 +115,14 @@ class Client:
         return found
 
     async def attach(self, session_id: str, *, after: api.Cursor | None = None, limit: int = 50) -> api.Attached:
-        """Follow the session on this connection from now on, or from a cursor; a snapshot of it."""
+        """Follow the session on this connection, from a cursor if given; return a snapshot of it."""
         params = api.Attach(session=session_id, after=after, limit=limit, env=self._where.variables)
         snapshot = await self.ask(params, api.Attached)
         self._attached.add(session_id)
         return snapshot
 
     async def ensure_attached(self, session_id: str) -> None:
-        """Follow the session, unless this connection does."""
+        """Follow the session unless this connection already does."""
         # Held across the call, so that the second of two prompts does not miss events before the first is attached.
         async with self._attaching:
             if session_id not in self._attached:

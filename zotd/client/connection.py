@@ -1,4 +1,4 @@
-"""One asyncio connection to the daemon: answers go to their callers, events to the feeds of their session.
+"""An asyncio connection to the daemon. It routes responses to their callers and events to the feeds of their session.
 
 An `asyncio.Protocol`, not a stream: no task, no copy, and a third of the time per frame (15 us against 46 there and
 back). Nothing here reconnects; `zotd.client.follow` does.
@@ -18,13 +18,13 @@ from zotd.wire.base import Frozen
 from zotd.wire.events import OF_TOPICS, AnyEvent, Evicted
 
 CALL_S = blocking.CALL_S
-"""How long a command may take."""
+"""Default timeout of a command in seconds."""
 
 FEED_LIMIT = 200_000
-"""Events that may wait for a reader of one session, about 20 MB; then its feed ends and the others go on."""
+"""Maximum number of unread events in one feed, about 20 MB. Beyond it this feed ends; others are not affected."""
 
 FEED_BYTES = 128 * 1024 * 1024
-"""The same in bytes of their lines: several times what so many have, but those of a stranger may be long."""
+"""Maximum size of these events; bounds memory if the peer is not a zot daemon and sends long lines."""
 
 
 class Feed:
@@ -37,7 +37,7 @@ class Feed:
         self._end: ClientError | None = None
 
     async def batch(self) -> list[AnyEvent]:
-        """Everything that has come since the last call, at least one event, oldest first. Safe to cancel.
+        """Wait for at least one event and return all unread ones, oldest first. Safe to cancel.
 
         Raises `ConnectionLostError` at the end of the connection, `FellBehindError` beyond `FEED_LIMIT` or `FEED_BYTES`; in
         all cases only after what came before was read.
@@ -55,7 +55,7 @@ class Feed:
         return batch
 
     def add(self, events: list[AnyEvent], event_bytes: int = 0) -> None:
-        """Give the reader more; `event_bytes`: of each one's line, about."""
+        """Add events; `event_bytes` is the approximate length of each one's line."""
         if self._end is not None:
             return
         self._waiting.extend(events)
@@ -65,7 +65,7 @@ class Feed:
         self._notify()
 
     def end(self, error: ClientError) -> None:
-        """Tell the reader why nothing more comes."""
+        """End the feed: the reader gets the remaining events, then `error`."""
         self._end = self._end or error
         self._notify()
 
@@ -110,9 +110,9 @@ class Connection(asyncio.Protocol):
 
     @contextmanager
     def feed(self, session: str | None) -> Iterator[Feed]:
-        """The session's events from now on; more than one reader may have a feed of its own.
+        """Open a feed of the session's events from now on; each reader can have its own.
 
-        None: those of the topics that this connection subscribes to, of whichever session they are.
+        With None, the feed has the events of subscribed topics, for all sessions.
         """
         feed = Feed()
         if self._lost is not None:
@@ -128,12 +128,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Nothing comes of it any more."""
+        """Whether the connection has ended."""
         return self._lost is not None
 
     @contextmanager
     def unread(self) -> Iterator[None]:
-        """Leave what the daemon sends in the socket for the time of the block, answers too; its limits apply."""
+        """Stop reading from the socket during the block, which also delays responses. The daemon's limits apply."""
         assert self._transport is not None
         self._transport.pause_reading()
         try:
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
     # --- what asyncio calls ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is ours now."""
+        """Keep the transport; asyncio calls this first."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
@@ -165,16 +165,16 @@ class Connection(asyncio.Protocol):
             self._give_up(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell everybody who waits."""
+        """Fail all pending calls and end all feeds."""
         self._give_up(ConnectionLostError(self._why_lost(exc)))
         self._ended.set()
 
     def pause_writing(self) -> None:
-        """The daemon does not read: requests wait, within their timeouts."""
+        """Hold requests back because the daemon does not read; their timeouts continue."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Release the requests that `pause_writing` held back."""
         self._writable.set()
 
     # --- the rest -------------------------------------------------------------------------------------------------
@@ -229,11 +229,11 @@ class Connection(asyncio.Protocol):
             self._refused_unread(answer)
             return
         waiting = self._calls.get(answer.id) if isinstance(answer.id, int) else None
-        if waiting is not None and not waiting.done():  # else nobody waits for it any more
+        if waiting is not None and not waiting.done():  # else the call was cancelled or timed out
             waiting.set_result(answer)
 
     def _refused_unread(self, answer: frames.Answer) -> None:
-        """Fail the only call that waits; of several nobody knows which one was not read."""
+        """Fail the pending call if there is only one; of several it is unknown which one could not be parsed."""
         waiting = [future for future in self._calls.values() if not future.done()]
         if len(waiting) > 1:
             self._give_up(ConnectionLostError(f"zotd could not read a request: {answer.error}"))
@@ -259,7 +259,7 @@ class Connection(asyncio.Protocol):
 
 
 async def open_connection(where: Place, *, start: bool) -> Connection:
-    """A connection for the caller to close; with `start`, to a daemon that is started when none runs.
+    """Return a connection for the caller to close; with `start`, start a daemon if none is running.
 
     Raises what `ensure` and `open` of the place raise. Safe to cancel.
     """
@@ -280,7 +280,7 @@ async def open_connection(where: Place, *, start: bool) -> Connection:
 
 
 def _in_thread(work: Callable[[], socket.socket]) -> "Future[socket.socket]":
-    """What `work` gives, in a thread that nobody waits for: for those of asyncio's pool a program's end does."""
+    """Run `work` in a daemon thread; with a thread of asyncio's pool, the exit of the program would wait for it."""
     found: Future[socket.socket] = Future()
     found.set_running_or_notify_cancel()  # from now on it cannot be cancelled, and is found all the same
 
@@ -295,7 +295,7 @@ def _in_thread(work: Callable[[], socket.socket]) -> "Future[socket.socket]":
 
 
 def _seen(opening: "asyncio.Future[socket.socket]") -> None:
-    """Nobody wants to know any more why it failed."""
+    """Retrieve the exception, so that asyncio does not log it as never retrieved."""
     if not opening.cancelled():
         opening.exception()
 

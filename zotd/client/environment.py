@@ -1,4 +1,4 @@
-"""The part of a program's environment that may leave it (`docs/protocol.md`), and the part that says where zotd is."""
+"""Selects the variables that a client may send to the daemon (`docs/protocol.md`), and those that locate the daemon."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ def shared(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def sendable(env: Mapping[str, str]) -> dict[str, str]:
-    """Of those, the ones that are UTF-8: a request, which is JSON, cannot carry others."""
+    """Return those of `shared` that are valid UTF-8; JSON cannot carry others."""
     return {name: value for name, value in shared(env).items() if _is_text(name + value)}
 
 
@@ -55,7 +55,7 @@ def without_flags(args: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _is_text(words: str) -> bool:
-    """JSON can carry it."""
+    """Return whether JSON can carry the string, which may contain surrogates for bytes that are not UTF-8."""
     if words.isascii():
         return True
     try:

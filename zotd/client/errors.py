@@ -15,7 +15,7 @@ A programmer's mistake, such as an unknown command, is a `ValueError`.
 """
 
 SHOWN_CHARS = 20
-"""How much is quoted before and behind a byte that is not UTF-8."""
+"""Number of characters quoted before and after a byte that is not UTF-8."""
 
 
 class ClientError(Exception):
@@ -23,7 +23,7 @@ class ClientError(Exception):
 
 
 class NotRunningError(ClientError):
-    """Nobody listens at the socket."""
+    """No process listens at the socket."""
 
 
 class StartError(ClientError):
@@ -31,11 +31,11 @@ class StartError(ClientError):
 
 
 class NoAnswerError(ClientError):
-    """The daemon did not answer in time. What was asked may still be done."""
+    """The daemon did not answer in time. It may still carry out the request."""
 
 
 class ConnectionLostError(ClientError):
-    """The connection ended. Sessions and their runs go on without it."""
+    """The connection ended. Sessions and their runs continue without it."""
 
 
 class CallError(ClientError):

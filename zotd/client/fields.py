@@ -1,10 +1,10 @@
-"""Reading frames that are dicts: a field that is missing or of another type counts as empty."""
+"""Reads fields of frames that are dicts. A field that is missing or has another type counts as empty."""
 
 from zotd.client.blocking import Json
 
 
 def text(frame: Json, name: str) -> str:
-    """A string field; numbers as their digits."""
+    """Return a string field; a number is converted to its digits."""
     value = frame.get(name)
     if isinstance(value, str):
         return value
@@ -12,41 +12,41 @@ def text(frame: Json, name: str) -> str:
 
 
 def maybe_text(frame: Json, name: str) -> str | None:
-    """A string field that may be absent."""
+    """Return a string field, or None if it is absent or no string."""
     value = frame.get(name)
     return value if isinstance(value, str) else None
 
 
 def number(frame: Json, name: str) -> int:
-    """A whole number, or 0."""
+    """Return an integer field, or 0."""
     value = frame.get(name)
     return value if isinstance(value, int) else 0
 
 
 def amount(frame: Json, name: str) -> float:
-    """A number, or 0."""
+    """Return a number field as float, or 0."""
     value = frame.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
 def child(frame: Json, name: str) -> Json:
-    """An object field."""
+    """Return an object field, or an empty dict."""
     value = frame.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def children(frame: Json, name: str) -> list[Json]:
-    """A list of objects."""
+    """Return the objects in a list field; other elements are dropped."""
     value = frame.get(name)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def strings(frame: Json, name: str) -> list[str]:
-    """A list of strings."""
+    """Return the strings in a list field; other elements are dropped."""
     value = frame.get(name)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def spoken(frame: Json) -> str:
-    """The text blocks of a message's `content`, joined."""
+    """Return the text blocks of a message's `content`, joined."""
     return "".join(text(block, "text") for block in children(frame, "content") if block.get("type") == "text")

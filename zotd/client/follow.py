@@ -1,9 +1,9 @@
-"""Following a session across lost connections, without a gap and without a repetition.
+"""Follows a session across lost connections, without gaps or duplicates.
 
     connect -> attach(cursor) -> Attached -> batches ... -> Disconnected -> wait -> connect -> ...
 
-The cursor moves only past events that the reader has taken: asking for the next item says that the one before has
-been applied. A daemon that is gone is not started again here: somebody may have stopped it on purpose.
+The cursor advances only past events that the reader has applied: requesting the next item acknowledges the one before.
+A daemon that has ended is not started again, because it may have been stopped on purpose.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ BACKOFF_CAP_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The connection is gone; the next attempt comes in `retry_s` seconds."""
+    """The connection is lost; the next attempt follows in `retry_s` seconds."""
 
     reason: str
     retry_s: float

@@ -120,7 +120,7 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the resolver holds no resources, but aiohttp requires the method."""
 
 
 def _sentence(error: aiohttp.ClientError, name: str) -> ClientError:

@@ -18,7 +18,7 @@ class InterruptedBySignal(Exception):  # noqa: N818  (not an error: somebody wan
     """A signal came while the program waited."""
 
     def __init__(self, number: int) -> None:
-        """`number`: of the signal."""
+        """Keep the signal's `number`, from which the exit code is derived."""
         super().__init__(signal.strsignal(number))
         self.number = number
 

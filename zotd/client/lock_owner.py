@@ -1,7 +1,7 @@
-"""Which process holds a lock file of the daemon's, without locking it.
+"""Finds the process that holds a lock file of the daemon, without locking it.
 
-Whoever took the lock to find out, even for a moment, would be in the way of a daemon that starts. So it is only read: it
-says a pid. A pid alone is nobody, for it changes hands: what makes it the holder is that it has the very file open.
+Trying the lock, even for a moment, could make a starting daemon fail. So the pid is read from the file, and checked
+because pids are reused: the process counts as the owner only if it has this file open.
 """
 
 import os
@@ -9,9 +9,9 @@ import select
 
 
 def lock_owner_of(lock: str) -> int | None:
-    """The living process that holds the lock file `lock`; None: nobody does, or there is no such file.
+    """Return the pid of the running process that holds `lock`, or None if there is none or no such file.
 
-    Where the system does not show the files of a process (macOS), one that lives is taken at the file's word.
+    Where the open files of a process cannot be listed (macOS), a running process with the pid in the file counts.
     """
     try:
         with open(lock, encoding="ascii") as file:
@@ -23,7 +23,7 @@ def lock_owner_of(lock: str) -> int | None:
 
 
 def lives(pid: int) -> bool:
-    """Whether the process runs; one that has ended and was not waited for does not."""
+    """Return whether the process is running; a zombie is not."""
     if not hasattr(os, "pidfd_open"):  # macOS
         try:
             os.kill(pid, 0)

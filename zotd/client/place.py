@@ -24,23 +24,23 @@ class Local:
     def __init__(self, path: str, env: Mapping[str, str]) -> None:
         """`path`: of its socket. `env`: what a daemon that is started, and new sessions, run in."""
         self.name = path
-        """As people and `of` know it."""
+        """Name of the place for people, which `of` accepts."""
         self.variables: dict[str, str] | None = sendable(env)
-        """What a session's tools run in; None: what the daemon itself runs in."""
+        """Environment of a session's tools; None for the daemon's own."""
         self._env = env
 
     def open(self, timeout_s: float | None = None) -> socket.socket:
-        """As `blocking.open_socket`; None: `CONNECT_S`."""
+        """Connect as `blocking.open_socket` does, by default within `CONNECT_S`."""
         return open_socket(self.name, CONNECT_S if timeout_s is None else timeout_s)
 
     def ensure(self) -> socket.socket:
-        """As `autostart.ensure`: to a daemon that is started when none runs."""
+        """Connect as `autostart.ensure` does, which starts a daemon if none is running."""
         from zotd.client.autostart import ensure  # noqa: PLC0415  (costs what `zotctl ping` exists to save)
 
         return ensure(self.name, self._env)
 
     def was_killed(self) -> bool:
-        """As `autostart.was_killed`: one that was stopped takes its socket away, and is left stopped."""
+        """Return whether the daemon was killed (see `autostart.was_killed`); one that was stopped stays stopped."""
         from zotd.client.autostart import was_killed  # noqa: PLC0415
 
         return was_killed(self.name)
@@ -87,15 +87,15 @@ class Remote:
         return remote.open_socket(self.name, self._token_file, self._ca_file, self._home, limit_s=limit_s)
 
     def ensure(self) -> socket.socket:
-        """The same."""
+        """Connect as `open` does: a daemon on another machine cannot be started from here."""
         return self.open()
 
     def was_killed(self) -> bool:
-        """Whatever has become of it, whoever looks after that machine starts it again."""
+        """Return False: only its own machine can tell, and start it again."""
         return False
 
     def may_return(self) -> bool:
-        """Nothing says that it was stopped for good."""
+        """Return True: it is unknown whether the daemon was stopped for good."""
         return True
 
     def real_path(self, path: str) -> str:

@@ -1,9 +1,9 @@
-"""What became of the daemons that clients have started lately, so that one that cannot live is not started for ever.
+"""Limits how often clients start a daemon that ends at once.
 
-A file beside the socket, `<socket>.starts`: for each start when it was, how long the start log was then, which
-configuration there was, and why it failed. Read and written under the start lock. What did not live for `LIVED_S` counts,
-unless it was stopped (such a daemon takes its socket away and says nothing), or config.toml is another one now: somebody
-has mended it.
+The file `<socket>.starts` records each recent start: its time, the size of the start log, the version of config.toml, and
+the reason of its failure. It is read and written under the start lock. A start counts as failed if the daemon ended
+within `LIVED_S`, unless it was stopped (then it removes its socket and logs nothing) or config.toml has changed since,
+which may have fixed the cause.
 """
 
 import json
@@ -16,13 +16,14 @@ from zotd import paths
 from zotd.client.errors import StartError
 
 WINDOW_S = 60.0
-"""How far back is counted: longer, and a laptop that wakes up with a full disk would be punished for the evening."""
+"""Age up to which a failed start counts, in seconds; short, so that a temporary cause such as a full disk does not
+block starts for long."""
 
 LIVED_S = 20.0
-"""A daemon that is gone before this has not worked; loading a thousand sessions takes it 0.6 s."""
+"""Lifetime in seconds below which a start counts as failed; loading a thousand sessions takes 0.6 s."""
 
 LIMIT = 3
-"""So many starts in vain, and clients leave it to a person."""
+"""Number of failed starts after which clients report an error and start no further daemon."""
 
 REASON_BYTES = 64 * 1024
 """How much of the start log is searched for the reason of a failure."""
@@ -31,27 +32,27 @@ REASON_CHARS = 500
 """How much of a reason is kept."""
 
 Start = tuple[float, int, int, str | None]
-"""When, by the monotonic clock, which all processes share; bytes in the log before; when config.toml was changed (ns; 0:
-there was none); why it ended, None while it serves."""
+"""Time on the monotonic clock, which all processes share; size of the log before the start in bytes; modification time of
+config.toml in ns (0 if there is none); reason of the failure, None while the daemon runs."""
 
 
 class RespawnLimit:
-    """The starts at one socket. The caller holds the start lock for as long as it uses this."""
+    """The recorded starts at one socket. The caller must hold the start lock."""
 
     def __init__(self, socket: str, env: Mapping[str, str]) -> None:
-        """`env`: says where the home is, with the start log and the configuration."""
+        """Use the home that `env` names for the start log and the configuration."""
         self._socket = socket
         self._log = paths.start_log(env)
         self._config = os.path.join(paths.zot_home(env), "config.toml")
         self._file = f"{socket}.starts"
 
     def forget(self) -> None:
-        """A person wants it started, whatever has been."""
+        """Delete all records, when a person explicitly requests a start."""
         with suppress(OSError):
             os.unlink(self._file)
 
     def check(self) -> None:
-        """Raises `StartError` when it has been started in vain too often: with the last reason, and what to do."""
+        """Raise `StartError` after `LIMIT` failed starts; its message has the last reason and what to do."""
         now = time.monotonic()
         starts = self._lately(now)
         self._write(starts)

@@ -24,7 +24,7 @@ class Caller(Protocol):
     async def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
     ) -> T:
-        """Carry out a command."""
+        """Send a command and return its response as a `result`; see `Client.ask`."""
         ...
 
     async def ensure_attached(self, session_id: str) -> None:

@@ -72,7 +72,7 @@ class BlockingClient:
         self._wire.close()
 
     def call(self, params: Frozen, *, command: str | None = None, timeout_s: float | None = CALL_S) -> Frozen:
-        """As `client.Client.call`."""
+        """Send a command and return its data; arguments and errors as for `client.Client.call`."""
         name = frames.command_for(params, command)
         self._last_id += 1
         request_id = self._last_id
@@ -89,7 +89,7 @@ class BlockingClient:
     def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
     ) -> T:
-        """As `client.Client.ask`."""
+        """Like `call`, with the type of the response for type checkers."""
         answer = self.call(params, command=command, timeout_s=timeout_s)
         if not isinstance(answer, result):
             raise TypeError(f"{type(params).__name__} is answered with {type(answer).__name__}, not {result.__name__}")

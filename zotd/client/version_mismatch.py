@@ -1,4 +1,4 @@
-"""One line for whoever uses a daemon of another version than their program; nobody ends it for that."""
+"""Advice for users whose client and daemon have different versions. A client never ends a daemon for that."""
 
 from zotd.client.blocking import Json
 from zotd.client.fields import text
@@ -6,9 +6,9 @@ from zotd.wire.version import VERSION, is_newer
 
 
 def advice(said: Json) -> str | None:
-    """What to tell a person, and the command that helps; None when both are of the same version.
+    """Return a line for the user with the command that helps, or None if the versions are equal.
 
-    `said`: what the daemon answered to `hello` or `daemon.status`.
+    `said` is the daemon's response to `hello` or `daemon.status`.
     """
     theirs = text(said, "version")
     if theirs == VERSION:
