@@ -13,7 +13,9 @@ import msgspec
 
 from zotctl import output
 from zotd import paths
+from zotd.client import humanize
 from zotd.client.errors import ClientError
+from zotd.client.humanize import counted
 from zotd.core.ports import StorageError
 from zotd.sanitize import one_line
 from zotd.store import backup as copies
@@ -30,7 +32,7 @@ def backup(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "file": str(target), "size_bytes": size})
     else:
-        print(one_line(f"copied all sessions to {target} ({_megabytes(size)})"))
+        print(one_line(f"copied all sessions to {target} ({humanize.size(size)})"))
     return 0
 
 
@@ -45,9 +47,9 @@ def verify(args: argparse.Namespace) -> int:
         for problem in report.problems:
             print(one_line(problem))
         counts = {"session": report.sessions, "record": report.records, "message": report.messages}
-        figures = ", ".join(_count(number, word) for word, number in counts.items())
-        verdict = _count(len(report.problems), "problem") if report.problems else "no problems found"
-        print(one_line(f"{path}: {figures}, {_megabytes(report.size_bytes)}: {verdict}"))
+        figures = ", ".join(counted(number, word) for word, number in counts.items())
+        verdict = counted(len(report.problems), "problem") if report.problems else "no problems found"
+        print(one_line(f"{path}: {figures}, {humanize.size(report.size_bytes)}: {verdict}"))
     return 1 if report.problems else 0
 
 
@@ -73,14 +75,6 @@ def restore(args: argparse.Namespace) -> int:
 
 def _database() -> Path:
     return Path(paths.zot_home(os.environ), DATABASE)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1_000_000:.1f} MB"
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from zotctl import link
 from zotctl.commands import Commands
+from zotd.client import humanize
 from zotd.client.atomic_write import write_atomically
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.fields import number, text
 from zotd.client.interrupts import Watch
-from zotd.sanitize import harmless, json_line
+from zotd.sanitize import harmless, json_line, one_line
 
 PROGRESS_S = 1.0
 """How often the size is told, on a terminal."""
@@ -67,7 +68,7 @@ def _told(pages: Iterator[str]) -> Iterator[str]:
         yield page
         size += len(page)
         if sys.stderr.isatty() and time.monotonic() >= next_s:
-            sys.stderr.write(f"\rexporting … {size / 1_000_000:.0f} MB")
+            sys.stderr.write("\r" + one_line(f"exporting … {humanize.size(size)}  "))
             next_s, told = time.monotonic() + PROGRESS_S, True
     if told:
         sys.stderr.write("\n")

@@ -5,6 +5,7 @@ import argparse
 from zotctl import link, output
 from zotctl.commands import Commands
 from zotd.client.fields import child, number, text
+from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 COPY_S = 600.0
@@ -52,8 +53,8 @@ def _fork(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "session": session})
     else:
-        messages = number(session, "message_count")
-        print(one_line(f'{text(session, "id")}  "{text(session, "name")}", with {messages} messages'))
+        messages = counted(number(session, "message_count"), "message")
+        print(one_line(f'{text(session, "id")}  "{text(session, "name")}", with {messages}'))
     return 0
 
 

@@ -11,6 +11,7 @@ from zotd.client import place
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError
 from zotd.client.fields import child, number, text
+from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 IMPORT_S = 3600.0
@@ -81,7 +82,7 @@ def _print(result: Json) -> None:
         sys.stderr.write(one_line(f"{text(result, 'file')}: {text(result, 'error')}") + "\n")
         return
     session = child(result, "session")
-    messages = number(session, "message_count")
-    what = "already imported" if result["known"] else f"{messages} messages"
+    messages = counted(number(session, "message_count"), "message")
+    what = "already imported" if result["known"] else messages
     name = text(session, "name")
     print(one_line(f'{text(session, "id")}  "{name}": {what}  ({text(result, "file")})'))

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from threading import Timer
 
 from zotd.client import colour
-from zotd.sanitize import harmless, json_line, one_line
+from zotd.client.table import table
+from zotd.sanitize import harmless, json_line
 
 PROGRESS_AFTER_S = 1.0
 """What takes less is not worth a line."""
@@ -50,16 +51,11 @@ def print_text(text: str) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they have to be, the last one without an end; nothing but the head when there is no row.
-
-    Cells may come from anybody: each is made `one_line`.
-    """
-    lines = [list(map(one_line, row)) for row in (head, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    widths[-1] = 0
-    for number, row in enumerate(lines):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        print(line if number else painted(line, colour.BOLD))
+    """Print a table with a bold head; only the head if there are no rows. Cells may contain any text."""
+    first, *others = table([head, *rows])
+    print(painted(first, colour.BOLD))
+    for line in others:
+        print(line)
 
 
 def moment(time: str) -> str:

@@ -11,6 +11,7 @@ from zotd.client import choosing
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import number, text
+from zotd.client.humanize import counted, size
 from zotd.sanitize import one_line
 
 EPILOG = """\
@@ -68,13 +69,13 @@ def _old(connection: Connection, age: timedelta) -> tuple[list[Json], int]:
 
 def _confirm(old: Sequence[Json]) -> None:
     """Raise `ClientError` unless somebody agrees on the terminal."""
+    sessions = counted(len(old), "session")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(
-            f"cannot ask for confirmation without a terminal; to delete {_count(len(old))}, use --yes; to list them, "
-            "--dry-run"
+            f"cannot ask for confirmation without a terminal; to delete {sessions}, use --yes; to list them, --dry-run"
         )
     newest = output.moment(text(old[0], "updated"))
-    sys.stderr.write(one_line(f"delete {_count(len(old))}, the newest last used {newest}? [y/N] "))
+    sys.stderr.write(one_line(f"delete {sessions}, the newest last used {newest}? [y/N] "))
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise ClientError("nothing was deleted")
@@ -103,19 +104,16 @@ def _tell(args: argparse.Namespace, sessions: Sequence[Json], kept: int, sizes: 
         figures = {"before_bytes": before, "after_bytes": after} if sizes else {}
         output.print_json({"v": 1, "dry_run": args.dry_run, "sessions": ids, "in_use": kept, **figures})
         return 0
+    count = counted(len(sessions), "session")
     if args.dry_run:
         rows = [[text(one, "id"), text(one, "name"), output.moment(text(one, "updated"))] for one in sessions]
         output.print_table(["ID", "NAME", "UPDATED"], rows)
-        print(one_line(f"{_count(len(sessions))} would be deleted; {kept} just as old are in use and would be kept"))
+        print(one_line(f"{count} would be deleted; {kept} just as old are in use and would be kept"))
         return 0
     stay = f"; {kept} just as old are in use and were kept" if kept else ""
-    print(one_line(f"{_count(len(sessions))} deleted{stay}"))
-    print(f"the database is now {after / 1_000_000:.1f} MB, was {before / 1_000_000:.1f} MB")
+    print(one_line(f"{count} deleted{stay}"))
+    print(one_line(f"the database is now {size(after)}, was {size(before)}"))
     return 0
-
-
-def _count(sessions: int) -> str:
-    return f"{sessions} session{'' if sessions == 1 else 's'}"
 
 
 def _age(word: str) -> timedelta:

@@ -21,6 +21,7 @@ from zotd.client import autostart
 from zotd.client.blocking import CONNECT_S, Connection, Json, open_socket
 from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import number, text
+from zotd.client.humanize import counted
 from zotd.client.options import hello
 from zotd.sanitize import one_line
 
@@ -93,8 +94,9 @@ def _show_what_runs(connection: Connection) -> None:
     while True:  # the end of the connection raises
         running = number(connection.call("daemon.status"), "running")
         if running not in {0, shown}:
-            noun = "session" if running == 1 else "sessions"
-            sys.stderr.write(f"waiting for {running:d} active {one_line(noun)} (Ctrl-C stops waiting)\n")
+            sys.stderr.write(
+                one_line(f"waiting for {counted(running, 'active session')} (Ctrl-C stops waiting)") + "\n"
+            )
         shown = running
         next(connection.events())
 

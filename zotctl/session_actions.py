@@ -8,7 +8,8 @@ from zotctl.commands import Commands
 from zotd.client.blocking import Connection, Json
 from zotd.client.choosing import find
 from zotd.client.errors import ClientError
-from zotd.client.fields import text
+from zotd.client.fields import number, text
+from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 DELETE = """\
@@ -65,8 +66,8 @@ def _check_wanted(connection: Connection, session: Json) -> None:
         raise ClientError(
             f"cannot ask for confirmation without a terminal; to delete the session, run: zotctl delete {key} --yes"
         )
-    messages = connection.call("session.get", session=key).get("message_count")
-    about = f'{key} "{text(session, "name")}" in {text(session, "cwd")}, {messages} messages'
+    messages = counted(number(connection.call("session.get", session=key), "message_count"), "message")
+    about = f'{key} "{text(session, "name")}" in {text(session, "cwd")}, {messages}'
     sys.stderr.write(f"{one_line(about)}\ndelete it permanently? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:

@@ -9,6 +9,7 @@ from zotctl.commands import Commands
 from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.fields import child, children, number, spoken, text
+from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 EPILOG = """\
@@ -102,7 +103,7 @@ def drawn(nodes: Sequence[Node], indent: str = "") -> list[str]:
 
 def _branch(branch: Json) -> Node:
     first, last, messages = (number(branch, name) for name in ("first", "last", "messages"))
-    count = "1 message" if messages == 1 else f"{messages} messages"
+    count = counted(messages, "message")
     time = output.moment(text(branch, "time"))
     label = f'{first}-{last}  "{text(branch, "text")}"  {count}  {time}'.rstrip()
     return Node(number(branch, "at"), label, first, last)

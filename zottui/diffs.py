@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 
-from zottui.columns import clipped
+from zotd.client.columns import clipped
 from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from zotd import paths, private_file
+from zotd.client.humanize import counted
 from zotd.wire.api import Attached
 from zotd.wire.content import Message, ToolCall, ToolResult
-from zottui.amounts import counted
 from zottui.calls import CHANGING
 from zottui.transcript import is_prompt
 from zottui.ui_context import UiContext

@@ -6,10 +6,11 @@ What a block says is harmless when it is printed, and colours end on the line on
 from collections.abc import Sequence
 from dataclasses import replace
 
+from zotd.client.columns import width_of
+from zotd.client.humanize import counted, duration
 from zotd.sanitize import SGR
-from zottui.amounts import counted, duration
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
-from zottui.columns import width_of, word_wrapped
+from zottui.columns import word_wrapped
 from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
 from zottui.tool_cards import INDENT, card_lines, has_body

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
+from zotd.client.columns import clipped, width_of
+from zotd.client.humanize import counted, took
 from zotd.sanitize import PLAIN, coloured
-from zottui.amounts import counted, took
 from zottui.blocks import ToolRan
 from zottui.calls import subject
-from zottui.columns import clipped, width_of
 from zottui.diffs import ADDED, Change, between, count, diff_lines, focused, unified
 from zottui.sanitize import TAB_COLUMNS, harmless
 from zottui.theme import Role, Theme

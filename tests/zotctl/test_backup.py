@@ -41,7 +41,7 @@ def test_damage_is_told_and_makes_the_exit_code_1(live, talk):
     code, out, _ = live.zotctl("verify", "copy.db")
     assert code == 1
     assert f"record 2 of session {talk} cannot be read (it is missing)" in out
-    assert out.endswith(" MB: 1 problem\n")
+    assert out.endswith(" kB: 1 problem\n")
 
 
 def test_a_restore_wants_the_daemon_stopped_and_brings_back_what_was(live, talk):

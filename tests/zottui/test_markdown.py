@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zottui.columns import width_of
+from zotd.client.columns import width_of
 from zottui.markdown import CONTEXT_LINES
 from zottui.markdown.code import LINE_CHARS, highlighted
 from zottui.markdown.emit import PARSED_CHARS, markdown_lines

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zotd.client.columns import clipped, width_of
 from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
-from zottui.columns import clipped, width_of, wrapped
+from zottui.columns import wrapped
 from zottui.render import PROMPT_CHARS, PROMPT_LINES, render
 from zottui.sanitize import harmless
 from zottui.theme import DARK, PLAIN

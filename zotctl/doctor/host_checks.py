@@ -14,6 +14,7 @@ from pathlib import Path
 from zotctl import service_lookup
 from zotctl.doctor.findings import Finding, found
 from zotd import config, paths
+from zotd.client.humanize import size
 
 PROBE_BYTES = 64 * 1024
 """Written into the home to see whether there is room: more than what a file system keeps within a directory entry."""
@@ -71,7 +72,7 @@ def home(scene: Scene) -> Iterator[Finding]:
         return
     free = os.statvfs(place)
     if free.f_bavail * free.f_frsize < LEAST_FREE_BYTES:
-        yield found("disk-full", f"{free.f_bavail * free.f_frsize >> 20} MiB are free in {place}", home=place)
+        yield found("disk-full", f"only {size(free.f_bavail * free.f_frsize)} are free in {place}", home=place)
 
 
 def log(scene: Scene) -> Iterator[Finding]:

@@ -7,10 +7,11 @@ from zotctl.commands import Commands
 from zotctl.ext import scope
 from zotd.client import colour
 from zotd.client.blocking import Json
+from zotd.client.columns import clipped
 from zotd.client.fields import children, strings, text
 from zotd.sanitize import one_line
 
-NAMES_CHARS = 40
+NAMES_COLUMNS = 40
 """How much of an extension's tools, and of its commands, is shown in the table."""
 
 
@@ -57,8 +58,7 @@ def _reason(one: Json) -> str:
 
 
 def _short(names: list[str]) -> str:
-    line = ", ".join(names)
-    return line if len(line) <= NAMES_CHARS else line[: NAMES_CHARS - 1] + "…"
+    return clipped(one_line(", ".join(names)), NAMES_COLUMNS)
 
 
 def _doctor(args: argparse.Namespace) -> int:

@@ -1,13 +1,17 @@
 """What a look at the daemon looks like: lines of text, computed from the looks of the last seconds."""
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from zotctl.top.sample import Load, Sample
 from zotd.client import choosing, colour
 from zotd.client.blocking import Json
+from zotd.client.columns import clipped, fitting, width_of
 from zotd.client.fields import child, number, text
-from zotd.sanitize import one_line
+from zotd.client.humanize import age, counted, duration, size
+from zotd.client.table import table
+from zotd.sanitize import COLOURS, one_line
 
 STATES = {
     "running": colour.GREEN,
@@ -26,8 +30,8 @@ BUSY = ("waiting", "running", "held", "blocked", "failed")
 FIGURES = frozenset({"TOK/S", "USD", "CLIENTS", "UPDATED", "PID", "CPU", "MEMORY"})
 """Columns whose cells end below each other."""
 
-NAME_CHARS = 28
-MODEL_CHARS = 26
+NAME_COLUMNS = 28
+MODEL_COLUMNS = 26
 
 Paint = Callable[[str, str], str]
 """Words in a colour, or without where there are none."""
@@ -52,9 +56,9 @@ def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | Non
     room = len(ranked) if height is None else max(1, height - len(head) - 2 - len(below))
     if room < len(ranked):
         room = max(1, room - 1)  # the last line counts the others
-    table = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "UPDATED", "DIRECTORY"]]
-    table += [_session(one, speed) for one in ranked[:room]]
-    lines = [*head, "", *_columns(table, paint, 1)]
+    rows = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "UPDATED", "DIRECTORY"]]
+    rows += [_session(one, speed) for one in ranked[:room]]
+    lines = [*head, "", *_columns(rows, paint)]
     if room < len(ranked):
         lines.append(f"… {len(ranked) - room} more")
     return [_cut(line, width) for line in [*lines, *below]][:height]
@@ -79,15 +83,15 @@ def _load(load: Load | None) -> Json:
 
 def _head(look: Sample, speed: float) -> list[str]:
     status, load = look.status, look.loads.get(number(look.status, "pid"))
-    own = f"   cpu {load.cpu:.0f}%   memory {_size(load.rss_bytes)}" if load else ""
+    own = f"   cpu {load.cpu:.0f}%   memory {size(load.rss_bytes)}" if load else ""
     uptime = status.get("uptime_s")
-    since = _age(uptime) if isinstance(uptime, int | float) else "?"
+    since = duration(uptime) if isinstance(uptime, int | float) else "?"
     states = [choosing.state(one) for one in look.sessions]
     counts = "".join(f"   {states.count(state)} {state}" for state in BUSY if state in states)
     spent = f"{speed:.0f} tokens/s   ${look.cost_today:.2f} today"
     return [
         f"zotd {one_line(text(status, 'version'))}   up {since}   pid {number(status, 'pid')}{own}",
-        f"{_many(len(states), 'session')}{counts}   {_many(number(status, 'clients'), 'client')}   {spent}",
+        f"{counted(len(states), 'session')}{counts}   {counted(number(status, 'clients'), 'client')}   {spent}",
     ]
 
 
@@ -101,9 +105,9 @@ def _session(one: Json, speed: dict[str, float]) -> list[str]:
     cost = child(one, "usage").get("cost_usd")
     rate = speed.get(text(one, "id"), 0.0)
     return [
-        _short(text(one, "name") or text(one, "id"), NAME_CHARS),
+        clipped(one_line(text(one, "name") or text(one, "id")), NAME_COLUMNS),
         choosing.state(one),
-        _short(text(one, "model"), MODEL_CHARS),
+        clipped(one_line(text(one, "model")), MODEL_COLUMNS),
         f"{rate:.0f}" if rate >= 0.5 else "",
         f"{cost:.2f}" if isinstance(cost, int | float) and cost else "",
         str(number(one, "clients") or ""),
@@ -116,68 +120,44 @@ def _extensions(look: Sample, paint: Paint) -> list[str]:
     if not look.extensions:
         return []
     has_reasons = any(text(one, "reason") for one in look.extensions)
-    table = [["EXTENSION", "STATE", "PID", "CPU", "MEMORY", "DIRECTORY", "REASON" if has_reasons else ""]]
+    rows = [["EXTENSION", "STATE", "PID", "CPU", "MEMORY", "DIRECTORY", "REASON" if has_reasons else ""]]
     for one in look.extensions:
         load = look.loads.get(number(one, "pid"))
-        figures = [f"{load.cpu:.0f}%", _size(load.rss_bytes)] if load else ["", ""]
-        about = [_short(text(one, "name"), NAME_CHARS), text(one, "state"), str(number(one, "pid") or "")]
-        table.append([*about, *figures, text(one, "cwd"), text(one, "reason")])
-    return _columns(table, paint, 1)
+        figures = [f"{load.cpu:.0f}%", size(load.rss_bytes)] if load else ["", ""]
+        about = [clipped(one_line(text(one, "name")), NAME_COLUMNS), text(one, "state"), str(number(one, "pid") or "")]
+        rows.append([*about, *figures, text(one, "cwd"), text(one, "reason")])
+    return _columns(rows, paint)
 
 
-def _columns(table: Sequence[Sequence[str]], paint: Paint, state: int) -> list[str]:
-    """Columns as wide as they have to be; the head bold, column `state` in its colour, figures at the right."""
-    rows = [[one_line(cell) for cell in row] for row in table]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [_placed(*cell) for cell in zip(table[0], row, widths, strict=True)]
-        if row[state] in STATES:
-            cells[state] = paint(row[state], STATES[row[state]]) + " " * (widths[state] - len(row[state]))
-        lines.append("  ".join(cells).rstrip())
+def _columns(rows: Sequence[Sequence[str]], paint: Paint) -> list[str]:
+    """Return the lines of a table: a bold head, states in their colours, numbers aligned right."""
+    head = rows[0]
+    right = {column for column, title in enumerate(head) if title in FIGURES}
+
+    def painted(column: int, cell: str) -> str:
+        return paint(cell, STATES[cell]) if head[column] == "STATE" and cell in STATES else cell
+
+    lines = table(rows, right=right, paint=painted)
     return [paint(lines[0], colour.BOLD), *lines[1:]]
 
 
-def _placed(column: str, cell: str, width: int) -> str:
-    return cell.rjust(width) if column in FIGURES else cell.ljust(width)
-
-
 def _cut(line: str, width: int) -> str:
-    """As much of it as fits; colours take no room, and end with it."""
-    room, kept, at = width, [], 0
-    while at < len(line) and (room > 0 or line[at] == "\x1b"):
-        if line[at] == "\x1b":
-            end = line.index("m", at) + 1
-            kept.append(line[at:end])
-            at = end
-        else:
-            kept.append(line[at])
-            room -= 1
-            at += 1
-    return "".join(kept) + ("\x1b[0m" if "\x1b" in line[:at] and at < len(line) else "")
-
-
-def _short(words: str, chars: int) -> str:
-    return words if len(words) <= chars else words[: chars - 1] + "…"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    """Return what fits into `width` columns; colour sequences take no columns, and are reset at the cut."""
+    room, kept = width, []
+    for part in re.split(f"({COLOURS})", line):
+        if part.startswith("\x1b"):
+            kept.append(part)
+            continue
+        shown = fitting(part, room)
+        kept.append(shown)
+        room -= width_of(shown)
+        if shown != part:
+            return "".join(kept) + ("\x1b[0m" if len(kept) > 1 else "")
+    return "".join(kept)
 
 
 def _since(moment: str) -> str:
     try:
-        return _age((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
+        return age((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
     except ValueError:
         return ""
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= length:
-            return f"{seconds // length:.0f}{unit}"
-    return f"{max(0.0, seconds):.0f}s"
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**20:.0f} MiB"

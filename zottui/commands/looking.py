@@ -5,9 +5,9 @@ import os
 
 from zotd.client import place
 from zotd.client.atomic_write import write_atomically
+from zotd.client.humanize import count, money
 from zotd.wire import api, extensions, reports
 from zotd.wire.events import ClientInfo
-from zottui.amounts import count, money
 from zottui.commands.command import Command, UsageError, number, of
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from zotd.client.humanize import count
 from zotd.wire.api import ModelInfo
-from zottui.amounts import count
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named

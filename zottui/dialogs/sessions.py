@@ -7,10 +7,10 @@ from msgspec import structs
 
 from zotd.client import place
 from zotd.client.errors import CallError
+from zotd.client.humanize import age, money
 from zotd.wire import api, events, reports
 from zotd.wire.api import SessionInfo
 from zotd.wire.events import AnyEvent
-from zottui.amounts import age, money
 from zottui.asking import Refreshing
 from zottui.dialogs.listing import Entry
 from zottui.theme import Role

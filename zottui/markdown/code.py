@@ -16,8 +16,8 @@ from pygments.lexer import ExtendedRegexLexer, Lexer, RegexLexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from zotd.client.columns import clipped
 from zottui.blocks import Code
-from zottui.columns import clipped
 from zottui.markdown import CONTEXT_LINES
 from zottui.sanitize import harmless
 from zottui.theme import Role, Syntax, Theme, painted

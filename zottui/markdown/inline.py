@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from markdown_it.tree import SyntaxTreeNode
 
-from zottui.columns import width_of, word_spans
+from zotd.client.columns import width_of
+from zottui.columns import word_spans
 from zottui.sanitize import harmless
 from zottui.theme import Role, Theme
 

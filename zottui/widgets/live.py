@@ -3,7 +3,7 @@
 Everything here is shown again in full when it is finished; so lines are cut, and what has no room is left out.
 """
 
-from zottui.amounts import count, duration
+from zotd.client.humanize import count, duration
 from zottui.calls import subject
 from zottui.markdown.stream import tail
 from zottui.state import Call, State

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from zottui.amounts import count, money
+from zotd.client.humanize import count, money
 from zottui.state import Link, State
 from zottui.theme import Role
 from zottui.ui_context import Row

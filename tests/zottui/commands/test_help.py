@@ -1,8 +1,8 @@
 """`/help`, without a terminal and without a daemon."""
 
 from tests.zottui.desk import FakeDesk
+from zotd.client.columns import width_of
 from zottui.choice import Choice
-from zottui.columns import width_of
 from zottui.commands import COMMANDS
 
 WORDS = "how to extend it: give yourself a new tool, add a slash command, a guard or a panel, or find out why one fails"

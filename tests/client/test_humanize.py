@@ -1,8 +1,8 @@
-"""Figures at a glance."""
+"""Values as people read them."""
 
 import pytest
 
-from zottui.amounts import age, count, counted, duration, money, took
+from zotd.client.humanize import age, count, counted, duration, money, size, took
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,22 @@ def test_how_long_ago_it_was(seconds, words):
 )
 def test_how_many_there_are(number, words):
     assert count(number) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (12_340_000, "12.3 MB"),
+        (2_000_000_000, "2.0 GB"),
+    ],
+)
+def test_a_size_has_the_largest_unit_that_fits(number, words):
+    assert size(number) == words
 
 
 @pytest.mark.parametrize(("usd", "words"), [(0, "$0.00"), (0.001, "<$0.01"), (0.005, "$0.01"), (3.1, "$3.10")])
