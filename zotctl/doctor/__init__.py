@@ -1,4 +1,4 @@
-"""`zotctl doctor`: the command line. The work is in `zotctl.doctor.runner`, which is slow to load."""
+"""`zotctl doctor`: the command line. `zotctl.doctor.runner` does the work; it loads slowly."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ example: zotctl doctor --json | jq -r '.findings[].next'
 
 
 def add(commands: Commands) -> None:
-    """`doctor`."""
+    """Register `doctor`."""
     parser = commands.add_parser("doctor", help="find problems of this installation", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--json", action="store_true")

@@ -1,4 +1,4 @@
-"""What the daemon is asked for; one that does not answer in time has been found to be broken already."""
+"""Checks that ask the daemon. A daemon that does not answer is reported by `daemon` alone."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ from zotd.client.respawn_limit import RespawnLimit
 
 CONNECT_S = 0.3
 ANSWER_S = 1.0
-"""Together with a program's start and everything else, under 3 s."""
+"""Time limits in seconds, so that `zotctl doctor` takes less than 3 s."""
 
 STATES = {
     "stale": "stale-socket",
@@ -24,16 +24,16 @@ STATES = {
     "unmanaged": "unmanaged",
     "unreachable": "unreachable",
 }
-"""What of `zotctl status` is a state of ours; the others are none to mend."""
+"""States of `zotctl status` that are problems, and the findings for them."""
 
 
 def status_of(scene: Scene) -> Json:
-    """As `zotctl status` says it."""
+    """Return the status as `zotctl status --json` prints it."""
     return status_probe.probe(scene.socket, scene.env, lambda: _connection(scene), ANSWER_S)
 
 
 def daemon(scene: Scene, status: Json) -> Iterator[Finding]:
-    """The daemon can be used, or would be started."""
+    """Check that the daemon can be used, or started."""
     state = str(status["state"])
     if state in STATES:
         said = [*strings(status, "warnings"), text(status, "error")]
@@ -46,7 +46,7 @@ def daemon(scene: Scene, status: Json) -> Iterator[Finding]:
 
 
 def door(scene: Scene, status: Json) -> Iterator[Finding]:
-    """The WebSocket door is open when it is configured."""
+    """Check that the WebSocket listener is open if it is configured."""
     try:
         listen = config.load(scene.home / "config.toml", scene.env).config.websocket.listen
     except config.ConfigError:
@@ -57,7 +57,7 @@ def door(scene: Scene, status: Json) -> Iterator[Finding]:
 
 
 def extensions(scene: Scene) -> Iterator[Finding]:
-    """Extensions of this directory work, says `zotctl ext doctor`; those that are disabled need not."""
+    """Check the extensions of this directory, as `zotctl ext doctor` does; disabled ones are skipped."""
     cwd = os.path.realpath(".")
     with _connection(scene) as connection:
         answer = connection.call("ext.doctor", cwd=cwd, timeout_s=ANSWER_S)
@@ -76,7 +76,7 @@ def extensions(scene: Scene) -> Iterator[Finding]:
 
 
 def keys(scene: Scene) -> Iterator[Finding]:
-    """The daemon knows of a key, which may be in its own environment."""
+    """Check that the daemon has an API key, possibly from its own environment."""
     with _connection(scene) as connection:
         listed = children(connection.call("auth.list", timeout_s=ANSWER_S), "providers")
     if not any(one.get("variables") and one.get("source") for one in listed):

@@ -1,6 +1,6 @@
-"""The states in which zot is broken that people meet, as data: `docs/troubleshooting.md` and the tests read it.
+"""The problems that `zotctl doctor` detects, as data; `docs/troubleshooting.md` and the tests are built from it.
 
-A check (`zotctl.doctor.host_checks`) finds a state and fills in what `next` leaves open.
+A check (such as those in `zotctl.doctor.host_checks`) yields a `Finding` and fills in the placeholders of `next`.
 """
 
 from dataclasses import dataclass
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One way of being broken."""
+    """One kind of problem."""
 
     id: str
-    """Stable: scripts and answers to questions name it."""
+    """Stable identifier for scripts and documentation."""
     what: str
-    """What is wrong, in a few words."""
+    """The problem in a few words."""
     sign: str
-    """How it is recognised."""
+    """How the check detects it."""
     next: str
-    """The command to type; `{names}` in braces are filled in."""
+    """The command to run; `{name}` placeholders are filled in by the check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A state that was found."""
+    """A problem that a check has found."""
 
     state: State
     text: str
-    """What exactly is wrong, in one sentence."""
+    """The problem in one sentence, with paths and numbers."""
     next: str
 
 
@@ -169,6 +169,6 @@ BY_ID = {state.id: state for state in STATES}
 
 
 def found(state: str, text: str, command: str | None = None, /, **names: object) -> Finding:
-    """A finding; `command` when it is another one than the table's, whose `names` are filled in."""
+    """Create a finding. `command` replaces the command of the table, whose placeholders `names` fill in."""
     row = BY_ID[state]
     return Finding(row, text, row.next.format(**names) if command is None else command)

@@ -1,6 +1,6 @@
-"""What can be told without the daemon, each check in its own function; none changes anything that stays.
+"""Checks of files and settings that need no daemon. They leave nothing changed.
 
-A check gets the `Scene` and gives what it finds. It may take as long as it likes: whoever runs it does not wait.
+Each check yields its findings. It may block: `zotctl.doctor.runner` stops waiting after its time limit.
 """
 
 import errno
@@ -17,30 +17,30 @@ from zotd import config, paths
 from zotd.client.humanize import size
 
 PROBE_BYTES = 64 * 1024
-"""Written into the home to see whether there is room: more than what a file system keeps within a directory entry."""
+"""Size of a test write to the home; too large for a file system to store inside the inode."""
 
 LEAST_FREE_BYTES = 32 * 1024 * 1024
-"""Half of the write-ahead log at its largest; with less, the next long session fails."""
+"""Half of the largest write-ahead log; with less free space the next long session fails."""
 
 LOGINCTL_S = 0.8
-"""How long `loginctl` may take: logind answers in milliseconds, or not at all."""
+"""Time limit for `loginctl`, in seconds; logind answers in milliseconds or not at all."""
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Errors of a write for which there is no room, or no leave to take more."""
+"""Errors of a write that mean no space, or a reached quota or size limit."""
 
 
 class Scene:
-    """Where to look."""
+    """The environment, home and socket that are checked."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        """`env`: says where everything is."""
+        """Locate the home and the socket with the variables in `env`."""
         self.env = env
         self.home = Path(paths.zot_home(env))
         self.socket = paths.socket_path(env)
 
 
 def socket_directory(scene: Scene) -> Iterator[Finding]:
-    """The directory of the socket is private, or not there yet."""
+    """Check that the directory of the socket is private, if it exists."""
     folder = os.path.dirname(scene.socket)
     if os.path.lexists(folder):
         try:
@@ -50,13 +50,13 @@ def socket_directory(scene: Scene) -> Iterator[Finding]:
 
 
 def home(scene: Scene) -> Iterator[Finding]:
-    """There is a home that can be written, and room in it."""
+    """Check that the home is writable, or can be created, and has free space."""
     place = _nearest(scene.home)
     try:
         paths.check_text(str(scene.home))
         if place == scene.home:
             _write_into(place)
-        elif not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):  # it will be made there
+        elif not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):  # it would be created there
             yield found("home-not-writable", f"cannot create {scene.home} in {place}", f"ls -ld {place}")
             return
     except paths.UnsafePathError as error:
@@ -76,7 +76,7 @@ def home(scene: Scene) -> Iterator[Finding]:
 
 
 def log(scene: Scene) -> Iterator[Finding]:
-    """The daemon's log can be written, or made where logs are; whether those can be made is the home's affair."""
+    """Check that the log can be written or created. Without a log directory, `home` covers it."""
     folder = scene.home / "logs"
     file = folder / "zotd.log"
     if not os.path.lexists(folder):
@@ -91,7 +91,7 @@ def log(scene: Scene) -> Iterator[Finding]:
 
 
 def configuration(scene: Scene) -> Iterator[Finding]:
-    """The configuration can be used; what is merely unknown in it is the daemon's to tell."""
+    """Check that the configuration is valid; the daemon itself warns about unknown settings."""
     try:
         config.load(scene.home / "config.toml", scene.env)
     except config.ConfigError as error:
@@ -99,7 +99,7 @@ def configuration(scene: Scene) -> Iterator[Finding]:
 
 
 def linger(scene: Scene) -> Iterator[Finding]:
-    """A service of systemd goes on after the last logout."""
+    """Check that an installed systemd service keeps running after logout."""
     file, loginctl = service_lookup.installed(scene.env), shutil.which("loginctl", path=scene.env.get("PATH"))
     if file is None or not file.endswith(service_lookup.UNIT) or loginctl is None:
         return
@@ -107,20 +107,20 @@ def linger(scene: Scene) -> Iterator[Finding]:
     try:
         said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LOGINCTL_S)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
-        return  # no logind, so nobody who would end it
+        return  # without logind nothing stops the service at logout
     if said.stdout.strip() == "no":
         yield found("linger-off", f"the service {file} stops at your last logout")
 
 
 def _write_into(folder: Path) -> None:
-    """Raises OSError when there is no room for `PROBE_BYTES`, or no leave to write them; leaves nothing."""
+    """Write `PROBE_BYTES` to a temporary file; raises OSError if they do not fit or are not allowed."""
     with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
-        if probe.write(bytes(PROBE_BYTES)) < PROBE_BYTES:  # the next write would be refused
+        if probe.write(bytes(PROBE_BYTES)) < PROBE_BYTES:  # a short write: the next one would fail
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _nearest(path: Path) -> Path:
-    """The path itself, or the nearest directory above it that there is."""
+    """Return the path, or its nearest existing ancestor."""
     while not os.path.lexists(path):
         path = path.parent
     return path

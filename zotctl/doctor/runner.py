@@ -1,6 +1,6 @@
-"""All checks, at once and within their time, and what they have found, for people and for programs.
+"""Runs all checks in parallel within a time limit and prints the findings.
 
-Each check runs in a thread that ends with the program, so one that hangs costs its second and no more.
+Each check runs in a daemon thread, so that one that hangs cannot keep the program from exiting.
 """
 
 import time
@@ -20,7 +20,7 @@ from zotd.logs.masking import masked
 from zotd.sanitize import one_line
 
 CHECK_S = 1.35
-"""How long a round of checks may take; the slowest answer is that of a daemon that hangs, 1.3 s."""
+"""Time limit for a round of checks, in seconds; detecting a hanging daemon takes 1.3 s."""
 
 Check = Callable[[], Iterator[Finding]]
 
@@ -34,11 +34,11 @@ WITHOUT_DAEMON: Mapping[str, Callable[[Scene], Iterator[Finding]]] = {
     "the database": store_checks.database,
     "the linger setting": host_checks.linger,
 }
-"""The checks that need none, by what they look at."""
+"""Checks that need no daemon, by what they check."""
 
 
 def run(env: Mapping[str, str], *, as_json: bool) -> int:
-    """Examine, print, and return the exit code."""
+    """Run all checks, print the findings and return the exit code: 1 if there are any."""
     state, findings = examine(Scene(env))
     if as_json:
         rows = [{"id": one.state.id, "text": masked(one.text), "next": masked(one.next)} for one in findings]
@@ -49,9 +49,9 @@ def run(env: Mapping[str, str], *, as_json: bool) -> int:
 
 
 def examine(scene: Scene) -> tuple[str, list[Finding]]:
-    """The daemon's state, as `zotctl status` names it, and all that is wrong, in the order of the table.
+    """Return the daemon's state, as in `zotctl status`, and the findings in the order of `STATES`.
 
-    Takes two rounds of `CHECK_S` at most: the second is for a daemon that answers.
+    Takes at most two rounds of `CHECK_S`; the second one only runs if the daemon answers.
     """
     looked: list[Json] = []
     wanted: dict[str, Check] = {name: partial(check, scene) for name, check in WITHOUT_DAEMON.items()}
@@ -73,7 +73,7 @@ def _daemon(scene: Scene, looked: list[Json]) -> Iterator[Finding]:
 
 
 def _of_daemon(scene: Scene, status: Json, *, asks_for_keys: bool) -> dict[str, Check]:
-    """`asks_for_keys`: there is none here; the daemon's environment may have one."""
+    """`asks_for_keys`: no key was found here, but the daemon's environment may have one."""
     wanted: dict[str, Check] = {
         "the WebSocket door": lambda: daemon_checks.door(scene, status),
         "the extensions": lambda: daemon_checks.extensions(scene),
@@ -84,7 +84,7 @@ def _of_daemon(scene: Scene, status: Json, *, asks_for_keys: bool) -> dict[str, 
 
 
 def _all_of(wanted: Mapping[str, Check], scene: Scene) -> list[Finding]:
-    """What the checks find, all at once; one that is not over in time is itself a finding."""
+    """Run the checks in parallel; one that exceeds the time limit becomes a finding itself."""
     results: SimpleQueue[tuple[str, list[Finding]]] = SimpleQueue()
     for name, check in wanted.items():
         Thread(target=_carry_out, args=(name, check, results), name=name, daemon=True).start()
@@ -107,7 +107,7 @@ def _carry_out(name: str, check: Check, results: "SimpleQueue[tuple[str, list[Fi
     try:
         findings += check()
     except ClientError:
-        pass  # the daemon has gone meanwhile, or hangs: the next look at it will say so
+        pass  # the daemon stopped or hangs; the check `daemon` reports that
     finally:
         results.put((name, findings))
 

@@ -1,4 +1,4 @@
-"""What is in the home: keys and sessions. Read with the store's own code, and without a daemon."""
+"""Checks of the stored keys and sessions, with the code of `zotd.store` and without a daemon."""
 
 import os
 import sqlite3
@@ -19,14 +19,14 @@ from zotd.store.errors import NewerSchemaError
 from zotd.store.schema import read_at_rest
 
 LOOK_S = 0.7
-"""How long the database is looked at: 0.1 s for 100 MB on a good disk. `zotctl verify` looks at all of it."""
+"""Time limit for the database check, in seconds: 100 MB take 0.1 s. `zotctl verify` checks everything."""
 
 STEPS = 10_000
-"""Instructions of SQLite between two looks at the clock: a millisecond or so."""
+"""SQLite instructions between checks of the clock; about a millisecond."""
 
 
 def auth_file(scene: Scene) -> Iterator[Finding]:
-    """`auth.json` can be used, if there is one."""
+    """Check that `auth.json` is usable, if it exists."""
     file = scene.home / "auth.json"
     try:
         credentials.load(file)
@@ -35,7 +35,7 @@ def auth_file(scene: Scene) -> Iterator[Finding]:
 
 
 def keys(scene: Scene) -> Iterator[Finding]:
-    """Some model can be asked, as far as can be told from here. Hides the keys that it sees."""
+    """Check that there is a key, or a provider that needs none. Registers the keys it reads for masking."""
     variables = [name for vendor in VENDORS for name in vendor.key_env if scene.env.get(name)]
     for name in variables:
         hide(scene.env[name])
@@ -43,16 +43,16 @@ def keys(scene: Scene) -> Iterator[Finding]:
         stored = credentials.load(scene.home / "auth.json")
         chosen = config.load(scene.home / "config.toml", scene.env).config
     except (StorageError, config.ConfigError):
-        return  # other checks have said so
+        return  # reported by other checks
     keyless = {name for vendor in VENDORS if not vendor.key_env for name in (vendor.name, *vendor.aliases)}
     if not (variables or stored or chosen.api_key_command or chosen.provider in keyless):
         yield found("no-key", "no API key is set for any model vendor, in the environment or in auth.json")
 
 
 def database(scene: Scene) -> Iterator[Finding]:
-    """The database is one of ours, and its pages are whole, as far as a moment's look can tell."""
+    """Check that the database has a known schema and passes SQLite's quick check, within `LOOK_S`."""
     file = scene.home / DATABASE
-    if not os.path.exists(file):  # in a home that may not be entered, neither; `host_checks.home` says so
+    if not os.path.exists(file):  # also if the home is not accessible, which `host_checks.home` reports
         return
     try:
         problem = read_at_rest(file, _problem)
@@ -66,7 +66,7 @@ def database(scene: Scene) -> Iterator[Finding]:
 
 
 def _is_open(file: Path) -> bool:
-    """Whether its mode is what is wrong: others may read it, or its owner may not."""
+    """Whether the mode is the problem: others can read the file, or its owner cannot."""
     try:
         mode = os.stat(file).st_mode
     except OSError:
@@ -79,7 +79,7 @@ def _damage(file: Path, problem: str) -> Iterator[Finding]:
 
 
 def _problem(connection: sqlite3.Connection) -> str | None:
-    """What SQLite says of the pages first; None: nothing, or it needs more time than there is."""
+    """Return the first problem that SQLite reports; None if there is none, or time ran out."""
     deadline = time.monotonic() + LOOK_S
     connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
     try:

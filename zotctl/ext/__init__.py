@@ -1,14 +1,14 @@
-"""`zotctl ext`: what authors and users of extensions do with them (`docs/extensions.md`)."""
+"""`zotctl ext`: commands for users and authors of extensions (`docs/extensions.md`)."""
 
 from zotctl.commands import Commands
 from zotctl.ext import install, listing, logs, new, reload, tap, validate
 
 ACTIONS = (listing, install, reload, logs, tap, new, validate)
-"""Each has `add(actions)`; in the order of the help."""
+"""Modules with `add(actions)`, in the order of the help."""
 
 
 def add(commands: Commands) -> None:
-    """`ext` and its actions."""
+    """Register `ext` and its actions."""
     parser = commands.add_parser(
         "ext",
         help="manage extensions: list, install, reload, watch, create, check",

@@ -1,4 +1,4 @@
-"""`zotctl ext install`, `remove`, `enable` and `disable`: which extensions the user has."""
+"""`zotctl ext install`, `remove`, `enable` and `disable`: manages the installed extensions."""
 
 import argparse
 import os
@@ -13,10 +13,10 @@ from zotd.client.fields import text
 from zotd.sanitize import one_line
 
 INSTALL_S = 420.0
-"""The daemon gives git 300 s to fetch and 60 s for the rest."""
+"""Time limit in seconds. The daemon allows git 300 s to fetch and 60 s for the rest."""
 
 REMOVE_S = 60.0
-"""Ending its processes takes 3.3 s, and a directory may hold thousands of files."""
+"""Time limit in seconds. Stopping the processes takes up to 3.3 s, and a directory may have thousands of files."""
 
 EXAMPLES = """\
 examples:
@@ -38,11 +38,11 @@ CHANGES = {
     "enable": ("enable an extension in every directory", "{name} is enabled"),
     "disable": ("disable an extension in every directory; keeps it installed", "{name} is disabled"),
 }
-"""What takes a name and nothing else: help, and what is said afterwards."""
+"""Actions whose only argument is a name: help and result message."""
 
 
 def add(actions: Commands) -> None:
-    """The four."""
+    """Register the four actions."""
     _add_install(actions)
     _add_remove(actions)
     for action, (summary, _) in CHANGES.items():
@@ -114,7 +114,7 @@ def _remove(args: argparse.Namespace) -> int:
 
 
 def _agrees(name: str, *, with_data: bool) -> bool:
-    """Ask on the terminal. Raises `ClientError` when there is none."""
+    """Ask on the terminal; raises `ClientError` without one."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(
             f"cannot ask for confirmation without a terminal; to remove it, run: zotctl ext remove --yes {name}"
@@ -136,9 +136,9 @@ def _change(args: argparse.Namespace) -> int:
 
 
 def _absolute(source: str) -> str:
-    """A path as the daemon, which works elsewhere, finds it; a URL as it is.
+    """Make a path absolute, because the daemon has another working directory; return a URL unchanged.
 
-    URLs, `host:path` and what git would take for a program have a colon before the first slash.
+    URLs, `host:path` and git's `ext::` transports have a colon before the first slash.
     """
     if ":" in source.partition("/")[0]:
         return source

@@ -1,4 +1,4 @@
-"""`zotctl ext list` and `doctor`: which extensions there are, how they are, and what is wrong with them."""
+"""`zotctl ext list` and `doctor`: states and problems of extensions."""
 
 import argparse
 
@@ -12,11 +12,11 @@ from zotd.client.fields import children, strings, text
 from zotd.sanitize import one_line
 
 NAMES_COLUMNS = 40
-"""How much of an extension's tools, and of its commands, is shown in the table."""
+"""Most columns of a list of tools or commands in the table."""
 
 
 def add(actions: Commands) -> None:
-    """`list` and `doctor`."""
+    """Register `list` and `doctor`."""
     parser = actions.add_parser(
         "list", help="list extensions and their states", epilog="example: zotctl ext list --all --json | jq .extensions"
     )

@@ -1,4 +1,4 @@
-"""`zotctl ext logs`: what an extension has written to its stderr, and what was noted about it."""
+"""`zotctl ext logs`: prints an extension's log: its stderr and the daemon's remarks about it."""
 
 import argparse
 import os
@@ -16,14 +16,14 @@ from zotd.client.interrupts import Watch
 from zotd.sanitize import harmless
 
 LOG_BYTES = 512 * 1024
-"""How much of a log is read without a daemon."""
+"""Most bytes read from the end of a log without a daemon."""
 
 SHOWN = 200
-"""Lines, unless more or fewer are asked for."""
+"""Default of --lines."""
 
 
 def add(actions: Commands) -> None:
-    """`logs`."""
+    """Register `logs`."""
     parser = actions.add_parser("logs", help="print an extension's log", epilog="example: zotctl ext logs weather -f")
     parser.add_argument("name", metavar="EXTENSION")
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new lines until Ctrl-C")
@@ -67,7 +67,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _read(name: str, lines: int, without: ClientError) -> Json:
-    """The end of the log as it is on disk, for when no daemon answers: `without` says why not."""
+    """Read the end of the log from disk if no daemon answers; `without` is the error that says why."""
     if "/" in name or "\0" in name:
         raise ClientError("the name of an extension cannot contain a slash")
     path = os.path.join(paths.zot_home(os.environ), "logs", f"ext-{name}.log")

@@ -1,4 +1,4 @@
-"""`zotctl ext new`: a small extension that works, for its author to change. Needs no daemon."""
+"""`zotctl ext new`: creates a small working extension from a template. Needs no daemon."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from zotd.client.errors import ClientError
 from zotd.sanitize import one_line
 
 SKELETONS = Path(__file__).parents[1] / "skeletons"
-"""A directory for each language. Its files end in `.tmpl`, so that no tool takes them for sources of ours."""
+"""Templates by language. The files end in `.tmpl`, so that linters and packagers ignore them."""
 
 PREPARATIONS = {
     "py": "",
@@ -23,23 +23,23 @@ PREPARATIONS = {
     "ts": "npm install -g tsx",
     "go": "(cd {directory} && go build)",
 }
-"""The languages, and what has to be done once before the extension can start."""
+"""The command to run once before the first start, by language."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""As in `zotd.exthost.manifest`, which knows too much to be imported here."""
+"""The same rule as in `zotd.exthost.manifest`, which clients must not import."""
 
 RESERVED = ("tools", "channels")
-"""Directories of Python modules, beside which extensions lie."""
+"""Directories of Python modules next to the extensions."""
 
 EXECUTABLE = 0o755
 
 
 class SkeletonError(ClientError):
-    """The extension could not be made."""
+    """The extension could not be created."""
 
 
 def add(actions: Commands) -> None:
-    """`new`."""
+    """Register `new`."""
     parser = actions.add_parser(
         "new",
         help="create an extension from a template",
@@ -52,12 +52,12 @@ def add(actions: Commands) -> None:
 
 
 def new(name: str, lang: str, directory: Path) -> list[Path]:
-    """Make the extension `name` in `directory / name`, in a language of `PREPARATIONS`; the files, sorted.
+    """Create the extension in `directory / name`, with missing parents, and return its files, sorted.
 
-    Missing parents are made, too.
+    `lang` is a key of `PREPARATIONS`.
 
     Raises:
-        SkeletonError: the name cannot be an extension's, there is something of this name, or it cannot be written.
+        SkeletonError: the name is invalid, the directory exists, or it cannot be written.
     """
     if not NAME.fullmatch(name) or name in RESERVED:
         allowed = 'use 1 to 64 letters, digits, ".", "_" and "-", starting with a letter or digit'
@@ -88,18 +88,18 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _write(template: Path, path: Path, name: str) -> None:
-    # The model's vendors allow no dot in the name of a tool.
+    # Model vendors do not allow dots in tool names.
     text = template.read_text("utf-8").replace("{{NAME}}", name).replace("{{TOOL}}", name.replace(".", "_"))
     path.write_text(text, "utf-8")
     if text.startswith("#!"):
-        path.chmod(EXECUTABLE)  # a wheel does not keep the mode
+        path.chmod(EXECUTABLE)  # wheels do not preserve file modes
 
 
 def _copy_sdk(target: Path) -> None:
-    """The SDK beside the extension.
+    """Copy the SDK next to the extension.
 
-    Its `python3` is seldom the one that zot is installed for: that is in an environment of its own. The path of that
-    one would be of this machine, and gone with the next installation.
+    The extension's `python3` usually cannot import `zotd`, which is installed in its own environment, and a path to that
+    environment would break on other machines and after reinstalling.
     """
     spec = find_spec("zotd.sdk")
     assert spec is not None
@@ -110,7 +110,7 @@ def _copy_sdk(target: Path) -> None:
 
 
 def _shown(files: list[Path], target: Path) -> list[str]:
-    """The names of the files, directories as one."""
+    """Return the names of files and top-level directories, sorted."""
     names = [path.relative_to(target).parts for path in files]
     return sorted({parts[0] + ("/" if len(parts) > 1 else "") for parts in names})
 

@@ -1,4 +1,4 @@
-"""`zotctl ext reload`: extensions are restarted with what is on disk now, while sessions and their runs go on."""
+"""`zotctl ext reload`: restarts extensions with the files on disk, without interrupting sessions and runs."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from zotd.client.fields import strings
 from zotd.sanitize import one_line
 
 RELOAD_S = 90.0
-"""A new process has 15 s to be ready, the old one 30 s to finish its calls and 3 s to leave."""
+"""Time limit in seconds. A new process has 15 s to get ready, the old one 30 s to finish calls and 3 s to exit."""
 
 EPILOG = """\
 examples:
@@ -23,7 +23,7 @@ Exit code 1 if a restart failed; an extension that cannot be restarted keeps run
 
 
 def add(actions: Commands) -> None:
-    """`reload`."""
+    """Register `reload`."""
     parser = actions.add_parser("reload", help="restart extensions with the files on disk", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", nargs="?", metavar="EXTENSION", help="only this one")

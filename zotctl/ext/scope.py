@@ -1,4 +1,4 @@
-"""Which extensions an action is about: those of a directory (this one, unless told), of a session, or all."""
+"""The flags that select extensions: of a directory (default: the current one), of a session, or all."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ from zotd.client.fields import text
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """`--cwd`, `--session` and `--all`."""
+    """Add `--cwd`, `--session` and `--all`."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--cwd", default=".", metavar="DIR", help="extensions of this directory (default: the current one)"
@@ -22,7 +22,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(connection: Connection, args: argparse.Namespace) -> Json:
-    """The fields that tell the daemon; empty for all. Raises `ClientError` when there is no such session."""
+    """Return the flags as request fields; empty for --all. Raises `ClientError` if the session does not exist."""
     if args.session is not None:
         return {"session": text(find(connection, str(args.session)), "id")}
     return {} if args.all else {"cwd": place.of(os.environ).real_path(str(args.cwd))}

@@ -1,4 +1,4 @@
-"""`zotctl ext tap`: every frame between the host and an extension, while it passes."""
+"""`zotctl ext tap`: prints the frames between the daemon and an extension as they are sent."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from zotd.client.interrupts import Watch
 from zotd.sanitize import json_line, one_line
 
 SIGNS = {"in": ("→", colour.GREEN), "out": ("←", colour.CYAN)}
-"""From the extension, and to it."""
+"""Sign and colour of frames from the extension and to it."""
 
 EPILOG = """\
 examples:
@@ -26,11 +26,11 @@ examples:
 """
 
 _TYPE = re.compile(r'"type"\s*:\s*"([^"\\]*)"')
-"""Of a frame that came cut, and is no JSON any more."""
+"""The type of a truncated frame, which is no longer valid JSON."""
 
 
 def add(actions: Commands) -> None:
-    """`tap`."""
+    """Register `tap`."""
     parser = actions.add_parser("tap", help="print an extension's protocol frames until Ctrl-C", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", metavar="EXTENSION")

@@ -1,4 +1,4 @@
-"""`zotctl ext validate`: the command line. The work is in `zotctl.ext.validation`, which is slow to load."""
+"""`zotctl ext validate`: the command line. `zotctl.ext.validation` does the work; it loads slowly."""
 
 import argparse
 from importlib import import_module
@@ -18,7 +18,7 @@ only with --call. Exit code 1 if a rule is broken.
 
 
 def add(actions: Commands) -> None:
-    """`validate`."""
+    """Register `validate`."""
     parser = actions.add_parser("validate", help="check an extension against the protocol", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("path", metavar="DIR", help="directory of an extension, or one that contains tools/NAME.py")

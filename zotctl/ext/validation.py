@@ -1,7 +1,7 @@
-"""Carries `zotctl ext validate` out: asks `zotd.exthost.validation`, and prints what it has found.
+"""Implements `zotctl ext validate` with `zotd.exthost.validation`.
 
-The only module of zotctl that needs a part of the daemon: an extension is checked by what will host it, and without a
-daemon, in which a bad one would be seen by every session.
+Imports the extension host of the daemon, so that the extension is checked by the code that will run it. Runs it in this
+process, because a broken extension in the daemon would affect every session.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.DOUBTFUL: "!", Verd
 
 
 def run(args: argparse.Namespace) -> int:
-    """Validate and print; the exit code."""
+    """Validate, print the result and return the exit code: 1 if a rule is broken."""
     calling = None if args.call is None else Calling(args.call, _arguments(args))
     if args.args is not None and not args.call:
         raise ClientError("--args needs a tool: --call TOOL --args JSON")

@@ -26,13 +26,13 @@ when idle. ZOT_HOME, ZOTD_SOCKET and XDG_STATE_HOME are copied into the unit.
 Manager = systemd.Systemd | launchd.Launchd
 
 ENVIRONMENT = ("ZOT_HOME", "ZOTD_SOCKET", "XDG_STATE_HOME")
-"""Variables that say where the daemon lives: the service has to find the same places as its clients."""
+"""Variables copied into the unit, so that the service uses the same paths as the clients."""
 
 NOBODY = "found neither systemd nor launchd; have your service manager run `zotd`, which stays in the foreground"
 
 
 def add(commands: Commands) -> None:
-    """`service` and its actions."""
+    """Register `service` and its actions."""
     parser = commands.add_parser("service", help="run the daemon as a service of systemd or launchd", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -70,7 +70,7 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _manager() -> Manager:
-    """The service manager of this machine; raises ClientError when there is none that we know."""
+    """Return the service manager of this machine; raises `ClientError` if it has none of the supported ones."""
     if shutil.which("launchctl"):
         return launchd.Launchd()
     if shutil.which("systemctl"):
@@ -83,7 +83,7 @@ def _environment() -> dict[str, str]:
 
 
 def _unmanaged(manager: Manager) -> int | None:
-    """The pid of a daemon that has the home or the socket, and that `manager` has not started; None: none has."""
+    """Return the pid of a daemon that holds the home or socket lock but was not started by `manager`, or None."""
     locks = os.path.join(paths.zot_home(os.environ), status_probe.HOME_LOCK), f"{paths.socket_path(os.environ)}.lock"
     pid = next(filter(None, map(lock_owner_of, locks)), None)
     return None if pid is None or manager.pid() == pid else pid

@@ -1,7 +1,7 @@
-"""The service with launchd: an agent in the user's own directory.
+"""The service under launchd: an agent in the user's own directory.
 
-launchd passes a socket only to a program that asks its library for it, so the daemon makes its own. Who connects during a
-restart is refused, as with a daemon that no service manager looks after.
+launchd hands over a socket only through its C library, so the daemon creates its own. Unlike with systemd, connections
+during a restart are refused.
 """
 
 import os
@@ -24,41 +24,41 @@ _PID = re.compile(r"^\s*pid = (\d+)$", re.MULTILINE)
 
 
 class Launchd:
-    """The launchd of the user's login session."""
+    """The launchd domain of the user's login session."""
 
     name = "launchd"
 
     def check(self) -> None:
-        """Raise ClientError when there is no session for agents."""
+        """Raise `ClientError` if there is no GUI session."""
         code, said = run("launchctl", "print", _domain())
         if code != 0:
             raise ClientError(f"launchd has no GUI session for this user ({said}); log in at the screen first")
 
     def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
-        """Write the agent; `start`: and have it run as it is written now. The daemon makes its socket itself."""
+        """Write the agent; with `start`, also (re)start it. `socket` is unused: the daemon creates it."""
         del socket
         path = _path()
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with write_atomically(path) as file:
             file.write(agent(environment).decode())
         if start:
-            run("launchctl", "bootout", f"{_domain()}/{LABEL}")  # it may not run
+            run("launchctl", "bootout", f"{_domain()}/{LABEL}")  # fails if it is not running
             run_checked("launchctl", "bootstrap", _domain(), path)
 
     def uninstall(self) -> None:
-        """Stop and remove the agent; harmless when there is none."""
+        """Stop and remove the agent, if there is one."""
         if os.path.exists(_path()):
             run("launchctl", "bootout", f"{_domain()}/{LABEL}")
             os.unlink(_path())
 
     def pid(self) -> int | None:
-        """The daemon's that launchd has started; None: it has none."""
+        """Return the pid of the daemon that launchd started, or None."""
         code, said = run("launchctl", "print", f"{_domain()}/{LABEL}")
         found = _PID.search(said) if code == 0 else None
         return int(found[1]) if found else None
 
     def state(self, unmanaged: int | None) -> State:
-        """How it stands; `unmanaged`: as in `State`."""
+        """Return the state; `unmanaged` is passed on to `State`."""
         files = [_path()] if os.path.exists(_path()) else []
         pid = self.pid()
         running = "active" if pid is not None else "inactive"
@@ -71,7 +71,7 @@ class Launchd:
 
 
 def agent(environment: Mapping[str, str], python: str = sys.executable) -> bytes:
-    """The agent as a property list, with this interpreter and these variables."""
+    """Return the agent as a property list, with this interpreter and environment."""
     found: dict[str, object] = plistlib.loads(template(FILE).encode())
     found["ProgramArguments"] = [python, "-P", "-m", "zotd"]
     found["EnvironmentVariables"] = dict(environment)

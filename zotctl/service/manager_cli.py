@@ -1,22 +1,22 @@
-"""Runs the service manager's own program."""
+"""Runs `systemctl` or `launchctl`."""
 
 import subprocess
 
 from zotd.client.errors import ClientError
 
 ANSWER_S = 100.0
-"""Longest wait: a restart waits for the daemon's drain, which systemd ends after 90 s."""
+"""Time limit in seconds. A restart waits for the daemon to drain, which systemd limits to 90 s."""
 
 
 def run(*command: str) -> tuple[int, str]:
-    """Its exit code, and what it printed, of which standard error counts only when there is nothing else.
+    """Run a command and return its exit code and its standard output, or standard error if that is empty.
 
     Raises:
-        ClientError: it does not run, or does not answer.
+        ClientError: the command could not be run, or exceeded `ANSWER_S`.
     """
     try:
-        # The whole environment: XDG_RUNTIME_DIR and the bus address say which manager is meant.
-        done = subprocess.run(  # noqa: S603  (the program of the service manager, with words of ours)
+        # Inherits the environment: XDG_RUNTIME_DIR and the bus address select the manager.
+        done = subprocess.run(  # noqa: S603  (a fixed program with our own arguments)
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -33,7 +33,7 @@ def run(*command: str) -> tuple[int, str]:
 
 
 def run_checked(*command: str) -> None:
-    """Have it do something; raises ClientError with its own words when it has not."""
+    """Run a command; raises `ClientError` with its output if it fails."""
     code, said = run(*command)
     if code != 0:
         reason = said.replace("\n", "; ") or f"exit code {code}"

@@ -1,4 +1,4 @@
-"""What `zotctl service` says about the service, whoever runs it."""
+"""The state of the service, for any service manager."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,30 +6,30 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The service as its manager sees it."""
+    """The state that `zotctl service` prints."""
 
     manager: str
     """`systemd` or `launchd`."""
     units: Mapping[str, str]
-    """By the unit's name: `active`, `inactive`, `failed`..., or `missing`."""
+    """States by unit name: `active`, `inactive`, `failed`, …, or `missing`."""
     files: Sequence[str]
-    """The units' files that are there."""
+    """The unit files that exist."""
     pid: int | None = None
-    """The daemon's; None: the service does not run."""
+    """Pid of the daemon; None if the service is not running."""
     unmanaged: int | None = None
-    """The pid of a daemon that was not started by the service manager, and has the home or the socket."""
+    """Pid of a daemon that holds the home or the socket but was not started by the service manager."""
     lingers: bool | None = None
-    """The service outlives the user's last logout; None: that is no question here."""
+    """Whether the service keeps running after logout; None if that does not apply."""
     hints: Sequence[str] = field(default=())
-    """What the user should do, a sentence each."""
+    """Commands that the user should run, with reasons."""
 
     @property
     def is_sound(self) -> bool:
-        """It is installed, and what has to be there is."""
+        """Whether the service is installed, no unit is missing or failed, and no other daemon runs."""
         return bool(self.files) and self.unmanaged is None and not {"missing", "failed"} & set(self.units.values())
 
     def fields(self) -> dict[str, object]:
-        """The same as JSON."""
+        """Return the state as a JSON object."""
         return {
             "v": 1,
             "manager": self.manager,
@@ -43,7 +43,7 @@ class State:
         }
 
     def lines(self) -> list[tuple[str, str]]:
-        """The same for people: what, and in words."""
+        """Return the state as labels and texts."""
         found = [("manager", self.manager), *self.units.items()]
         if self.pid is not None:
             found.append(("pid", str(self.pid)))

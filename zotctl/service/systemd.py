@@ -1,4 +1,4 @@
-"""The service with `systemd --user`: two units in the user's own directory."""
+"""The service under `systemd --user`: a service and a socket unit in the user's own directory."""
 
 import os
 import pwd
@@ -17,19 +17,19 @@ SERVICE, SOCKET = service_lookup.UNIT, "zotd.socket"
 SYSTEMCTL = ("systemctl", "--user")
 
 LINGER = "/var/lib/systemd/linger"
-"""logind has a file here for each user whose services outlive the last logout; it is there without logind running."""
+"""Directory with a file for each user with linger; readable even if logind is not running."""
 
 MANAGES = frozenset({"initializing", "starting", "running", "degraded", "maintenance"})
-"""What a manager that can be used says about itself; `degraded`: some unit of somebody's has failed."""
+"""Usable states of the manager; `degraded` means that some unit, not necessarily ours, has failed."""
 
 
 class Systemd:
-    """The user manager."""
+    """The systemd user manager."""
 
     name = "systemd"
 
     def check(self) -> None:
-        """Raise ClientError when there is no manager to talk to."""
+        """Raise `ClientError` if no user manager is running."""
         _, said = run(*SYSTEMCTL, "is-system-running")
         if said not in MANAGES:
             reason = said.splitlines()[0] if said else "no answer"
@@ -39,7 +39,7 @@ class Systemd:
             )
 
     def install(self, environment: Mapping[str, str], socket: str, *, start: bool) -> None:
-        """Write the units, have them read, enable them; `start`: and start them, or what has changed of them."""
+        """Write, reload and enable the units; with `start`, also start them, or restart them if they changed."""
         folder = service_lookup.folder(os.environ)
         os.makedirs(folder, exist_ok=True)
         written = [
@@ -49,7 +49,7 @@ class Systemd:
         run_checked(*SYSTEMCTL, "daemon-reload")
         run_checked(*SYSTEMCTL, "enable", "--quiet", SERVICE, SOCKET)
         if start:
-            # A failed start counts against the limit of starts, also when it was mended.
+            # Earlier failed starts count against the start limit even after the cause is fixed.
             run(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
             was_running = self.pid() is not None
             if was_running and any(written):
@@ -57,7 +57,7 @@ class Systemd:
             run_checked(*SYSTEMCTL, "start", SOCKET, SERVICE)
 
     def uninstall(self) -> None:
-        """Stop and disable the units, and remove them; harmless when there are none."""
+        """Stop, disable and remove the units, if there are any."""
         if self._files():
             run_checked(*SYSTEMCTL, "disable", "--now", "--quiet", SERVICE, SOCKET)
             for path in self._files():
@@ -66,12 +66,12 @@ class Systemd:
             run(*SYSTEMCTL, "reset-failed", SERVICE, SOCKET)
 
     def pid(self) -> int | None:
-        """The daemon's that the manager has started; None: it has none."""
+        """Return the pid of the daemon that systemd started, or None."""
         _, said = run(*SYSTEMCTL, "show", "--property=MainPID", "--value", SERVICE)
         return int(said) if said.isdecimal() and int(said) > 0 else None
 
     def state(self, unmanaged: int | None) -> State:
-        """How it stands; `unmanaged`: as in `State`."""
+        """Return the state; `unmanaged` is passed on to `State`."""
         files = self._files()
         units = {name: _active(name) if _path(name) in files else "missing" for name in (SOCKET, SERVICE)}
         lingers = _lingers()
@@ -91,21 +91,21 @@ class Systemd:
 
 
 def service(environment: Mapping[str, str], python: str = sys.executable) -> str:
-    """The unit of the daemon, with this interpreter and these variables."""
+    """Return the service unit with this interpreter and environment."""
     run = f"ExecStart={_quoted(python)} -P -m zotd"
     places = [f"Environment={_quoted(f'{name}={value}')}" for name, value in environment.items()]
     return template(SERVICE).replace("ExecStart=%h/.local/bin/zotd", "\n".join([run, *places]))
 
 
 def listener(socket: str, env: Mapping[str, str] = os.environ) -> str:
-    """The unit of the socket, with its path."""
+    """Return the socket unit for the path `socket`."""
     usual = os.path.join(env.get("XDG_RUNTIME_DIR", ""), "zot", "zotd.sock")
     path = "%t/zot/zotd.sock" if socket == usual else socket.replace("%", "%%")
     return template(SOCKET).replace("ListenStream=%t/zot/zotd.sock", f"ListenStream={path}")
 
 
 def _lingers() -> bool | None:
-    """None: this user has no name, as in a container, and logind knows nobody without."""
+    """Whether linger is on; None if the user has no name, as in some containers, because linger files are named."""
     try:
         return os.path.exists(os.path.join(LINGER, pwd.getpwuid(os.getuid()).pw_name))
     except KeyError:
@@ -113,7 +113,7 @@ def _lingers() -> bool | None:
 
 
 def _quoted(word: str) -> str:
-    """One word of a unit's line, whatever is in it (`systemd.syntax(7)`, `systemd.service(5)`)."""
+    """Quote one word of a unit line (`systemd.syntax(7)`, `systemd.service(5)`)."""
     if "\n" in word:
         raise ClientError("a systemd unit cannot contain a path with a line break")
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
@@ -125,8 +125,8 @@ def _path(name: str) -> str:
 
 
 def _write(path: str, text: str) -> bool:
-    """Write the file, if it is not that already; whether it was not."""
-    if os.path.islink(path):  # `systemctl link` has been here: what it leads to is not ours to change
+    """Write the file and return True, unless it already has this text."""
+    if os.path.islink(path):  # made by `systemctl link`; its target is not our file
         os.unlink(path)
     elif os.path.exists(path):
         with open(path, encoding="utf-8", errors="replace") as file:

@@ -1,4 +1,4 @@
-"""The units as they are shipped: `systemd/` of the sources, which is part of this package."""
+"""The unit templates in `units/`, which are links to `systemd/` in the sources and copies in the installed package."""
 
 import os
 
@@ -6,6 +6,6 @@ UNITS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "units")
 
 
 def template(name: str) -> str:
-    """The text of a unit."""
+    """Return the text of a template."""
     with open(os.path.join(UNITS, name), encoding="utf-8") as file:
         return file.read()

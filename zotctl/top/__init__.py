@@ -1,4 +1,4 @@
-"""`zotctl top`: sessions, their models' speed and cost, clients, and what extensions take, while it happens."""
+"""`zotctl top`: a live view of sessions, model output rates, cost, clients and the load of extensions."""
 
 import argparse
 import sys
@@ -19,13 +19,13 @@ daemon.
 
 DELAY_S = 1.0
 SHORTEST_DELAY_S = 0.2
-"""A look asks the daemon for its lists and the kernel for every process of the machine: 15 ms."""
+"""An update takes 15 ms: it queries the daemon and all processes of the machine."""
 LONGEST_DELAY_S = 3600.0
-"""Nobody looks more rarely at something live; what is meant by more is a slip of the keyboard."""
+"""Longer delays are typing errors rather than intended."""
 
 
 def add(commands: Commands) -> None:
-    """`top`."""
+    """Register `top`."""
     parser = commands.add_parser("top", help="show sessions and extensions, updated live", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("-d", "--delay", type=_delay, default=DELAY_S, metavar="S", help="seconds between updates (1)")
@@ -45,7 +45,7 @@ def _delay(word: str) -> float:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from zotctl.top import live  # noqa: PLC0415  (psutil: 37 ms that no other command has to pay)
+    from zotctl.top import live  # noqa: PLC0415  (psutil takes 37 ms to import)
 
     if args.json or args.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return live.print_looks(args.delay, as_json=args.json, once=args.once)

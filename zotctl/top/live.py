@@ -1,4 +1,4 @@
-"""The loop of `zotctl top`: looks, pictures, and a daemon that may come and go."""
+"""The main loop of `zotctl top`: takes samples, draws them, and reconnects if the daemon restarts."""
 
 import os
 import signal
@@ -18,19 +18,19 @@ from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, Watch
 
 LEAVING = ("q", "Q", "\x1b", "\x04", "")
-"""Keys that end it; the last one is a terminal that is gone."""
+"""Keys that quit; the empty one stands for a closed terminal."""
 
 LOST = "zotd is not running; waiting for it to start (q quits)"
 
 WITHOUT_END = 1000
-"""Columns of what is no terminal, or says that it has none: lines are cut only to have an end."""
+"""Line width without a terminal, in columns."""
 
 LOOKS = 6
-"""That a speed is taken from: five intervals, or a model that thinks between two sentences would seem to have stopped."""
+"""Samples that rates are computed from. Over fewer, a model that pauses to think would show a rate of 0."""
 
 
 def print_looks(delay_s: float, *, as_json: bool, once: bool) -> int:
-    """Print the second of two looks, which knows a speed; `as_json`: a line for each look, without end unless `once`."""
+    """Print the second of two samples, because rates need both; `as_json`: a line per sample, forever unless `once`."""
     with closing(_Daemon()) as daemon:
         looks = deque([daemon.look()], LOOKS)
         while True:
@@ -48,10 +48,10 @@ def print_looks(delay_s: float, *, as_json: bool, once: bool) -> int:
 
 
 def watch(delay_s: float) -> int:
-    """Draw until somebody leaves; a daemon that is gone meanwhile is looked for again."""
+    """Redraw until the user quits; reconnects if the daemon is restarted."""
     looks = deque[Sample](maxlen=LOOKS)
     with closing(_Daemon()) as daemon:
-        looks.append(daemon.look())  # outside: without a daemon there is a sentence, and no screen
+        looks.append(daemon.look())  # before the screen is taken, so that an error is printed normally
         screen = Screen()
         with Watch() as keys, screen.entered():
             _draw(screen, looks)
@@ -67,13 +67,13 @@ def _draw(screen: Screen, looks: Sequence[Sample]) -> None:
 
 
 def _is_over(screen: Screen, keys: Watch, delay_s: float) -> bool:
-    """Wait until the next look is due; whether somebody leaves instead."""
+    """Wait until the next sample is due; return True if the user quits."""
     until = time.monotonic() + delay_s
     while (left := until - time.monotonic()) > 0:
         try:
             pressed = keys.wait_any([screen.descriptor], left)
         except InterruptedBySignal as signal_:
-            if signal_.number != signal.SIGTSTP:  # it was away for a while, and is back
+            if signal_.number != signal.SIGTSTP:  # resumed after Ctrl-Z
                 raise
             return False
         if pressed and screen.key() in LEAVING:
@@ -82,14 +82,14 @@ def _is_over(screen: Screen, keys: Watch, delay_s: float) -> bool:
 
 
 class _Daemon:
-    """The daemon that is looked at, found again when it was lost."""
+    """The sampled daemon; reconnects after a lost connection."""
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
         self._observer: Observer | None = None
 
     def look(self) -> Sample:
-        """Raises `ClientError` when there is none, and when this one is gone."""
+        """Take a sample, connecting first if needed; raises `ClientError` if no daemon answers."""
         if self._connection is None or self._observer is None:
             self._connection = link.connect("zotctl", start=False)
             self._observer = Observer(self._connection, is_local=not place.of(os.environ).is_remote)
@@ -100,14 +100,14 @@ class _Daemon:
             raise
 
     def look_again(self, looks: deque[Sample]) -> None:
-        """Put what is seen behind `looks`, which a daemon that is gone leaves empty."""
+        """Append a sample; clears `looks` if the daemon does not answer."""
         try:
             looks.append(self.look())
         except ClientError:
             looks.clear()
 
     def close(self) -> None:
-        """Leave it; harmless when it is gone."""
+        """Close the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
         self._connection = self._observer = None

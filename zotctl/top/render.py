@@ -1,4 +1,4 @@
-"""What a look at the daemon looks like: lines of text, computed from the looks of the last seconds."""
+"""Renders samples of the daemon as lines of text or as JSON. Pure, except that ages use the current time."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,23 +22,23 @@ STATES = {
     "parked": colour.RED,
     "restarting": colour.RED,
 }
-"""The colours of states; others have none."""
+"""Colours of states."""
 
 BUSY = ("waiting", "running", "held", "blocked", "failed")
-"""States of sessions that stand above those that are idle, in this order."""
+"""Session states listed before idle ones, in this order."""
 
 FIGURES = frozenset({"TOK/S", "USD", "CLIENTS", "UPDATED", "PID", "CPU", "MEMORY"})
-"""Columns whose cells end below each other."""
+"""Columns that are aligned right."""
 
 NAME_COLUMNS = 28
 MODEL_COLUMNS = 26
 
 Paint = Callable[[str, str], str]
-"""Words in a colour, or without where there are none."""
+"""Adds a colour to text, unless colours are off."""
 
 
 def rates(looks: Sequence[Sample]) -> dict[str, float]:
-    """Tokens that each session's models write in a second, over these looks, oldest first."""
+    """Return output tokens per second by session ID, from the oldest sample to the newest."""
     if len(looks) < 2 or looks[-1].at <= looks[0].at:
         return {}
     before, now = looks[0].written(), looks[-1].written()
@@ -47,7 +47,7 @@ def rates(looks: Sequence[Sample]) -> dict[str, float]:
 
 
 def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | None) -> list[str]:
-    """The newest of `looks` as lines that are no wider than `width`; at most `height` of them, if it is given."""
+    """Return the newest sample as at most `height` lines (None: no limit) of at most `width` columns."""
     look, speed = looks[-1], rates(looks)
     head = _head(look, sum(speed.values()))
     extensions = _extensions(look, paint)
@@ -55,7 +55,7 @@ def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | Non
     ranked = sorted(look.sessions, key=_rank)
     room = len(ranked) if height is None else max(1, height - len(head) - 2 - len(below))
     if room < len(ranked):
-        room = max(1, room - 1)  # the last line counts the others
+        room = max(1, room - 1)  # one line for the number of those left out
     rows = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "UPDATED", "DIRECTORY"]]
     rows += [_session(one, speed) for one in ranked[:room]]
     lines = [*head, "", *_columns(rows, paint)]
@@ -65,7 +65,7 @@ def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | Non
 
 
 def as_json(looks: Sequence[Sample]) -> Json:
-    """The same for programs."""
+    """Return the newest sample as a JSON object."""
     look, speed = looks[-1], rates(looks)
     return {
         "v": 1,
@@ -96,7 +96,7 @@ def _head(look: Sample, speed: float) -> list[str]:
 
 
 def _rank(session: Json) -> int:
-    """Those that do something first; otherwise as they were, newest first."""
+    """Sort key: active sessions first; sorting is stable, so the newest stay first."""
     state = choosing.state(session)
     return BUSY.index(state) if state in BUSY else len(BUSY)
 

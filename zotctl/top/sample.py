@@ -1,4 +1,4 @@
-"""One look at the daemon: its figures, its sessions, its extensions, and what the kernel says of their processes."""
+"""Samples of the daemon: its status, sessions and extensions, and the load of their processes."""
 
 import time
 from collections import defaultdict
@@ -14,55 +14,55 @@ from zotd.client.choosing import sessions
 from zotd.client.fields import child, children, number, text
 
 MAX_SESSIONS = 200
-"""Sessions that one look asks for: two pages, and more than any screen shows."""
+"""Most sessions in a sample: two pages, more than a screen shows."""
 
 COST_EVERY_S = 5.0
-"""Between two looks at the cost of the day, for which the daemon sums up a table."""
+"""Seconds between requests for today's cost, which make the daemon sum a table."""
 
 CHARS_PER_TOKEN = 4
-"""Of a reply that is being written, whose tokens nobody has counted yet."""
+"""Estimate for a reply in progress, before the provider reports its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a process and its descendants take."""
+    """The load of a process and its descendants."""
 
     cpu: float
-    """Per cent of one core since the look before; 0 at the first one."""
+    """Per cent of one core since the previous sample; 0 in the first one."""
     rss_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was seen."""
+    """The state of the daemon at one moment."""
 
     at: float
-    """Seconds of a clock that only goes forward."""
+    """Monotonic time in seconds."""
     status: Json
     sessions: list[Json]
     """Newest first."""
     extensions: list[Json]
     cost_today: float
     loads: dict[int, Load] = field(default_factory=dict)
-    """By pid, of the daemon and of the extensions; without those that cannot be looked at."""
+    """Loads of the daemon and the extensions by pid; processes that cannot be inspected are missing."""
 
     def written(self) -> dict[str, float]:
-        """Tokens that each session's models have written, with an estimate of the reply under way."""
+        """Return output tokens by session ID, including an estimate for a reply in progress."""
         return {text(one, "id"): _written(one) for one in self.sessions}
 
 
 class Observer:
-    """Looks again and again; the processes of a remote daemon stay unseen."""
+    """Takes samples; for a remote daemon, without process loads."""
 
     def __init__(self, connection: Connection, *, is_local: bool) -> None:
-        """`connection` stays the caller's."""
+        """The caller keeps ownership of `connection`."""
         self._connection = connection
         self._is_local = is_local
         self._cost = 0.0
         self._cost_due = 0.0
 
     def look(self) -> Sample:
-        """Ask the daemon and the kernel; raises `ClientError` when the daemon is gone."""
+        """Take a sample; raises `ClientError` if the daemon does not answer."""
         ask, now = self._connection.call, time.monotonic()
         status = ask("daemon.status")
         if now >= self._cost_due:
@@ -84,10 +84,12 @@ class Observer:
         return sum(cost for row in rows if isinstance(cost := row.get("cost_usd"), float))
 
     def _loads(self, daemon: int, extensions: set[int]) -> dict[int, Load]:
-        """What the daemon takes by itself, and each extension with all that it has started."""
+        """Return the load of the daemon alone, and of each extension with its descendants."""
         there: dict[int, psutil.Process] = {}
         children_of: defaultdict[int, list[int]] = defaultdict(list)
-        for process in psutil.process_iter(["ppid"]):  # the same objects each time: they remember the look before
+        for process in psutil.process_iter(
+            ["ppid"]
+        ):  # returns cached objects, which cpu_percent() needs to compare with the previous call
             there[process.pid] = process
             children_of[process.info["ppid"]].append(process.pid)
         families = {pid: list(_family(pid, children_of)) for pid in extensions} | {daemon: [daemon]}
@@ -107,7 +109,7 @@ def _family(root: int, children_of: Mapping[int, list[int]]) -> Iterator[int]:
 def _load(process: psutil.Process) -> Load | None:
     try:
         return Load(process.cpu_percent(), process.memory_info().rss)
-    except psutil.Error:  # it has ended, or is somebody else's
+    except psutil.Error:  # it has ended, or belongs to another user
         return None
 
 

@@ -1,4 +1,4 @@
-"""A terminal that is drawn anew again and again, and left as it was found."""
+"""Full-screen drawing in a terminal, which is restored afterwards."""
 
 import os
 import signal
@@ -10,25 +10,25 @@ from contextlib import contextmanager
 from types import FrameType
 
 ENTER = "\x1b[?1049h\x1b[?25l"
-"""The alternate screen, so that the scrollback stays; no cursor."""
+"""Switch to the alternate screen, which keeps the scrollback, and hide the cursor."""
 
 LEAVE = "\x1b[?25h\x1b[?1049l"
 
 UNKNOWN = (80, 24)
-"""Columns and rows of a terminal that says it has none."""
+"""Columns and rows assumed for a terminal that reports 0."""
 
 
 class Screen:
-    """The whole terminal, while `entered`."""
+    """The terminal, in full-screen mode while `entered`."""
 
     def __init__(self) -> None:
         self.descriptor = sys.stdin.fileno()
-        """Can be read when a key was pressed."""
+        """File descriptor that becomes readable when a key is pressed."""
         self._before = termios.tcgetattr(self.descriptor)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Have the terminal; whatever ends the block, it is given back. Ctrl-Z gives it back for a while."""
+        """Take over the terminal for the block; restores it afterwards, and while suspended by Ctrl-Z."""
         self._take()
         before = signal.signal(signal.SIGTSTP, self._suspend)
         try:
@@ -39,17 +39,17 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows, now; `UNKNOWN` ones of a terminal that has none, as over a serial line."""
+        """Current columns and rows; `UNKNOWN` if the terminal does not know, as over a serial line."""
         columns, rows = os.get_terminal_size(self.descriptor)
         return columns or UNKNOWN[0], rows or UNKNOWN[1]
 
     def show(self, lines: Sequence[str]) -> None:
-        """Draw these lines, and nothing else; in one write, so that nothing flickers."""
+        """Draw these lines and clear the rest, in one write to avoid flicker."""
         sys.stdout.write("\x1b[H" + "".join(f"{line}\x1b[K\r\n" for line in lines[:-1]) + f"{lines[-1]}\x1b[K\x1b[J")
         sys.stdout.flush()
 
     def key(self) -> str:
-        """A key that was pressed; call it when the terminal can be read. Empty when it is gone."""
+        """Read a pressed key; call it when `descriptor` is readable. "" if the terminal was closed."""
         return os.read(self.descriptor, 64).decode(errors="replace")
 
     def _take(self) -> None:
@@ -64,5 +64,5 @@ class Screen:
 
     def _suspend(self, _: int, __: FrameType | None) -> None:
         self._give_back()
-        os.kill(os.getpid(), signal.SIGSTOP)  # goes on here when the shell brings it back
+        os.kill(os.getpid(), signal.SIGSTOP)  # continues here after `fg`
         self._take()
