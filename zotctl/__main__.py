@@ -1,4 +1,7 @@
-"""The `zotctl` command. `ping` and `status` must answer at once, so nothing else is loaded for them: no argparse."""
+"""The `zotctl` command.
+
+`ping` and `status` are run by monitors and prompts, so they load neither argparse nor the other commands.
+"""
 
 import io
 import os
@@ -13,17 +16,17 @@ THIN = {"ping": "zotctl.ping", "status": "zotctl.status"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `zotctl` with `argv` (default: the command line's) and return its exit code: 0, 1, 2 for bad usage, 130."""
-    if sys.stdout is None:  # it was closed
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the whole program)
+    if sys.stdout is None:  # closed by the parent
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (open as long as the program runs)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a path that is not UTF-8; in JSON that is an escape as well
+        sys.stdout.reconfigure(errors="backslashreplace")  # for paths that are not UTF-8; valid in JSON strings too
     args, variables = without_flags(sys.argv[1:] if argv is None else argv)
     os.environ.update(variables)
     try:
         code = _run(args)
         sys.stdout.flush()
-    except OSError as error:  # a full disk, or nobody who reads
-        from zotctl.output import lost  # noqa: PLC0415  (a program that can write has not to wait for it)
+    except OSError as error:  # a full disk or a closed pipe
+        from zotctl.output import lost  # noqa: PLC0415  (only needed on failure)
 
         return lost("zotctl", error)
     return code
@@ -33,7 +36,7 @@ def _run(args: Sequence[str]) -> int:
     if args and args[0] in THIN:
         try:
             return int(import_module(THIN[args[0]]).main(args[1:]))
-        except KeyboardInterrupt:  # another machine may keep us waiting for seconds
+        except KeyboardInterrupt:  # a remote daemon can take seconds to answer
             return 130
     return int(import_module("zotctl.main").main(args))
 

@@ -1,4 +1,4 @@
-"""`zotctl approvals`, `approve` and `deny`: what waits for a person's decision, and the decision; `mode`: about what."""
+"""`zotctl approvals`, `approve`, `deny` and `mode`: pending tool calls, and which calls need approval."""
 
 import argparse
 import sys
@@ -36,7 +36,7 @@ Rules in config.toml take precedence over the mode. A new mode applies from the 
 
 
 def add(commands: Commands) -> None:
-    """`approvals`, `approve`, `deny` and `mode`."""
+    """Register `approvals`, `approve`, `deny` and `mode`."""
     listing = commands.add_parser("approvals", help="list pending approvals", epilog=EPILOG)
     listing.set_defaults(run=_list)
     approve = commands.add_parser("approve", help="approve a pending tool call", epilog=EPILOG)
@@ -125,7 +125,7 @@ def _pending(connection: Connection) -> list[Json]:
 
 
 def _chosen(connection: Connection, word: str) -> Json:
-    """The pending approval with this id, or the only one whose id begins so; raises `ClientError`."""
+    """Return the pending approval with this ID or unique ID prefix; raises `ClientError` if there is none."""
     pending = _pending(connection)
     found = [one for one in pending if text(one, "approval") == word]
     found = found or [one for one in pending if word and text(one, "approval").startswith(word)]
@@ -140,17 +140,17 @@ def _chosen(connection: Connection, word: str) -> Json:
 
 
 def _show(approval: Json) -> None:
-    """On standard error: what is decided about, as long as the terminal keeps it."""
+    """Print the call to standard error, so that standard output has only the result."""
     sys.stderr.write(f"{harmless(asking.shown(approval))}\n")
 
 
 def _flag(choice: str) -> str:
-    """How `zotctl approve` is told of it."""
+    """Return the flag that selects this choice."""
     return "" if choice == asking.SAME else f" --choice {choice}"
 
 
 def _check_rule(approval: Json, scope: str, choice: str, *, is_sure: bool) -> None:
-    """Show what the decision allows besides the call, and ask about a rule that stays; raises `ClientError`."""
+    """Show the rule that comes with the decision; ask before one is saved. Raises `ClientError` if it must not be used."""
     offered = asking.lasting_of(approval)
     if not offered:
         raise ClientError("no rule can cover this call; approve it once, without --session or --always")
@@ -165,7 +165,7 @@ def _check_rule(approval: Json, scope: str, choice: str, *, is_sure: bool) -> No
 
 
 def _agrees() -> bool:
-    """Ask on the terminal. Raises `ClientError` when there is none: nobody has seen the rule."""
+    """Ask on the terminal; raises `ClientError` without one, because the rule was not seen."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(
             "cannot ask for confirmation without a terminal; to save the rule without being asked: --always --yes"

@@ -15,7 +15,7 @@ from zotd.client.plain import Plain
 
 
 def add(commands: Commands) -> None:
-    """`attach`."""
+    """Register `attach`."""
     parser = commands.add_parser(
         "attach", help="follow a session as text", epilog="example: zotctl attach --plain --last"
     )

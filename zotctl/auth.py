@@ -1,4 +1,7 @@
-"""`zotctl login`, `logout` and `auth`: the vendors' keys. A key is typed or piped in; on a command line others would see it."""
+"""`zotctl login`, `logout` and `auth`: API keys of model vendors.
+
+A key is read from a prompt or a pipe, never from the command line, which other users can read in the process list.
+"""
 
 import argparse
 import os
@@ -23,7 +26,7 @@ precedence over a stored one.
 """
 
 MAX_PIPED = 64 * 1024
-"""Characters of standard input; a key has some hundred."""
+"""Most characters read from standard input; keys have about a hundred."""
 
 WORDS = {
     "option": "--api-key",
@@ -32,11 +35,11 @@ WORDS = {
     "api_key_command": "api_key_command",
     "daemon": "the environment of zotd",
 }
-"""The places of a key, as `auth.list` names them, for people."""
+"""Sources of a key in `auth.list`, and how they are printed."""
 
 
 def add(commands: Commands) -> None:
-    """`login`, `logout` and `auth`."""
+    """Register `login`, `logout` and `auth`."""
     login = commands.add_parser("login", help="store the API key of a model vendor", epilog=EPILOG)
     login.formatter_class = argparse.RawDescriptionHelpFormatter
     login.set_defaults(run=_login)
@@ -63,11 +66,13 @@ def _login(args: argparse.Namespace) -> int:
 
 
 def _check(connection: Connection, provider: str, key: str) -> None:
-    """Have the vendor asked; raises `ClientError` for a key that it refuses. One that cannot be reached is no reason."""
+    """Raise `ClientError` if the vendor rejects the key; only warn if the vendor cannot be reached."""
     try:
         found = connection.call("auth.check", provider=provider, api_key=key)
     except CallError as error:
-        if error.code != "bad_request":  # storing it says the same, or this daemon is of an earlier version
+        if (
+            error.code != "bad_request"
+        ):  # not checkable, or an older daemon without `auth.check`: `auth.login` reports what is wrong
             raise
         return
     outcome, sentence = text(found, "outcome"), text(found, "sentence")
@@ -97,7 +102,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _vendor(connection: Connection, name: str) -> Json:
-    """What is known of a vendor; a ClientError says who there is, before anybody types a key."""
+    """Return the vendor's entry of `auth.list`; raises `ClientError` for an unknown name, before a key is typed."""
     vendors = children(connection.call("auth.list"), "providers")
     found = next((one for one in vendors if text(one, "provider") == name), None)
     if found is None:
@@ -107,7 +112,7 @@ def _vendor(connection: Connection, name: str) -> Json:
 
 
 def _asked(vendor: Json) -> str:
-    """The key, from a prompt without echo or from a pipe."""
+    """Read the key from a prompt without echo, or from a pipe."""
     if sys.stdin.isatty():
         return getpass(f"API key for {one_line(text(vendor, 'title'))}: ")
     return sys.stdin.read(MAX_PIPED)
@@ -125,7 +130,7 @@ def _tell(args: argparse.Namespace, found: Json, sentence: str) -> int:
 
 
 def _source(one: Json) -> str | None:
-    """Where `zot` would find it here: its environment, which the daemon has not seen, goes before `auth.json`."""
+    """Return the source that `zot` would use. Its own environment, unknown to the daemon, precedes `auth.json`."""
     if any(os.environ.get(name) for name in strings(one, "variables")):
         return "environment"
     return text(one, "source") or None

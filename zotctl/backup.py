@@ -1,4 +1,4 @@
-"""`zotctl backup`, `verify` and `restore`: the command lines. The work is in `zotctl.database`, which is slow to load."""
+"""`zotctl backup`, `verify` and `restore`: the command lines. `zotctl.database` does the work; it loads slowly."""
 
 import argparse
 from importlib import import_module
@@ -32,7 +32,7 @@ damaged backup is refused unless --force is given.
 
 
 def add(commands: Commands) -> None:
-    """`backup`, `verify` and `restore`."""
+    """Register `backup`, `verify` and `restore`."""
     backup = commands.add_parser("backup", help="copy all sessions to a file", epilog=BACKUP)
     backup.add_argument("file", metavar="FILE")
     backup.add_argument("--force", action="store_true", help="replace FILE if it exists")

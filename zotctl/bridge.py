@@ -1,7 +1,7 @@
 """`zot rpc --session ID`: a session of the daemon, driven through standard input and output (`docs/protocol.md`).
 
-What the program sends is passed on with the session's id; what comes back loses it. The work is the daemon's: it goes
-on when this process ends. It ends when standard input has closed and what was asked for through it is done.
+Adds the session's ID to each command from standard input, and removes it from responses and events. Runs belong to the
+daemon and continue if this process is killed. Exits once standard input is closed and all requested runs have ended.
 """
 
 import argparse
@@ -26,11 +26,11 @@ READ_BYTES = 256 * 1024
 TOKEN = "ZOTCORE_RPC_TOKEN"  # noqa: S105  (the variable's name)
 
 ATTACH = "zot rpc attaches"
-"""Id of the one request that the program did not send."""
+"""ID of our own `attach` request; its response is not passed on."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Bridge until standard input ends; the result is the exit code."""
+    """Run `zot rpc` with these arguments and return the exit code."""
     parser = argparse.ArgumentParser(prog="zot rpc", description="Control a session over standard input and output.")
     parser.add_argument("--session", required=True, metavar="ID|NAME", help="session ID or name")
     parser.add_argument(
@@ -66,12 +66,16 @@ def _bridge(word: str, env: Mapping[str, str] | None) -> int:
 
 
 class Bridge:
-    """Passes frames on, and knows what is still owed to the program."""
+    """Forwards frames, and counts the responses and runs that the program still waits for."""
 
     def __init__(self, wire: Wire, session: str, token: str | None, env: Mapping[str, str] | None) -> None:
-        """`token`: the program's first command has to be a hello with it; None: it is not asked.
+        """Attach to the session.
 
-        `env`: what the session's tools run in from now on; None: what they did before.
+        Args:
+            wire: a connection to the daemon; stays the caller's.
+            session: ID of the session.
+            token: the first command must be a hello with this token; None: no token is required.
+            env: environment of the session's tools from now on; None: unchanged.
         """
         self._wire = wire
         self._session = session
@@ -79,7 +83,7 @@ class Bridge:
         self._lines = WholeLines()
         self._unanswered = 0
         self._unfinished: set[str] = set()
-        """Inputs and runs that the program started."""
+        """IDs of inputs and runs that the program started."""
         self._model: Json = {}
         self.attached = False
         self.listening = True
@@ -88,18 +92,18 @@ class Bridge:
 
     @property
     def finished(self) -> bool:
-        """Nothing more will come of it."""
+        """Whether the bridge has no more work."""
         return self.refused or not (self.listening or self._unanswered or self._unfinished)
 
     def from_program(self, data: bytes) -> None:
-        """Pass commands on; no data is the end of them."""
+        """Forward commands to the daemon; empty data means end of input."""
         self.listening = bool(data)
         for line in self._lines.feed(data or b"\n").split(b"\n"):
             if line.strip() and not self.refused:
                 self._command(line)
 
     def from_daemon(self, block: bytes) -> None:
-        """Pass whole lines of responses and events on."""
+        """Forward complete lines of responses and events to standard output."""
         for line in block.split(b"\n"):
             frame: Json = json.loads(line) if line else {}
             if frame.get("type") == "response":
@@ -116,10 +120,10 @@ class Bridge:
             return
         self._unanswered += 1
         if isinstance(frame, dict):
-            frame.pop("token", None)  # it was for this process, and is none of a daemon's
+            frame.pop("token", None)  # meant for this process; the daemon must not see it
             self._send(frame)
         else:
-            self._wire.send(line)  # the daemon says what is wrong with it
+            self._wire.send(line)  # the daemon answers with the error
 
     def _is_allowed(self, frame: object) -> bool:
         given = frame.get("token") if isinstance(frame, dict) and frame.get("type") == "hello" else None
@@ -144,7 +148,7 @@ class Bridge:
         self._unanswered -= 1
         data = frame.get("data")
         if frame.get("command") == "hello" and isinstance(data, dict):
-            data.update(self._model)  # what `zot rpc` says; the daemon's hello is about no session
+            data.update(self._model)  # `zot rpc` names the session's model; the daemon's own hello has no session
         if frame.get("command") in {"prompt", "compact"} and isinstance(data, dict):
             started = maybe_text(data, "run") or maybe_text(data, "input")
             self._unfinished |= {started} if started else set()
@@ -152,7 +156,7 @@ class Bridge:
 
     def _event(self, frame: Json) -> None:
         run, taken = maybe_text(frame, "run"), maybe_text(frame, "input")
-        if run and taken in self._unfinished:  # an input that waited has started
+        if run and taken in self._unfinished:  # a queued input has started
             self._unfinished.discard(taken or "")
             self._unfinished.add(run)
         if frame.get("type") == "done":

@@ -1,4 +1,4 @@
-"""`zotctl channel`: messaging channels, and who may write on them."""
+"""`zotctl channel`: messaging channels and the senders paired with them."""
 
 import argparse
 
@@ -10,7 +10,7 @@ from zotd.sanitize import one_line
 
 
 def add(commands: Commands) -> None:
-    """`channel list`, `channel pair` and `channel unpair`."""
+    """Register `channel` and its actions."""
     parser = commands.add_parser(
         "channel", help="manage messaging channels and their senders", epilog="example: zotctl channel pair K7QX-M2PD"
     )

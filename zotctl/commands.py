@@ -1,12 +1,12 @@
-"""What a noun of `zotctl` adds its commands to."""
+"""The type of argparse's subparsers."""
 
 import argparse
 from typing import Protocol
 
 
 class Commands(Protocol):
-    """The subparsers; argparse has no public name for them."""
+    """What `ArgumentParser.add_subparsers` returns; argparse has no public name for it."""
 
     def add_parser(self, name: str, *, help: str, epilog: str) -> argparse.ArgumentParser:  # noqa: A002  (argparse's)
-        """A parser for one command. Its default `run` takes the arguments and returns the exit code."""
+        """Return a new parser. The caller sets its default `run`: a function from the arguments to the exit code."""
         ...

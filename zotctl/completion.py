@@ -1,6 +1,6 @@
-"""`zotctl completion`: what the tab key offers for `zot` and `zotctl` in bash, zsh and fish.
+"""`zotctl completion`: shell completion of `zot` and `zotctl` for bash, zsh and fish.
 
-The scripts hold nothing but a call back: what is offered is computed when somebody asks (`zotctl.completion_engine`).
+The scripts only call `zotctl candidates`, so they need no update; `zotctl.completion_engine` computes the candidates.
 """
 
 import argparse
@@ -77,14 +77,14 @@ SUBCOMMANDS = [
     ("acp", "serve sessions to an editor"),
     ("ext", "manage extensions"),
 ]
-"""Of `zot`, which looks at them before it loads a parser."""
+"""Subcommands of `zot`, which are not in its argparse parser (`zotd.cli`)."""
 
 CANDIDATES = "candidates"
-"""The command that the scripts call; not in the help."""
+"""The hidden command that the scripts call."""
 
 
 def add(commands: Commands) -> None:
-    """`completion`."""
+    """Register `completion`."""
     parser = commands.add_parser("completion", help="print a completion script for your shell", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("shell", choices=list(SCRIPTS))
@@ -97,12 +97,12 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def print_candidates(zotctl: argparse.ArgumentParser, program: str, words: list[str]) -> int:
-    """What could stand at the end of `words`, a line each: the word, a tab, what it means.
+    """Print the completions of the last of `words`, one per line: the word, a tab, its description.
 
-    `words` may begin with `--`, which keeps the flags in them from being taken for those of the call itself.
+    A `--` before the words, which keeps their flags from being parsed as those of this call, is dropped.
     """
     words = words[1:] if words[:1] == ["--"] else words
-    os.environ.update(without_flags(words[:-1])[1])  # another machine's sessions and models
+    os.environ.update(without_flags(words[:-1])[1])  # --host: complete the sessions and models of that machine
     if program == "zotctl" or words[:1] == ["ext"]:
         found = candidates(zotctl, words)
     else:

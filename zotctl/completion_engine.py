@@ -1,7 +1,7 @@
-"""What could stand where the cursor is on a command line of `zot` or `zotctl`.
+"""Computes shell completions for `zot` and `zotctl`.
 
-It is read from their parsers, so it cannot lag behind them. Values that only the daemon knows are asked for there, if
-one runs.
+Flags and commands are read from the argparse parsers, so they are never out of date. Sessions, models and approvals are
+requested from the daemon if it is running.
 """
 
 import argparse
@@ -15,19 +15,19 @@ from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
 
 Found = Iterator[tuple[str, str]]
-"""Words, each with what it means."""
+"""Words with their descriptions."""
 
 FILES = ":files"
 DIRECTORIES = ":dirs"
-"""Stand for what the shell completes by itself."""
+"""Ask the shell to complete file or directory names itself."""
 
 CONNECT_S = 0.2
 REMOTE_S = 1.0
 ASK_S = 0.4
-"""Nobody waits longer for a list below the prompt: with the program's own start it is there within a second."""
+"""Time limits in seconds. With the start of the program, completions appear within a second."""
 
 ABOUT_CHARS = 100
-"""How much of a call is shown beside its approval."""
+"""Most characters of a tool call shown next to its approval ID."""
 
 PROVIDERS = {
     "anthropic": "Anthropic",
@@ -43,16 +43,20 @@ PROVIDERS = {
     "llamacpp": "llama.cpp",
     "local": "The local model",
 }
-"""The vendors, as `zotd.providers.catalog.vendors` has them, which takes a third of a second to load."""
+"""A copy of `zotd.providers.catalog.vendors`, which takes 0.3 s to import; a test compares them."""
 
 SESSIONS = 50
-"""That are offered: the newest."""
+"""Most sessions offered, newest first."""
 
 
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[tuple[str, str]]:
-    """What could replace the last one of `words`, which may be empty, with a few words about each.
+    """Return the possible replacements of the last word, each with a short description.
 
-    `words` are those behind the program's name. `FILES` and `DIRECTORIES` may be among the answers.
+    Args:
+        parser: the parser of the program.
+        words: the words after the program's name; the last one may be empty or incomplete.
+
+    The result may contain `FILES` and `DIRECTORIES`.
     """
     before, last = words[:-1], words[-1] if words else ""
     cursor = _Cursor(parser)
@@ -66,16 +70,16 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[tu
 
 
 class _Cursor:
-    """Where on a command line the cursor stands."""
+    """Follows the words before the cursor through the parser and its subparsers."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._parser = parser
         self._positionals = self._listed()
         self.wanting: argparse.Action | None = None
-        """The flag whose value is next."""
+        """The flag whose value comes next."""
 
     def pass_by(self, word: str) -> None:
-        """A word before the cursor."""
+        """Process a word before the cursor."""
         if self.wanting is not None:
             self.wanting = None
         elif word.startswith("-") and word != "-":
@@ -85,14 +89,14 @@ class _Cursor:
             self._enter(self._positionals[0], word)
 
     def values(self) -> Found:
-        """What the next word could be, if it is no flag."""
+        """Return candidates for the next positional or flag value."""
         if self.wanting is not None:
             yield from _values(self.wanting)
         elif self._positionals:
             yield from _values(self._positionals[0])
 
     def flags(self) -> dict[str, argparse.Action]:
-        """Flags that could come, by each of their names."""
+        """Return the flags of the current parser by name."""
         return {name: action for action in _actions(self._parser) for name in action.option_strings}
 
     def _enter(self, positional: argparse.Action, word: str) -> None:
@@ -131,7 +135,7 @@ def _about(action: argparse.Action) -> str:
     return (action.help or "").replace("%%", "%") if action.help != argparse.SUPPRESS else ""
 
 
-# argparse does not tell what it was told in any public way; every completion of its parsers reads these.
+# argparse has no public way to list its arguments; other completion libraries read these attributes too.
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -178,13 +182,13 @@ def _approvals() -> Found:
 
 def _providers() -> Found:
     yield from PROVIDERS.items()
-    for one in _asked("auth.list", "providers"):  # those of the user's models.json
+    for one in _asked("auth.list", "providers"):  # from the user's models.json
         if text(one, "provider") not in PROVIDERS:
             yield text(one, "provider"), text(one, "title")
 
 
 def _extensions() -> Found:
-    """Those of the daemon, and those that have a log or are installed here, which no daemon is needed for."""
+    """Extensions known to the daemon, and those with a log or a directory here, which need no daemon."""
     states = {text(one, "name"): text(one, "state") for one in _asked("ext.list", "extensions")}
     home = paths.zot_home(os.environ)
     logs = (
@@ -208,7 +212,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _asked(command: str, field: str, /, **fields: object) -> list[Json]:
-    """What the daemon answers; nothing when none runs, or when it does not answer in time."""
+    """Return a list from the daemon; empty if none runs or it does not answer in time."""
     where = place.of(os.environ)
     try:
         with Connection(where.open(REMOTE_S if where.is_remote else CONNECT_S)) as connection:
@@ -232,4 +236,4 @@ _KINDS = {
     "SESSION": _sessions,
     "model": _models,
 }
-"""What a value is, by its name in the help."""
+"""Completions by the metavar (or dest) of an argument."""

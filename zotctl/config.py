@@ -1,4 +1,4 @@
-"""`zotctl config`: every setting with its source, and whether the file is right. Needs no daemon."""
+"""`zotctl config`: shows and checks the configuration without a daemon."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from zotd.sanitize import one_line
 
 
 def add(commands: Commands) -> None:
-    """`config show` and `config check`."""
+    """Register `config` and its actions."""
     parser = commands.add_parser(
         "config", help="show or check the configuration", epilog="example: zotctl config check"
     )
@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
 
 
 class Found(NamedTuple):
-    """The configuration of this environment."""
+    """The effective configuration: values and their sources by setting name, and warnings about the file."""
 
     path: str
     values: Mapping[str, object]
@@ -67,8 +67,8 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def load() -> Found:
-    """That of this environment; raises `ClientError` when a daemon could not start with it."""
-    from pathlib import Path  # noqa: PLC0415  (with zotd.config 50 ms, which other nouns need not pay)
+    """Load the configuration of this environment; raises `ClientError` if the daemon would refuse it."""
+    from pathlib import Path  # noqa: PLC0415  (with zotd.config 50 ms, only for this command)
 
     import msgspec  # noqa: PLC0415
 

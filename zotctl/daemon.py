@@ -17,14 +17,14 @@ from zotd.client.respawn_limit import RespawnLimit
 from zotd.sanitize import one_line
 
 STOP_S = 15.0
-"""How long a daemon may take to stop: what it tells a service manager, too (`zotd.embed.leaving`)."""
+"""Time limit for a daemon to stop, in seconds; the daemon announces the same to systemd (`zotd.embed.leaving`)."""
 
 EXIT_POLL_S = 0.05
-"""Where the system has no event for the end of a process that is not our child."""
+"""Seconds between checks where the system has no pidfd."""
 
 
 def add(commands: Commands) -> None:
-    """`start` and `stop`."""
+    """Register `start` and `stop`."""
     start = commands.add_parser("start", help="start the daemon", epilog="example: zotctl start")
     start.add_argument("--json", action="store_true")
     start.set_defaults(run=_start)
@@ -39,7 +39,8 @@ def add(commands: Commands) -> None:
 
 
 def _start(args: argparse.Namespace) -> int:
-    RespawnLimit(paths.socket_path(os.environ), os.environ).forget()  # who asks for it, gets it
+    # An explicit start ignores the limit on failed starts.
+    RespawnLimit(paths.socket_path(os.environ), os.environ).forget()
     with link.connect("zotctl", any_protocol=True) as connection:
         status = connection.call("daemon.status")
     if args.json:
@@ -54,8 +55,8 @@ def _stop(args: argparse.Namespace) -> int:
     try:
         state = _shut_down(when_idle=args.when_idle)
     except NotRunningError:
-        state = "stopped"  # what was wanted
-        ended = end(os.environ) if args.force else ""  # one that has lost its socket
+        state = "stopped"  # already the requested state
+        ended = end(os.environ) if args.force else ""  # it may run without its socket
     except (NoAnswerError, ConnectionLostError):
         if not args.force:
             raise
@@ -83,16 +84,16 @@ def _shut_down(*, when_idle: bool) -> str:
 
 
 def wait_for_exit(pid: int) -> None:
-    """Wait, for `STOP_S`, until a daemon is gone that has closed its connections; raises `NoAnswerError` when it is not.
+    """Wait until the process of a stopping daemon has ended; raises `NoAnswerError` after `STOP_S`.
 
-    It closes them before its locks are gone, and the next one needs them gone.
+    The daemon closes its connections before it releases its locks, and the next daemon needs the locks.
     """
     deadline = time.monotonic() + STOP_S
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    except (AttributeError, OSError):  # not Linux
+    except (AttributeError, OSError):  # no pidfd_open
         while not (has_ended := not lives(pid)) and time.monotonic() < deadline:
             time.sleep(EXIT_POLL_S)
     else:

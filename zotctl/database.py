@@ -1,6 +1,6 @@
-"""What `zotctl backup`, `verify` and `restore` do: with the store's own code, and without a daemon.
+"""Implements `zotctl backup`, `verify` and `restore` with the code of `zotd.store`.
 
-For they are needed most when the daemon does not start.
+They work without a daemon, because they are needed most when the daemon does not start.
 """
 
 import argparse
@@ -25,7 +25,7 @@ DATABASE = "zot.db"
 
 
 def backup(args: argparse.Namespace) -> int:
-    """Copy the database into `args.file`."""
+    """Copy the database to `args.file` and return the exit code."""
     target = Path(args.file)
     with _sentences(), output.progress("copying"):
         size = copies.backup(_database(), target, force=args.force)
@@ -37,7 +37,7 @@ def backup(args: argparse.Namespace) -> int:
 
 
 def verify(args: argparse.Namespace) -> int:
-    """Look for damage in `args.file`, or in the database."""
+    """Check `args.file`, or the database, and return the exit code: 1 if it is damaged."""
     path = _database() if args.file is None else Path(args.file)
     with _sentences(), output.progress("verifying"):
         report = verified(path)
@@ -54,7 +54,7 @@ def verify(args: argparse.Namespace) -> int:
 
 
 def restore(args: argparse.Namespace) -> int:
-    """Put `args.file` in the place of the database."""
+    """Replace the database with `args.file` and return the exit code."""
     saved = Path(args.file)
     with _sentences(), output.progress("restoring"):
         problems = verified(saved).problems
@@ -79,7 +79,7 @@ def _database() -> Path:
 
 @contextmanager
 def _sentences() -> Iterator[None]:
-    """What goes wrong, as an error of a client."""
+    """Turn errors of the store into `ClientError`."""
     try:
         yield
     except (StorageError, paths.UnsafePathError) as error:

@@ -1,4 +1,4 @@
-"""`zotctl export`: a session as a file, whole: records, events and the data of images, or what people read of it."""
+"""`zotctl export`: writes a session to a file, complete as JSON lines or readable as Markdown."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ from zotd.client.interrupts import Watch
 from zotd.sanitize import harmless, json_line, one_line
 
 PROGRESS_S = 1.0
-"""How often the size is told, on a terminal."""
+"""Seconds between two progress messages."""
 
 EPILOG = """\
 examples:
@@ -28,7 +28,7 @@ The jsonl format holds the complete session; zotctl import reads it. FILE is wri
 
 
 def add(commands: Commands) -> None:
-    """`export`."""
+    """Register `export`."""
     parser = commands.add_parser("export", help="export a session to a file", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    # Signals end the wait for the daemon, not the process: half a file must not stay.
+    # `Watch` turns signals into exceptions, so that an incomplete file is removed.
     with Watch() as watch, link.connect("zotctl", watch.wait) as connection:
         pages = _told(_pages(connection, text(link.chosen(connection, args), "id"), args.format))
         if args.output is not None:
@@ -62,7 +62,7 @@ def _pages(connection: Connection, session: str, form: str) -> Iterator[str]:
 
 
 def _told(pages: Iterator[str]) -> Iterator[str]:
-    """The pages; how much has come is told beside, on a terminal."""
+    """Yield the pages; on a terminal also print the progress to standard error."""
     size, next_s, told = 0, time.monotonic() + PROGRESS_S, False
     for page in pages:
         yield page

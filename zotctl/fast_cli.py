@@ -1,4 +1,4 @@
-"""The little that `ping` and `status` need of a command line."""
+"""Command line parsing for `ping` and `status`, without argparse."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from zotd.sanitize import harmless
 
 
 def flags(argv: Sequence[str], usage: str, known: frozenset[str]) -> frozenset[str]:
-    """The flags in `argv`; ends the program for `-h` (0) and for anything unknown (2)."""
+    """Return the flags in `argv`. Exits with 0 for `-h`, and with 2 for an unknown argument."""
     if "-h" in argv or "--help" in argv:
         print(harmless(usage))
         raise SystemExit(0)
@@ -22,14 +22,14 @@ def flags(argv: Sequence[str], usage: str, known: frozenset[str]) -> frozenset[s
 
 
 def connect(path: str, timeout_s: float, *, autostart: bool) -> Connection:
-    """A connection to the daemon at `path`, or at the URL that it is; raises what `open` and `ensure` of a place raise.
+    """Connect to the daemon at `path`, a socket or a URL; raises the `ClientError`s of `Place.open` and `ensure`.
 
-    `timeout_s` is for this machine's kernel: a network in between takes its own time.
+    `timeout_s` limits local connections only; remote ones have the limits of `zotd.client.remote`.
     """
     where = place.of(os.environ, path=path)
     return Connection(where.ensure() if autostart else where.open(None if where.is_remote else timeout_s))
 
 
 def socket_path() -> str:
-    """Where the daemon of this environment listens; a URL when that is on another machine."""
+    """Return the socket path of this environment's daemon, or its URL if it is remote."""
     return place.of(os.environ).name

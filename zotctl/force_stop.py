@@ -1,7 +1,7 @@
-"""End a daemon that does not answer: SIGTERM, then SIGKILL, and never to a process that is not it.
+"""Kills a daemon that does not answer: SIGTERM, then SIGKILL.
 
-A pid in a file says little, because pids are used again. The process must be this user's and have the daemon's lock file
-open (`zotd.client.lock_owner`), and it is looked at once more when a descriptor of the process holds its pid.
+Pids are reused, so a stored pid is not enough. The process must belong to this user and hold the daemon's lock file
+(`zotd.client.lock_owner`); this is checked again after a pidfd has pinned the pid.
 """
 
 import os
@@ -16,19 +16,21 @@ from zotd.client.errors import ClientError, NoAnswerError
 from zotd.client.lock_owner import lives, lock_owner_of
 
 TERM_S = 5.0
-"""How long it may take to end after SIGTERM. One that still works ends its runs in that time."""
+"""Seconds between SIGTERM and SIGKILL; a working daemon aborts its runs in that time."""
 
 KILL_S = 5.0
-"""How long the kernel may take after SIGKILL; a process that waits for a broken disk does not end at all."""
+"""Seconds to wait after SIGKILL; a process blocked on a broken disk does not end at all."""
 
 POLL_S = 0.05
-"""Where the system has no event for the end of a process that is not our child."""
+"""Seconds between checks where the system has no pidfd."""
 
 
 def end(env: Mapping[str, str]) -> str:
-    """End the daemon of this environment; the signal that did it, empty when none lives.
+    """Kill the daemon of this environment; return the name of the signal that ended it, or "" if none runs.
 
-    Raises `ClientError` when it may not be ended, `NoAnswerError` when it does not end.
+    Raises:
+        ClientError: the process belongs to another user.
+        NoAnswerError: the process did not end.
     """
     lock = _lock(env)
     pid = lock_owner_of(lock)
@@ -36,7 +38,7 @@ def end(env: Mapping[str, str]) -> str:
         return ""
     process = _opened(pid)
     try:
-        # Looked at again: between the two the pid may have become another process's.
+        # Checked again: the pid may have been reused before the pidfd was opened.
         return _end(process, pid) if lock_owner_of(lock) == pid else ""
     finally:
         if process is not None:
@@ -47,16 +49,16 @@ def _end(process: int | None, pid: int) -> str:
     with output.progress("stopping zotd"):
         for number, limit_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
             _send(process, pid, number)
-            _send(process, pid, signal.SIGCONT)  # a process that was stopped by a signal gets SIGTERM when it goes on
+            _send(process, pid, signal.SIGCONT)  # a stopped process handles SIGTERM only after it resumes
             if _has_ended(process, pid, limit_s):
                 return number.name
     raise NoAnswerError(f"zotd (pid {pid}) did not exit after SIGKILL: it is blocked in the kernel, usually on a disk")
 
 
 def _lock(env: Mapping[str, str]) -> str:
-    """The file that the daemon holds: beside its socket, or, when nobody holds that, in the home.
+    """Return the daemon's lock file: next to its socket, or if no process holds that, in the home.
 
-    With `ZOTD_SOCKET` the daemon of the home may be another one.
+    With `ZOTD_SOCKET` the lock of the home is ignored: a different daemon may hold it.
     """
     beside = f"{paths.socket_path(env)}.lock"
     if env.get("ZOTD_SOCKET") or lock_owner_of(beside) is not None:
@@ -65,7 +67,7 @@ def _lock(env: Mapping[str, str]) -> str:
 
 
 def _opened(pid: int) -> int | None:
-    """A descriptor of the process; None where the system has none."""
+    """Return a pidfd; None where the system has none."""
     if not hasattr(os, "pidfd_open"):  # macOS
         return None
     try:

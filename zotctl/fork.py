@@ -1,4 +1,4 @@
-"""`zotctl fork` and `zotctl rewind`: to go on from an earlier message, in another session or in the same one."""
+"""`zotctl fork` and `zotctl rewind`: continue from an earlier message, in a new session or in the same one."""
 
 import argparse
 
@@ -9,7 +9,7 @@ from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 COPY_S = 600.0
-"""For a fork or a rewind: of 100 MB they take 15 s and 4 s; a busy disk may need longer."""
+"""Time limit in seconds. With 100 MB a fork takes 15 s and a rewind 4 s, longer on a busy disk."""
 
 FORK = """\
 examples:
@@ -29,7 +29,7 @@ can rewind to it. To start over with an empty transcript, send /clear.
 
 
 def add(commands: Commands) -> None:
-    """Both."""
+    """Register `fork` and `rewind`."""
     fork = commands.add_parser("fork", help="copy a session, up to a message, to a new one", epilog=FORK)
     link.add_session_flags(fork)
     fork.add_argument("--at", type=int, metavar="SEQ", help="last message to copy (default: the newest)")

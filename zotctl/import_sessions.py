@@ -1,4 +1,4 @@
-"""`zotctl import`: sessions from files."""
+"""`zotctl import`: creates sessions from files."""
 
 import argparse
 import os
@@ -15,10 +15,10 @@ from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 IMPORT_S = 3600.0
-"""For one file: 1 GB takes 1 to 3 minutes; the daemon goes on should this program leave."""
+"""Time limit for one file, in seconds: 1 GB takes 1 to 3 minutes. The daemon finishes even if this program exits."""
 
 ENDINGS = (".jsonl", ".zotsession")
-"""Of the files in a directory that are taken."""
+"""Suffixes of the files imported from a directory."""
 
 EPILOG = """\
 examples:
@@ -32,7 +32,7 @@ imported before is skipped.
 
 
 def add(commands: Commands) -> None:
-    """`import`."""
+    """Register `import`."""
     parser = commands.add_parser("import", help="import sessions from files", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("paths", nargs="+", metavar="FILE|DIR")
@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _files(paths: Sequence[str]) -> Iterator[str]:
-    """The files as the daemon, which works elsewhere, finds them."""
+    """Yield absolute paths, because the daemon has another working directory."""
     for path in map(os.path.abspath, paths):
         if not os.path.isdir(path):
             yield path

@@ -1,4 +1,4 @@
-"""Connecting, and saying which session is meant: what most commands begin with."""
+"""Connects to the daemon and resolves the session flags, for most commands."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from zotd.client.errors import NoAnswerError
 from zotd.client.options import hello
 
 HELLO_S = 5.0
-"""How long the daemon of this machine may take to answer `hello`; it takes milliseconds, also when it is busy."""
+"""Time limit for a local daemon's answer to `hello`, in seconds; it takes milliseconds, even under load."""
 
 
 def connect(
@@ -23,12 +23,19 @@ def connect(
     can_approve: bool = False,
     any_protocol: bool = False,
 ) -> Connection:
-    """A connection that has said hello as `name`; with `start`, to a daemon that is started when none runs.
+    """Connect to the daemon and send hello.
 
-    `can_approve`: somebody watches who can decide about calls, here or with `zotctl approve`. `any_protocol`: see
-    `options.hello`.
+    Args:
+        name: the client's name in the daemon's list of clients.
+        wait: waits for the socket; see `zotd.client.interrupts.Watch`.
+        start: start a daemon if none runs.
+        role: the role to request; None: the daemon's default.
+        can_approve: a person can answer approvals while this client is attached.
+        any_protocol: see `options.hello`.
 
-    Raises `NoAnswerError`, with the daemon's pid and the command that helps, when it does not answer within `HELLO_S`.
+    Raises:
+        NoAnswerError: the daemon did not answer within `HELLO_S`; the message has its pid and the command to run.
+        ClientError: the daemon cannot be reached or started, or refused the hello.
     """
     where = place.of(os.environ)
     listener: int | None = None
@@ -49,12 +56,12 @@ def connect(
 
 
 def add_session_flags(parser: argparse.ArgumentParser) -> None:
-    """`--session` and `--last`, of which one is needed: a prompt must not reach a session by accident."""
+    """Add `--session` and `--last`. One is required, so that a prompt cannot reach the wrong session by default."""
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("-s", "--session", metavar="ID|NAME", help="session ID or name")
     group.add_argument("--last", action="store_true", help="the most recently used session")
 
 
 def chosen(connection: Connection, args: argparse.Namespace) -> Json:
-    """The session that the flags mean, as `SessionInfo`; raises `ClientError` when there is none."""
+    """Return the `SessionInfo` selected by the flags; raises `ClientError` if there is none."""
     return newest(connection) if args.last else find(connection, str(args.session))

@@ -1,4 +1,4 @@
-"""`zotctl log`: the events of a session as they were recorded."""
+"""`zotctl log`: prints the recorded events of a session."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from zotd.sanitize import json_line
 
 
 def add(commands: Commands) -> None:
-    """`log`."""
+    """Register `log`."""
     parser = commands.add_parser(
         "log", help="print a session's recorded events", epilog="example: zotctl log --last --after 120 --follow --json"
     )

@@ -1,4 +1,4 @@
-"""`zotctl`, but for `ping` and `status`: the parser is built from the list of nouns."""
+"""All `zotctl` commands except `ping` and `status`. Each module in `NOUNS` adds its own parsers."""
 
 import argparse
 import os
@@ -76,21 +76,21 @@ NOUNS = (
     *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, token, config),
     *(channel, backup, prune, completion),
 )
-"""Each has `add(commands)`; in the order of the help."""
+"""Modules with `add(commands)`, in the order of the help."""
 
 THIN = {
     "ping": ("check whether the daemon answers", ["--autostart"]),
     "status": ("show the state of the daemon", ["--json", "--autostart"]),
 }
-"""Commands that are not parsed here, what they are, and their flags."""
+"""Commands that `zotctl.__main__` runs itself: their help and flags."""
 
 
 HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "service", "doctor"})
-"""Commands about the files and the processes of the daemon's own machine."""
+"""Commands that use local files and processes, and so refuse --host."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run with `argv` and return the exit code: 0, 1, 2 for bad usage, 130."""
+    """Run with `argv` and return the exit code: 0, 1 for an error, 2 for bad usage, 130 after Ctrl-C."""
     if argv[:1] == [completion.CANDIDATES] and len(argv) > 1:
         return completion.print_candidates(_parser(), argv[1], list(argv[2:]))
     args = _parser().parse_args(argv)
@@ -109,15 +109,15 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _failed(error: ClientError, *, as_json: bool) -> int:
-    """One sentence on standard error; with `--json` on standard output as well, with its code (`docs/troubleshooting.md`)."""
-    sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may repeat what an extension has said
+    """Print the error to standard error; with `--json` also as an object with its code (`docs/troubleshooting.md`)."""
+    sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may quote an extension
     if as_json:
         output.print_json({"v": 1, "error": str(error), "code": code_of(error)})
     return 1
 
 
 def _check_place(args: argparse.Namespace) -> None:
-    """Raise `ClientError` for a command that looks after this machine when another one is meant."""
+    """Raise `ClientError` if a command for this machine is used with a remote daemon."""
     where = place.of(os.environ)
     if where.is_remote and args.noun in HERE_ONLY:
         raise ClientError(
@@ -140,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     add_place_flags(parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="noun")
     for name, (summary, flags) in THIN.items():
-        parser_ = commands.add_parser(name, help=summary)  # for the list and for completion only: see __main__
+        parser_ = commands.add_parser(name, help=summary)  # for the help and for completion only
         for flag in flags:
             parser_.add_argument(flag, action="store_true")
     for noun in NOUNS:

@@ -1,4 +1,4 @@
-"""`zotctl metrics`: what the daemon holds and has done, in numbers."""
+"""`zotctl metrics`: prints the daemon's gauges and counters."""
 
 import argparse
 
@@ -16,7 +16,7 @@ Values from `connections` on are counted since the daemon started. Does not star
 
 
 def add(commands: Commands) -> None:
-    """`metrics`."""
+    """Register `metrics`."""
     parser = commands.add_parser("metrics", help="show the daemon's metrics", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--json", action="store_true")

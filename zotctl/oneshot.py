@@ -1,7 +1,7 @@
-"""`zot` without a conversation: `zot -p` prints the answer, `zot --json` every event, `zot --list-models` a list.
+"""One-shot modes of `zot`: `-p` prints the answer, `--json` every event, `--list-models` the models.
 
-The run belongs to the daemon. Ctrl-C ends it; SIGTERM, a lost terminal and an output that nobody reads do not, and
-then its session is named on standard error. No asyncio and no msgspec: this has to start as fast as it can.
+The run belongs to the daemon. Ctrl-C aborts it. After SIGTERM, a lost terminal or a closed output it continues, and
+standard error names its session. Imports neither asyncio nor msgspec, to start quickly.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from zotd.client.runs import Run
 from zotd.sanitize import harmless, json_line, one_line
 
 MAX_PIPED = 4 * FRAME_LIMIT
-"""Bytes of standard input, the longest line that the daemon takes."""
+"""Most bytes read from standard input: the longest line that the daemon accepts."""
 
 ATTENDED_S = 60.0
-"""How long a run waits for a model that fails when somebody waits for it at a terminal."""
+"""Seconds that a run keeps retrying a failing model if the command was started on a terminal."""
 
 CHATTER = frozenset({"heartbeat", "presence", "attention", "replay_complete", "thinking_delta", "tool_start"})
-"""Events about the connection, and what the original does not print either: `--json` is the vocabulary of `zot rpc`."""
+"""Events that `--json` leaves out, because `zot rpc` of the original zot does not have them either."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run with `argv` (default: the command line's) and return the exit code: 0, 1, 2 for bad usage, 130."""
+    """Run `zot` with `argv` (default: `sys.argv`) and return the exit code: 0, 1, 2 for bad usage, 130 after Ctrl-C."""
     args = parser().parse_args(argv)
     try:
         code = _carry_out(args)
@@ -54,11 +54,11 @@ def _carry_out(args: argparse.Namespace) -> int:
 
 
 def _prompt(words: list[str], *, needed: bool) -> str:
-    """What was piped in, and what stands on the command line; exits with 2 when there is neither and it is needed."""
+    """Join piped input and the arguments; exits with 2 if both are empty and a prompt is needed."""
     argument = " ".join(words)
     try:
         argument.encode()
-    except UnicodeEncodeError as error:  # before a session is made for it
+    except UnicodeEncodeError as error:  # fail before a session is created
         raise NotTextError("the prompt", argument) from error
     parts = [_piped(), argument]
     prompt = "\n\n".join(part for part in parts if part.strip())
@@ -86,7 +86,7 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
         except CallError as error:
             return _failed(error.sentence, as_json=args.json, code=2 if error.code == "bad_request" else 1)
         try:
-            with watch:  # from here on there is a run to take care of
+            with watch:  # from here on a signal must not lose the run
                 code, outcome = _follow(connection, session, args, prompt)
         except (InterruptedBySignal, BrokenPipeError, OutputLostError) as reason:
             return _leave(session, reason)
@@ -100,15 +100,15 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
 
 
 def _follow(connection: Connection, session: Json, args: argparse.Namespace, prompt: str) -> tuple[int, Outcome]:
-    """Show what is asked for; with `--continue`, a session that stopped in the middle goes on first."""
+    """Start the requested runs and print their output; with `--continue`, an interrupted run is resumed first."""
     name = text(session, "id")
     runs: list[Callable[[], Run]] = []
     if args.go_on and (session.get("state") == "held" or not prompt):
         runs.append(lambda: go_on(connection, name))
     if prompt:
-        # Nobody looks at this program who could decide; its run must not wait for ever because of that.
+        # No person can answer an approval here, so the run must not wait for one unless --wait says so.
         unattended = "park" if args.wait else "deny"
-        # On a terminal somebody waits for the answer; in a script or a cron job nobody does.
+        # A person at a terminal wants an early error; a script or cron job can wait for hours.
         patience_s = ATTENDED_S if sys.stderr.isatty() else None
         runs.append(lambda: start(connection, name, prompt, unattended=unattended, patience_s=patience_s))
     code, outcome = 0, Outcome()
@@ -122,7 +122,7 @@ def _follow(connection: Connection, session: Json, args: argparse.Namespace, pro
 
 
 def _leave(session: Json, reason: Exception) -> int:
-    """The run goes on without us, unless Ctrl-C has ended it before it began."""
+    """Say how to return to the run; Ctrl-C has already aborted it."""
     output.forget_stdout()
     if isinstance(reason, InterruptedBySignal) and reason.number == SIGINT:
         return INTERRUPTED
@@ -149,13 +149,13 @@ def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
 
 
 def _notice_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
-    """What a person should know goes to standard error, each sentence once: standard output is for the answer."""
+    """Print each warning once, to standard error: standard output is for the answer."""
     told: set[str] = set()
 
     def show(_: bytes, event: Json) -> None:
         outcome.see(event)
         words = _warning(event)
-        # What was told about an extension that has crashed begins with what is told when it crashes again.
+        # The first message about a crashed extension is longer and begins with the text of the later ones.
         if words and not any(one.startswith(words) for one in told):
             told.add(words)
             sys.stderr.write(f"zot: {harmless(words)}\n")
@@ -166,7 +166,7 @@ def _notice_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
 
 
 def _tell_retry(event: Json) -> None:
-    """Say that the model is asked again, ever more rarely: an outage of hours has hundreds of tries."""
+    """Report attempts 1, 2, 4, 8, …: an outage of hours has hundreds."""
     failures = number(event, "attempt")
     if failures & (failures - 1) == 0:
         sentence = f"zot: {text(event, 'reason')}; retrying in {amount(event, 'delay_s'):.0f} s"
@@ -174,7 +174,7 @@ def _tell_retry(event: Json) -> None:
 
 
 def _warning(event: Json) -> str:
-    """A notice, or what an extension (or the daemon about it) warns of; empty for any other event."""
+    """Return the text of a notice or of an extension's warning or error; "" for other events."""
     if event.get("type") == "notice":
         return text(event, "text")
     if event.get("type") != "ext_notify" or event.get("level") not in {"warn", "error"}:

@@ -1,4 +1,4 @@
-"""What the command line tools print, and where: results on standard output, everything else on standard error."""
+"""Output of the command line tools: results on standard output, everything else on standard error."""
 
 import json
 import os
@@ -12,37 +12,37 @@ from zotd.client.table import table
 from zotd.sanitize import harmless, json_line
 
 PROGRESS_AFTER_S = 1.0
-"""What takes less is not worth a line."""
+"""Seconds before a progress message appears."""
 
 _colour_wanted = True
 
 
 def switch_colour_off() -> None:
-    """`--no-color` was given."""
-    global _colour_wanted  # noqa: PLW0603  (one setting of the whole program)
+    """Disable colours for the rest of the program (`--no-color`)."""
+    global _colour_wanted  # noqa: PLW0603  (a process-wide setting)
     _colour_wanted = False
 
 
 def has_colours() -> bool:
-    """Whether standard output is a terminal that may have colours."""
+    """Return whether standard output is a terminal and colours are wanted."""
     return _colour_wanted and colour.is_wanted(sys.stdout.fileno(), os.environ)
 
 
 def painted(words: str, hue: str) -> str:
-    """`words` in one of the colours of `zotd.client.colour`, where there may be colours."""
+    """Return `words` in a colour of `zotd.client.colour`, or unchanged if colours are off."""
     return colour.painted(words, hue) if has_colours() else words
 
 
 def print_json(value: object) -> None:
-    """One JSON value on one line."""
+    """Print a JSON value on one line."""
     print(json_line(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
 
 
 def print_text(text: str) -> None:
-    """What a model, a command or a session says, with one newline at its end.
+    """Print text of a model, command or session, ending with one newline.
 
-    On a terminal it is made harmless. A pipe gets every character: the program behind it wants what was said, and knows
-    what it does with it. Half of a surrogate pair, which UTF-8 has not, becomes a question mark.
+    On a terminal control characters are made visible; a pipe gets the text unchanged. Lone surrogates, which UTF-8
+    cannot encode, become question marks.
     """
     shown = harmless(text) if sys.stdout.isatty() else text
     sys.stdout.flush()
@@ -59,13 +59,13 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def moment(time: str) -> str:
-    """A time as the daemon writes it, to the minute, for a table; UTC, as there."""
+    """Shorten a timestamp of the daemon to minutes; stays in UTC."""
     return time[:16].replace("T", " ")
 
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Say what is being done, when it takes more than a second and somebody watches."""
+    """Print `doing` if the block takes longer than `PROGRESS_AFTER_S` and standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -79,9 +79,9 @@ def progress(doing: str) -> Iterator[None]:
 
 
 def lost(program: str, error: OSError) -> int:
-    """Say in one sentence why `error` ends `program`, most often because standard output cannot be written; the exit code.
+    """Report an `OSError` that ends the program, usually while writing standard output; return the exit code.
 
-    A pipe that nobody reads any more is no reason for a sentence: `zotctl sessions | head -1`.
+    A closed pipe is not reported, as in `zotctl sessions | head -1`.
     """
     forget_stdout()
     if not isinstance(error, BrokenPipeError):
@@ -91,5 +91,5 @@ def lost(program: str, error: OSError) -> int:
 
 
 def forget_stdout() -> None:
-    """Nobody reads standard output: let the interpreter's last flush go nowhere instead of complaining."""
+    """Redirect standard output to /dev/null, so that the flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`zotctl ping`: does the daemon answer?"""
+"""`zotctl ping`: checks whether the daemon answers."""
 
 import sys
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ Check whether the daemon answers. Exit code 0 if it does, otherwise 1. --autosta
 example: zotctl ping && echo alive"""
 
 ANSWER_S = 2.0
-"""Longer than a busy daemon's worst pause."""
+"""Time limit in seconds; longer than the worst pause of a busy daemon."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run with the arguments after `ping`."""
+    """Run with the arguments after `ping` and return the exit code."""
     flags = fast_cli.flags(argv, USAGE, frozenset({"--autostart"}))
     try:
         with fast_cli.connect(fast_cli.socket_path(), ANSWER_S, autostart="--autostart" in flags) as connection:
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     except ClientError as error:
         from zotd.sanitize import harmless  # noqa: PLC0415  (only a failure needs it)
 
-        sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may repeat what a stranger has said
+        sys.stderr.write(f"zotctl: {harmless(str(error))}\n")  # it may quote another process
         return 1
     print("pong")
     return 0

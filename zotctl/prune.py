@@ -1,4 +1,4 @@
-"""`zotctl prune`: delete old sessions, and give their space back."""
+"""`zotctl prune`: deletes old sessions and shrinks the database."""
 
 import argparse
 import sys
@@ -30,11 +30,11 @@ UNITS = {"d": "days", "w": "weeks"}
 KEPT_STATES = frozenset({"running", "waiting", "held"})
 
 COMPACT_S = 3600.0
-"""Longest wait for the compaction: a database of an older program is written anew, some 20 MB a second."""
+"""Time limit in seconds. A database of an older version is rewritten, at about 20 MB/s."""
 
 
 def add(commands: Commands) -> None:
-    """`prune`."""
+    """Register `prune`."""
     parser = commands.add_parser("prune", help="delete old sessions and free their disk space", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
@@ -60,7 +60,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _old(connection: Connection, age: timedelta) -> tuple[list[Json], int]:
-    """Sessions to delete, newest first, and how many others are as old but in use."""
+    """Return the sessions to delete, newest first, and the number of equally old ones that are in use."""
     limit = (datetime.now(UTC) - age).strftime("%Y-%m-%dT%H:%M:%S")
     found = [session for session in choosing.stored(connection) if text(session, "updated") < limit]
     idle = [one for one in found if text(one, "state") not in KEPT_STATES and not number(one, "clients")]
@@ -68,7 +68,7 @@ def _old(connection: Connection, age: timedelta) -> tuple[list[Json], int]:
 
 
 def _confirm(old: Sequence[Json]) -> None:
-    """Raise `ClientError` unless somebody agrees on the terminal."""
+    """Ask on the terminal; raises `ClientError` without one, or if the answer is no."""
     sessions = counted(len(old), "session")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(
@@ -82,7 +82,7 @@ def _confirm(old: Sequence[Json]) -> None:
 
 
 def _delete(connection: Connection, old: Sequence[Json]) -> list[Json]:
-    """Delete them, oldest first; those that are gone now. One that was opened meanwhile stays."""
+    """Delete the sessions, oldest first, and return the deleted ones. A session opened meanwhile is kept."""
     deleted = []
     is_watched = sys.stderr.isatty()
     for place, session in enumerate(reversed(old), 1):

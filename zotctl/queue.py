@@ -1,4 +1,4 @@
-"""`zotctl queue`, `continue` and `retry`: what waits in a session, going on where it stopped, asking its model again."""
+"""`zotctl queue`, `continue` and `retry`: queued inputs, interrupted runs and delayed model requests."""
 
 import argparse
 import os
@@ -26,11 +26,11 @@ unique prefix of an ID is enough.
 """
 
 TEXT_CHARS = 60
-"""Of a waiting input's text: one column of a list."""
+"""Most characters of an input shown in the table."""
 
 
 def add(commands: Commands) -> None:
-    """`queue` and `continue`."""
+    """Register `queue`, `continue` and `retry`."""
     queue = commands.add_parser("queue", help="list or change the queued inputs of a session", epilog=EPILOG)
     queue.add_argument("change", nargs="*", help="withdraw ID, or move ID POSITION, from 1 (default: list the queue)")
     queue.set_defaults(run=_queue)
@@ -74,7 +74,7 @@ def _change(connection: Connection, session: str, words: list[str]) -> None:
 
 
 def _chosen(found: Json, word: str) -> str:
-    """The id of the input that waits and begins so."""
+    """Return the ID of the only queued input whose ID begins with `word`; raises `ClientError`."""
     ids = [text(item, "id") for item in children(found, "items")]
     fitting = [key for key in ids if key.startswith(word)]
     if len(fitting) != 1:

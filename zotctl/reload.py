@@ -1,4 +1,4 @@
-"""`zotctl reload`: has the daemon read its configuration again."""
+"""`zotctl reload`: reloads the daemon's configuration."""
 
 import argparse
 
@@ -9,7 +9,7 @@ from zotd.sanitize import one_line
 
 
 def add(commands: Commands) -> None:
-    """`reload`."""
+    """Register `reload`."""
     parser = commands.add_parser("reload", help="reload config.toml", epilog="example: zotctl reload --json")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=_reload)

@@ -1,9 +1,9 @@
-"""`zotctl restart`: the daemon ends, and the one of this installation, or the service's, takes its place.
+"""`zotctl restart`: replaces the daemon by the one of this installation, or of the installed service.
 
-    ask it to end -> it closes our connection -> hold the start lock -> it is gone -> start -> hello
+    daemon.shutdown -> it closes our connection -> take the start lock -> it exits -> start -> hello
 
-From when it closes connections until the next one listens, nobody else starts one: they wait for ours. Attached clients
-come back by themselves. Nothing is killed here: a daemon that does not answer is left to the person.
+The start lock keeps other clients from starting a daemon in between; attached clients reconnect by themselves. Kills
+nothing: if the daemon does not answer, the error names `zotctl stop --force`.
 """
 
 import argparse
@@ -36,7 +36,7 @@ one starts it. An installed service is started by its service manager.
 
 
 def add(commands: Commands) -> None:
-    """`restart`."""
+    """Register `restart`."""
     parser = commands.add_parser("restart", help="restart the daemon", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--when-idle", action="store_true", help="wait until no run is active")
@@ -46,9 +46,9 @@ def add(commands: Commands) -> None:
 
 def _restart(args: argparse.Namespace) -> int:
     path = paths.socket_path(os.environ)
-    config.load()  # what the next one could not start with must not cost the one that runs
+    config.load()  # an invalid configuration must not stop the running daemon
     before: Json | None = None
-    with suppress(NotRunningError):  # then it is only started
+    with suppress(NotRunningError):  # nothing to stop
         before = _ended(path, when_idle=args.when_idle)
     with autostart.held_up(path), output.progress("starting zotd"):
         if before is not None:
@@ -61,7 +61,7 @@ def _restart(args: argparse.Namespace) -> int:
 
 
 def _ended(path: str, *, when_idle: bool) -> Json:
-    """The status of the daemon that has closed our connection and is about to be gone."""
+    """Shut the daemon down and return its last status; its process may still be exiting."""
     with Connection(open_socket(path)) as connection:
         try:
             status = connection.call("daemon.status", timeout_s=status_probe.ANSWER_S)
@@ -79,7 +79,7 @@ def _ended(path: str, *, when_idle: bool) -> Json:
 
 
 def _wait_for_idle(connection: Connection) -> None:
-    """Until the daemon ends the connection; says what is waited for whenever that changes."""
+    """Wait until the daemon closes the connection, and report the number of active sessions when it changes."""
     try:
         _show_what_runs(connection)
     except ConnectionLostError:
@@ -91,7 +91,7 @@ def _wait_for_idle(connection: Connection) -> None:
 
 def _show_what_runs(connection: Connection) -> None:
     shown = 0
-    while True:  # the end of the connection raises
+    while True:  # ends with ConnectionLostError
         running = number(connection.call("daemon.status"), "running")
         if running not in {0, shown}:
             sys.stderr.write(
@@ -102,7 +102,7 @@ def _show_what_runs(connection: Connection) -> None:
 
 
 def _started(path: str, before: Json | None) -> socket.socket:
-    """A connection to the next daemon, for the caller to close."""
+    """Start the next daemon and return a socket connected to it."""
     file = service_lookup.installed(os.environ)
     if file is None and (before is None or before.get("service") is None):
         return autostart.start(path, os.environ)

@@ -1,4 +1,4 @@
-"""`zotctl search`: what was said in any session."""
+"""`zotctl search`: full-text search in all sessions."""
 
 import argparse
 import sys
@@ -12,10 +12,10 @@ from zotd.client.options import positive
 from zotd.sanitize import one_line
 
 SHOWN = 20
-"""Messages that are shown unless more are asked for."""
+"""Default of --limit."""
 
 PAGE = 100
-"""Messages asked for at a time."""
+"""Messages per request."""
 
 EPILOG = """\
 examples:
@@ -28,7 +28,7 @@ Finds messages that contain all the words, newest first. Words in double quotes 
 
 
 def add(commands: Commands) -> None:
-    """`search`."""
+    """Register `search`."""
     parser = commands.add_parser("search", help="search the messages of all sessions", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("words", nargs="+", metavar="WORD")
@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _find(connection: Connection, query: str, limit: int) -> tuple[list[Json], bool]:
-    """The newest messages with these words, and whether none was left out."""
+    """Return the newest matches, and whether the whole index was searched."""
     hits: list[Json] = []
     complete = True
     cursor: str | None = None

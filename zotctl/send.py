@@ -1,4 +1,4 @@
-"""`zotctl send`: a prompt or a slash command for a session, from a script or another terminal."""
+"""`zotctl send`: sends a prompt or a slash command to a session, from a script or another terminal."""
 
 import argparse
 import os
@@ -27,7 +27,7 @@ as a command.
 
 
 def add(commands: Commands) -> None:
-    """`send`."""
+    """Register `send`."""
     parser = commands.add_parser("send", help="send a prompt or a slash command to a session", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)

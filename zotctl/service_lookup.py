@@ -1,4 +1,4 @@
-"""The service that runs the daemon: whether one is installed for this home, and whether the daemon is its."""
+"""Finds the systemd or launchd service installed for a home, and compares it with the running daemon."""
 
 import os
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from zotd import paths
 UNIT = "zotd.service"
 
 PLIST = "zotd.plist"
-"""How the name of ours ends: labels begin with a domain."""
+"""Suffix of the agent's file name; labels begin with a domain."""
 
 
 def installed(env: Mapping[str, str]) -> str | None:
-    """The file of the user's service that serves the home of `env`; None: there is none."""
+    """Return the unit or agent file for the home of `env`; None if there is none."""
     for folder, ending in _folders(env):
         for name in _listed(folder):
             file = os.path.join(folder, name)
@@ -22,15 +22,15 @@ def installed(env: Mapping[str, str]) -> str | None:
 
 
 def folder(env: Mapping[str, str]) -> str:
-    """Where systemd looks for the units that are the user's own; it may not exist."""
+    """Return the directory of the user's own systemd units; it may not exist."""
     config = env.get("XDG_CONFIG_HOME", "")
     return os.path.join(config if os.path.isabs(config) else os.path.join(_user(env), ".config"), "systemd", "user")
 
 
 def disagreement(service: object, env: Mapping[str, str]) -> tuple[str, str]:
-    """What is wrong about who runs the daemon, and the command that helps; empty texts: nothing is.
+    """Return a problem and the command that solves it, if the installed service did not start the daemon, or vice versa.
 
-    `service`: as the daemon says in its status.
+    Both are "" if there is no problem. `service` is the field of the daemon's status.
     """
     file = installed(env)
     if file is not None and service is None:
@@ -41,7 +41,7 @@ def disagreement(service: object, env: Mapping[str, str]) -> tuple[str, str]:
 
 
 def start_command(file: str | None, uid: int) -> list[str]:
-    """What starts the service `file`, or systemd's when it is not known, unless it runs; `uid`: whose it is."""
+    """Return the command that starts the service `file` of user `uid`; None stands for the systemd unit."""
     if file is None or file.endswith(UNIT):
         return ["systemctl", "--user", "start", UNIT if file is None else os.path.basename(file)]
     return ["launchctl", "kickstart", f"gui/{uid}/{os.path.basename(file).removesuffix('.plist')}"]
@@ -67,18 +67,18 @@ def _listed(folder: str) -> list[str]:
 
 
 def _serves(file: str, env: Mapping[str, str]) -> bool:
-    """Whether it is for this home: the one that it names, or the one that is there without a word."""
+    """Whether the service is for the home of `env`, explicitly or by default."""
     try:
         named = _of_agent(file) if file.endswith(PLIST) else _of_unit(file, env)
-    except (OSError, ValueError):  # it is gone, or not of its form: then it starts nothing either
+    except (OSError, ValueError):  # missing or invalid, so it starts nothing
         return False
     unnamed = {name: value for name, value in env.items() if name != "ZOT_HOME"}
     return paths.zot_home({**unnamed, **named}) == paths.zot_home(env)
 
 
 def _of_unit(file: str, env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a unit of systemd sets; drop-ins are not read."""
-    import shlex  # noqa: PLC0415  (whoever has no service does not load it)
+    """Return the environment of a systemd unit; drop-ins are not read."""
+    import shlex  # noqa: PLC0415  (only needed if there is a service)
 
     with open(file, encoding="utf-8", errors="replace") as opened:
         lines = [line.partition("=")[2] for line in opened if line.startswith("Environment=")]
@@ -87,12 +87,12 @@ def _of_unit(file: str, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _specified(value: str, env: Mapping[str, str]) -> str:
-    """With `%h` and `%%` as systemd reads them (`systemd.unit(5)`)."""
+    """Expand the specifiers `%h` and `%%` (`systemd.unit(5)`)."""
     return "%".join(part.replace("%h", _user(env)) for part in value.split("%%"))
 
 
 def _of_agent(file: str) -> dict[str, str]:
-    """The variables that an agent of launchd sets."""
+    """Return the environment of a launchd agent."""
     import plistlib  # noqa: PLC0415  (as above)
     from xml.parsers.expat import ExpatError  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`zotctl rename`, `abort` and `delete`: what is done to one session as a whole."""
+"""`zotctl rename`, `abort` and `delete`: actions on one session."""
 
 import argparse
 import sys
@@ -22,7 +22,7 @@ Deletes the transcript permanently and aborts the active run. Forks of the sessi
 
 
 def add(commands: Commands) -> None:
-    """All three."""
+    """Register `rename`, `abort` and `delete`."""
     rename = commands.add_parser("rename", help="rename a session", epilog="example: zotctl rename s_01JX… tests")
     abort = commands.add_parser("abort", help="abort the active run of a session", epilog="example: zotctl abort tests")
     delete = commands.add_parser("delete", help="delete a session permanently", epilog=DELETE)
@@ -60,7 +60,7 @@ def _delete(args: argparse.Namespace) -> int:
 
 
 def _check_wanted(connection: Connection, session: Json) -> None:
-    """Ask on the terminal; raises `ClientError` when the answer is no, or there is no terminal."""
+    """Ask on the terminal; raises `ClientError` without one, or if the answer is no."""
     key = text(session, "id")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(

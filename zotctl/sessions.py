@@ -1,4 +1,4 @@
-"""`zotctl sessions`: what there is, newest first."""
+"""`zotctl sessions`: lists sessions, newest first."""
 
 import argparse
 import os
@@ -14,11 +14,11 @@ from zotd.client.options import positive
 STATES = ("idle", "running", "waiting", "held", "blocked", "closed")
 
 SHOWN = 100
-"""Sessions that are listed unless more are asked for."""
+"""Default of --limit."""
 
 
 def add(commands: Commands) -> None:
-    """`sessions`."""
+    """Register `sessions`."""
     parser = commands.add_parser(
         "sessions", help="list sessions, newest first", epilog="example: zotctl sessions --cwd . --json"
     )

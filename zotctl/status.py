@@ -1,4 +1,4 @@
-"""`zotctl status`: the daemon in figures, also when it does not run or hangs."""
+"""`zotctl status`: prints the daemon's state and figures, even if it hangs or is not running."""
 
 import json
 import os
@@ -33,14 +33,14 @@ example: zotctl status --json | jq .sessions"""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run with the arguments after `status`."""
+    """Run with the arguments after `status` and return the exit code."""
     flags = fast_cli.flags(argv, USAGE, frozenset({"--json", "--autostart"}))
     path, starts = fast_cli.socket_path(), "--autostart" in flags
     status = status_probe.probe(
         path, os.environ, lambda: fast_cli.connect(path, status_probe.CONNECT_S, autostart=starts), activates=starts
     )
     if "--json" in flags:
-        print(json.dumps(status, separators=(",", ":")))  # in ASCII: whatever is in it cannot steer a terminal
+        print(json.dumps(status, separators=(",", ":")))  # ASCII escapes keep control characters off the terminal
     else:
         _print(status)
     return 0 if "error" not in status else 1

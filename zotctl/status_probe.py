@@ -1,10 +1,11 @@
-"""How the daemon stands: one word, what is known of it, and the command to type next. Bounded, whatever it does.
+"""Determines the state of the daemon and the command to run next, in bounded time.
 
-`running` · `mismatched` (of another version) · `unmanaged` (a service is installed and does not run it, or the other way
-round) · `stopping` · `starting` · `stopped` · `stale` (killed: its socket is left) · `listener_lost` (it lives, and its
-socket is gone or somebody else's) · `wedged` (it does not answer) · `unreachable` (somebody else's, or no access).
+`running` · `mismatched` (another version) · `unmanaged` (not started by the installed service, or vice versa) ·
+`stopping` · `starting` · `stopped` · `stale` (killed, socket left over) · `listener_lost` (running, but its socket is
+gone or another process's) · `wedged` (no answer) · `unreachable` (another user's socket, or no access).
 
-Asks the socket, and where that says nothing, the locks: they are read, never taken. Loads what `zotctl ping` does.
+Asks the daemon through its socket; if that fails, reads who holds the lock files, without taking them. Imports as little
+as `zotctl ping`.
 """
 
 import os
@@ -21,37 +22,41 @@ from zotd.wire.version import VERSION, agreed, is_newer, protocols, refusal
 
 CONNECT_S = 0.5
 ANSWER_S = 2.0
-"""Both together, and a program's own start, are less than 3 s."""
+"""Time limits in seconds. Together with the start of the program they stay below 3 s."""
 
 FIELDS = (
     *("pid", "version", "protocol", "protocols", "service", "epoch", "uptime_s"),
     *("sessions", "running", "clients", "extensions", "websocket"),
 )
-"""What a daemon that answers says; null in the JSON of one that does not."""
+"""Fields of the daemon's own status; null in the JSON if it does not answer."""
 
 HOME_LOCK = "zotd.lock"
-"""In `$ZOT_HOME`; whoever holds it is the daemon of that home."""
+"""Name of the lock file in `$ZOT_HOME`, held by the daemon of that home."""
 
 RESTART = "zotctl restart --when-idle"
-"""Also for one that is stopping: it waits for the end, and starts the next."""
+"""Also right for a daemon that is stopping: waits until it has stopped, then starts the next."""
 
 FORCE = "zotctl stop --force && zotctl start"
-"""For one that does not answer."""
+"""For a daemon that does not answer."""
 
 LISTENING = "00010000"
 """The flags of a listening socket in `/proc/net/unix`."""
 
 Open = Callable[[], Connection]
-"""Makes a connection, or raises `ClientError`."""
+"""Opens a connection; raises `ClientError`."""
 
 
 def probe(
     path: str, env: Mapping[str, str], connect: Open, answer_s: float = ANSWER_S, *, activates: bool = False
 ) -> Json:
-    """The status, as `zotctl status --json` prints it: `error` is there when it cannot be used, `next` may be null.
+    """Return the status as `zotctl status --json` prints it; `error` is present if the daemon cannot be used.
 
-    `path`: of the socket, or a URL: of another machine's processes and files nothing is known, and nothing advised.
-    `connect` has a limit of its own. `activates`: connect also when systemd would start the daemon for that connection.
+    Args:
+        path: the socket, or the URL of a remote daemon, whose processes and locks cannot be examined.
+        env: says where the daemon's files are.
+        connect: opens a connection within its own time limit.
+        answer_s: time limit for the answer, in seconds.
+        activates: connect even if systemd would start the daemon because of it.
     """
     status: Json = {"v": 1, "state": "stopped", "socket": path, **dict.fromkeys(FIELDS), "warnings": [], "next": None}
     if not activates and _is_activated(path, env):
@@ -68,7 +73,7 @@ def probe(
 
 
 def _answered(status: Json, path: str, env: Mapping[str, str]) -> Json:
-    owner = None if env.get("ZOTD_SOCKET") else _owner(path, env)  # that one may well be another home's
+    owner = None if env.get("ZOTD_SOCKET") else _owner(path, env)  # that socket may belong to another home
     if owner not in {None, status["pid"]}:
         sentence = f"another zotd (pid {status['pid']}) answers at {path} instead of the one for {paths.zot_home(env)}"
         return {"state": "listener_lost", "pid": owner, "error": sentence, "next": f"kill {status['pid']}"}
@@ -81,7 +86,7 @@ def _answered(status: Json, path: str, env: Mapping[str, str]) -> Json:
 
 
 def _failed(error: ClientError, listener: int | None, path: str, env: Mapping[str, str]) -> Json:
-    """There was no answer. `listener`: who listens, if the system tells; systemd, when the socket is its."""
+    """The status without an answer. `listener` is the pid that listens, if known; systemd's with socket activation."""
     has_no_listener = isinstance(error, NotRunningError | ConnectionLostError)
     if not has_no_listener and not isinstance(error, NoAnswerError):
         return {"state": "unreachable", "error": str(error), "next": None if _is_remote(path) else "zotctl doctor"}
@@ -101,7 +106,7 @@ def _of_another_version(status: Json) -> Json:
 
 
 def _range(status: Json) -> tuple[int, int]:
-    """The protocols of a daemon; one that is older than this question speaks one."""
+    """Return the oldest and newest protocol of the daemon; older daemons report a single one."""
     spoken = status["protocols"]
     match spoken:
         case [int() as oldest, int() as newest]:
@@ -117,7 +122,7 @@ def _add_warning(status: Json, line: str) -> list[object]:
 
 
 def _no_listener(path: str, env: Mapping[str, str], error: ClientError) -> Json:
-    """Nobody listens."""
+    """The status if no process listens at `path`."""
     owner = _owner(path, env)
     if owner is not None:
         if _is_being_started(path):
@@ -140,7 +145,7 @@ def _no_listener(path: str, env: Mapping[str, str], error: ClientError) -> Json:
 
 
 def _no_answer(listener: int | None, path: str, env: Mapping[str, str], error: ClientError) -> Json:
-    """Somebody listens, who does not answer."""
+    """The status if a process listens at `path` but does not answer."""
     owner = _owner(path, env)
     pid = owner or listener
     if owner and listener and listener != owner and not env.get("ZOTD_SOCKET") and _is_program(listener):
@@ -156,7 +161,7 @@ def _no_answer(listener: int | None, path: str, env: Mapping[str, str], error: C
 
 
 def with_advice(error: ClientError, listener: int | None, path: str, env: Mapping[str, str]) -> str:
-    """`error`, of a daemon that does not answer, with its pid and the command that helps, as one sentence."""
+    """Return the message of `error` with the pid of the daemon that does not answer and the command to run."""
     if _is_remote(path):
         return str(error)
     found = _no_answer(listener, path, env, error)
@@ -171,12 +176,12 @@ def with_advice(error: ClientError, listener: int | None, path: str, env: Mappin
 
 
 def _owner(path: str, env: Mapping[str, str]) -> int | None:
-    """The daemon of this home, whatever it listens to; None: none lives, or another machine's is asked for."""
+    """Return the pid of the daemon of this home; None if none runs, or for a remote daemon."""
     return None if _is_remote(path) else lock_owner_of(os.path.join(paths.zot_home(env), HOME_LOCK))
 
 
 def _is_activated(path: str, env: Mapping[str, str]) -> bool:
-    """Whether no daemon runs and systemd listens at the socket: to connect would start the daemon."""
+    """Whether no daemon runs and systemd listens at the socket, so that connecting would start the daemon."""
     if env.get("ZOTD_SOCKET") or _is_remote(path) or _owner(path, env) is not None:
         return False
     service = service_lookup.installed(env)
@@ -184,7 +189,7 @@ def _is_activated(path: str, env: Mapping[str, str]) -> bool:
 
 
 def _has_listener(path: str) -> bool:
-    """Whether a process listens at a Unix socket; False where the system does not list them (`proc_pid_net(5)`)."""
+    """Whether a process listens at a Unix socket; False on systems without `/proc/net/unix`."""
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
             rows = [line.rstrip("\n").split(maxsplit=7) for line in file]
@@ -198,7 +203,7 @@ def _is_remote(path: str) -> bool:
 
 
 def _is_program(pid: int) -> bool:
-    """Whether it lives and is not the service manager, which listens for the daemon."""
+    """Whether the process exists and is not systemd, which listens on behalf of the daemon."""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
             return file.read().strip() != "systemd"
@@ -207,6 +212,6 @@ def _is_program(pid: int) -> bool:
 
 
 def _is_being_started(path: str) -> bool:
-    from zotd.client.autostart import is_being_started  # noqa: PLC0415  (3 ms that hardly anybody has to pay)
+    from zotd.client.autostart import is_being_started  # noqa: PLC0415  (3 ms, rarely needed)
 
     return is_being_started(path)

@@ -1,4 +1,4 @@
-"""`zotctl token`: who may come in through the WebSocket door (`docs/protocol.md`)."""
+"""`zotctl token`: manages access tokens for remote clients (`docs/protocol.md`)."""
 
 import argparse
 import os
@@ -28,14 +28,14 @@ A token is printed once; the daemon stores only its digest. Revoking a token clo
 ROLES = ("read", "submit", "approve", "admin")
 
 SECONDS = {"m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
-"""What `--expires 30d` counts in."""
+"""Units of --expires, in seconds."""
 
 MAX_DIGITS = 9
-"""Of that count; the daemon says how long is too long."""
+"""Most digits of the number in --expires; the daemon checks the lifetime itself."""
 
 
 def add(commands: Commands) -> None:
-    """`token` and its actions."""
+    """Register `token` and its actions."""
     parser = commands.add_parser("token", help="manage the tokens of remote clients", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -79,7 +79,7 @@ def _create(args: argparse.Namespace) -> int:
     elif file is not None:
         print(one_line(f'wrote the token "{args.name}" to {args.out}'))
     else:
-        print(one_line(text(made, "token")))  # alone, for a pipe
+        print(one_line(text(made, "token")))  # nothing else, so that it can be piped
         sys.stderr.write("the token is not shown again\n")
     return 0
 
@@ -116,7 +116,7 @@ def _revoke(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _place(path: str | None) -> Iterator[BinaryIO | None]:
-    """A new file that nobody else can read, made before the token is; gone again when that fails."""
+    """Create a file with mode 0600 before the token is created; remove it if that fails."""
     if path is None:
         yield None
         return
@@ -135,7 +135,7 @@ def _place(path: str | None) -> Iterator[BinaryIO | None]:
 
 
 def _lifetime(word: str) -> float:
-    """How many seconds `30d` are."""
+    """Convert a lifetime such as `30d` to seconds."""
     count, unit = word[:-1], SECONDS.get(word[-1:])
     if unit is None or not (count.isascii() and count.isdecimal() and len(count) <= MAX_DIGITS):
         raise argparse.ArgumentTypeError(f'invalid lifetime "{word}"; use a form such as 30m, 12h, 30d or 2w')

@@ -1,4 +1,4 @@
-"""`zotctl tree`: how a session branches, as a picture; and its messages by their numbers."""
+"""`zotctl tree`: draws the branches of a session, and lists its messages with their numbers."""
 
 import argparse
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ fork --at take these message numbers.
 """
 
 WORDS_CHARS = 100
-"""Of a message, in the list of messages."""
+"""Most characters of a message in the list."""
 
 
 @dataclass
 class Node:
-    """A branch, or a session that was forked."""
+    """A branch of the session, or a session forked from it."""
 
     at: int
     label: str
@@ -43,7 +43,7 @@ class Node:
 
 
 def add(commands: Commands) -> None:
-    """`tree`."""
+    """Register `tree`."""
     parser = commands.add_parser("tree", help="show how a session branches: rewinds and forks", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
@@ -76,7 +76,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def rooted(tree: Json) -> Node:
-    """The branches and forks, each below the branch that it begins in."""
+    """Return an unnamed root, with each branch and fork below the branch that it starts from."""
     branches = [_branch(branch) for branch in children(tree, "branches")]
     if branches:
         branches[-1].goes_on = True
@@ -91,7 +91,7 @@ def rooted(tree: Json) -> Node:
 
 
 def drawn(nodes: Sequence[Node], indent: str = "") -> list[str]:
-    """The picture, a line for each node; in the order of where they begin."""
+    """Return the drawing, a line for each node, ordered by starting message."""
     lines: list[str] = []
     ordered = sorted(nodes, key=lambda node: node.at)
     for place, node in enumerate(ordered, 1):

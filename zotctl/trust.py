@@ -1,4 +1,4 @@
-"""`zotctl trust`: whose working directory's own code may run as the user (`docs/extensions.md`)."""
+"""`zotctl trust`: manages the directories whose code may run (`docs/extensions.md`)."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ for one invocation only, run: zot --trust
 
 
 def add(commands: Commands) -> None:
-    """`trust` and its actions."""
+    """Register `trust` and its actions."""
     parser = commands.add_parser("trust", help="manage the directories whose code may run", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -62,7 +62,7 @@ def _grant(args: argparse.Namespace) -> int:
             _show(workspace)
             if not args.yes and not _agrees():
                 raise ClientError(f"{path} is not trusted")
-            # What was shown, and nothing that has come in its place meanwhile.
+            # The digest limits the grant to the files that were shown, in case they have changed since.
             workspace = connection.call("trust.grant", path=path, digest=text(workspace, "digest"))
     if args.json:
         output.print_json({"v": 1, **workspace})
@@ -98,7 +98,7 @@ def _show(workspace: Json) -> None:
 
 
 def _agrees() -> bool:
-    """Ask on the terminal. Raises `ClientError` when there is none: nobody has seen what would run."""
+    """Ask on the terminal; raises `ClientError` without one, because the files were not shown to a person."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ClientError(
             "cannot ask for confirmation without a terminal; inspect the files, then run: zotctl trust grant --yes PATH"

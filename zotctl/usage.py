@@ -1,4 +1,4 @@
-"""`zotctl usage`: tokens and money, by model, session or directory."""
+"""`zotctl usage`: token usage and cost by model, session or directory."""
 
 import argparse
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from zotd.client.blocking import Json
 from zotd.client.fields import children, number, text
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-"""What `--since 7d` counts in."""
+"""Units of --since."""
 
 FIGURES = ("input", "output", "cache_read", "cache_write", "attempts", "unknown")
 
@@ -27,7 +27,7 @@ without a known price, in USD. Deleted sessions are not included. The second tab
 
 
 def add(commands: Commands) -> None:
-    """`usage`."""
+    """Register `usage`."""
     parser = commands.add_parser("usage", help="show token usage and cost", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
@@ -66,7 +66,7 @@ def _row(row: Json) -> list[str]:
 
 
 def _budget(state: Json) -> list[list[str]]:
-    """A line for each of the two things that a budget can limit."""
+    """Return a row for the cost limit and one for the token limit, as far as they are set."""
     whose = f"{text(state, 'session')}  {text(state, 'name')}".strip() or "today"
     money = [_dollars(state, f"{part}_usd") for part in ("spent", "limit", "left")]
     tokens = [_tokens(state, f"{part}_tokens") for part in ("spent", "limit", "left")]
@@ -83,7 +83,7 @@ def _tokens(state: Json, field: str) -> str:
 
 
 def _time(word: str) -> datetime:
-    """The moment that `word` means, in UTC; a day begins at this computer's midnight."""
+    """Convert --since to a time in UTC; a date means midnight in the local time zone."""
     now = datetime.now(UTC)
     count, unit = word[:-1], UNITS.get(word[-1:])
     try:

@@ -1,4 +1,4 @@
-"""`--wait`: a run that a script has started, to its end."""
+"""The --wait flag: waits for a run and prints its answer."""
 
 import argparse
 
@@ -11,12 +11,12 @@ from zotd.client.runs import Run
 
 
 def print_answer(connection: Connection, session: str, run: Run, args: argparse.Namespace) -> int:
-    """Wait for a run of an attached session and print its answer, with `args.json` as an object; the exit code.
+    """Wait for a run of an attached session and print its answer (with `args.json` as an object); return the exit code.
 
-    Ctrl-C ends the run, and nothing is printed then.
+    Ctrl-C aborts the run; nothing is printed then.
 
     Raises:
-        ClientError: the run failed; the message says why.
+        ClientError: the run failed.
     """
     outcome = Outcome()
     code = follow(connection, session, run, outcome.see_line)
