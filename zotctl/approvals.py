@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
         decision.add_argument("--reason", metavar="TEXT", help="the reason, shown to the model and to other clients")
     for parser in (listing, approve, deny, mode):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.add_argument("--json", action="store_true")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -53,7 +53,7 @@ def add(commands: Commands) -> None:
     )
     listing.set_defaults(run=_list)
     for parser in (login, logout, listing):
-        parser.add_argument("--json", action="store_true")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _login(args: argparse.Namespace) -> int:

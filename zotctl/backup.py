@@ -34,16 +34,16 @@ damaged backup is refused unless --force is given.
 def add(commands: Commands) -> None:
     """Register `backup`, `verify` and `restore`."""
     backup = commands.add_parser("backup", help="copy all sessions to a file", epilog=BACKUP)
-    backup.add_argument("file", metavar="FILE")
+    backup.add_argument("file", metavar="FILE", help="the file to create")
     backup.add_argument("--force", action="store_true", help="replace FILE if it exists")
     verify = commands.add_parser("verify", help="check the sessions, or a backup, for damage", epilog=VERIFY)
     verify.add_argument("file", nargs="?", metavar="FILE", help="a backup (default: the sessions of this home)")
     restore = commands.add_parser("restore", help="replace all sessions with a backup", epilog=RESTORE)
-    restore.add_argument("file", metavar="FILE")
+    restore.add_argument("file", metavar="FILE", help="a file that zotctl backup has written")
     restore.add_argument("--force", action="store_true", help="restore FILE even if it is damaged")
     for parser, action in ((backup, "backup"), (verify, "verify"), (restore, "restore")):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.add_argument("--json", action="store_true")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
         parser.set_defaults(run=_run, action=action)
 
 

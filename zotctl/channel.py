@@ -18,17 +18,17 @@ def add(commands: Commands) -> None:
     show = actions.add_parser("list", help="list channels, paired senders and pending pairing codes")
     show.set_defaults(run=_list)
     pair = actions.add_parser("pair", help="pair the sender that received this code")
-    pair.add_argument("code", metavar="CODE")
+    pair.add_argument("code", metavar="CODE", help="the code that the sender received")
     pair.add_argument(
         "--approve", action="store_true", help="ask this sender for approvals, and let it approve or deny calls"
     )
     pair.set_defaults(run=_pair)
     unpair = actions.add_parser("unpair", help="revoke a sender's access; keeps its session")
-    unpair.add_argument("channel", metavar="CHANNEL")
-    unpair.add_argument("sender", metavar="SENDER")
+    unpair.add_argument("channel", metavar="CHANNEL", help="name of the channel")
+    unpair.add_argument("sender", metavar="SENDER", help="ID of the sender, as in zotctl channel list")
     unpair.set_defaults(run=_unpair)
     for action in (show, pair, unpair):
-        action.add_argument("--json", action="store_true")
+        action.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _list(args: argparse.Namespace) -> int:

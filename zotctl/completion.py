@@ -87,7 +87,7 @@ def add(commands: Commands) -> None:
     """Register `completion`."""
     parser = commands.add_parser("completion", help="print a completion script for your shell", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("shell", choices=list(SCRIPTS))
+    parser.add_argument("shell", choices=list(SCRIPTS), help="your shell")
     parser.set_defaults(run=_run)
 
 

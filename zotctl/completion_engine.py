@@ -6,8 +6,9 @@ requested from the daemon if it is running.
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+from zotctl import parser_tree
 from zotd import paths
 from zotd.client import asking, place
 from zotd.client.blocking import Connection, Json
@@ -97,10 +98,10 @@ class _Cursor:
 
     def flags(self) -> dict[str, argparse.Action]:
         """Return the flags of the current parser by name."""
-        return {name: action for action in _actions(self._parser) for name in action.option_strings}
+        return {name: action for action in parser_tree.arguments(self._parser) for name in action.option_strings}
 
     def _enter(self, positional: argparse.Action, word: str) -> None:
-        chosen = _commands(positional).get(word)
+        chosen = parser_tree.subcommands(positional).get(word)
         if chosen is not None:
             self._parser = chosen
             self._positionals = self._listed()
@@ -108,7 +109,7 @@ class _Cursor:
             self._positionals = self._positionals[1:]
 
     def _listed(self) -> list[argparse.Action]:
-        return [action for action in _actions(self._parser) if not action.option_strings]
+        return [action for action in parser_tree.arguments(self._parser) if not action.option_strings]
 
 
 def _flags(cursor: _Cursor) -> Found:
@@ -118,8 +119,8 @@ def _flags(cursor: _Cursor) -> Found:
 
 
 def _values(action: argparse.Action) -> Found:
-    if commands := _commands(action):
-        helps = {one.dest: one.help or "" for one in _pseudo_actions(action)}
+    if commands := parser_tree.subcommands(action):
+        helps = parser_tree.summaries(action)
         yield from ((name, helps[name]) for name in commands if name in helps)
     elif action.choices is not None:
         yield from ((str(choice), "") for choice in action.choices)
@@ -133,21 +134,6 @@ def _takes_value(action: argparse.Action) -> bool:
 
 def _about(action: argparse.Action) -> str:
     return (action.help or "").replace("%%", "%") if action.help != argparse.SUPPRESS else ""
-
-
-# argparse has no public way to list its arguments; other completion libraries read these attributes too.
-
-
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return parser._actions  # noqa: SLF001
-
-
-def _commands(action: argparse.Action) -> Mapping[str, argparse.ArgumentParser]:
-    return action.choices if isinstance(action, argparse._SubParsersAction) else {}  # noqa: SLF001
-
-
-def _pseudo_actions(action: argparse.Action) -> Sequence[argparse.Action]:
-    return action._choices_actions if isinstance(action, argparse._SubParsersAction) else ()  # noqa: SLF001
 
 
 # --- values -----------------------------------------------------------------------------------------------------

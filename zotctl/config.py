@@ -21,10 +21,10 @@ def add(commands: Commands) -> None:
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     show = actions.add_parser("show", help="list every setting with its value and source")
-    show.add_argument("--json", action="store_true")
+    show.add_argument("--json", action="store_true", help="print the result as JSON")
     show.set_defaults(run=_show)
     check = actions.add_parser("check", help="check config.toml for errors")
-    check.add_argument("--json", action="store_true")
+    check.add_argument("--json", action="store_true", help="print the result as JSON")
     check.set_defaults(run=_check)
 
 

@@ -26,7 +26,7 @@ EXIT_POLL_S = 0.05
 def add(commands: Commands) -> None:
     """Register `start` and `stop`."""
     start = commands.add_parser("start", help="start the daemon", epilog="example: zotctl start")
-    start.add_argument("--json", action="store_true")
+    start.add_argument("--json", action="store_true", help="print the result as JSON")
     start.set_defaults(run=_start)
     stop = commands.add_parser("stop", help="stop the daemon", epilog="example: zotctl stop --when-idle")
     how = stop.add_mutually_exclusive_group()
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
     how.add_argument(
         "--force", action="store_true", help="kill a daemon that does not answer: SIGTERM, then SIGKILL after 5 s"
     )
-    stop.add_argument("--json", action="store_true")
+    stop.add_argument("--json", action="store_true", help="print the result as JSON")
     stop.set_defaults(run=_stop)
 
 

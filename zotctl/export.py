@@ -32,7 +32,9 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("export", help="export a session to a file", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
-    parser.add_argument("--format", choices=["jsonl", "markdown"], default="jsonl")
+    parser.add_argument(
+        "--format", choices=["jsonl", "markdown"], default="jsonl", help="format of the file (default: jsonl)"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output, replacing it")
     parser.set_defaults(run=_run)
 

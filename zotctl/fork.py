@@ -34,12 +34,12 @@ def add(commands: Commands) -> None:
     link.add_session_flags(fork)
     fork.add_argument("--at", type=int, metavar="SEQ", help="last message to copy (default: the newest)")
     fork.add_argument("--name", help="name of the new session (default: NAME (fork))")
-    fork.add_argument("--json", action="store_true")
+    fork.add_argument("--json", action="store_true", help="print the result as JSON")
     fork.set_defaults(run=_fork)
     rewind = commands.add_parser("rewind", help="return to an earlier message", epilog=REWIND)
     link.add_session_flags(rewind)
     rewind.add_argument("at", type=int, metavar="SEQ", help="last message to keep")
-    rewind.add_argument("--json", action="store_true")
+    rewind.add_argument("--json", action="store_true", help="print the result as JSON")
     rewind.set_defaults(run=_rewind)
     for parser in (fork, rewind):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter

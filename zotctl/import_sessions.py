@@ -35,9 +35,9 @@ def add(commands: Commands) -> None:
     """Register `import`."""
     parser = commands.add_parser("import", help="import sessions from files", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("paths", nargs="+", metavar="FILE|DIR")
+    parser.add_argument("paths", nargs="+", metavar="FILE|DIR", help="session files, or directories of them")
     parser.add_argument("--cwd", metavar="DIR", help="working directory of the sessions (default: as in the file)")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

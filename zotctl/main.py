@@ -22,6 +22,7 @@ from zotctl import (
     log,
     metrics,
     output,
+    parser_tree,
     prune,
     queue,
     reload,
@@ -78,9 +79,11 @@ NOUNS = (
 )
 """Modules with `add(commands)`, in the order of the help."""
 
+AUTOSTART = "start the daemon if none runs"
+
 THIN = {
-    "ping": ("check whether the daemon answers", ["--autostart"]),
-    "status": ("show the state of the daemon", ["--json", "--autostart"]),
+    "ping": ("check whether the daemon answers", {"--autostart": AUTOSTART}),
+    "status": ("show the state of the daemon", {"--json": "print the result as JSON", "--autostart": AUTOSTART}),
 }
 """Commands that `zotctl.__main__` runs itself: their help and flags."""
 
@@ -141,8 +144,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="noun")
     for name, (summary, flags) in THIN.items():
         parser_ = commands.add_parser(name, help=summary)  # for the help and for completion only
-        for flag in flags:
-            parser_.add_argument(flag, action="store_true")
+        for flag, about in flags.items():
+            parser_.add_argument(flag, action="store_true", help=about)
     for noun in NOUNS:
         noun.add(commands)
+    parser_tree.describe(parser)
     return parser

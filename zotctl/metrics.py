@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
     """Register `metrics`."""
     parser = commands.add_parser("metrics", help="show the daemon's metrics", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

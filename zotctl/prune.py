@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="list what would be deleted, without deleting it")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

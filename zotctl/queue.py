@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
     for parser in (queue, going_on, retrying):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         link.add_session_flags(parser)
-        parser.add_argument("--json", action="store_true")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _queue(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from zotd.sanitize import one_line
 def add(commands: Commands) -> None:
     """Register `reload`."""
     parser = commands.add_parser("reload", help="reload config.toml", epilog="example: zotctl reload --json")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_reload)
 
 

@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("restart", help="restart the daemon", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--when-idle", action="store_true", help="wait until no run is active")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_restart)
 
 

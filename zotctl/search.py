@@ -31,11 +31,11 @@ def add(commands: Commands) -> None:
     """Register `search`."""
     parser = commands.add_parser("search", help="search the messages of all sessions", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("words", nargs="+", metavar="WORD")
+    parser.add_argument("words", nargs="+", metavar="WORD", help="words that a message must contain")
     parser.add_argument(
         "--limit", type=positive, default=SHOWN, metavar="N", help=f"maximum number of messages ({SHOWN})"
     )
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
     )
     for word, meaning in ("steer", "add the prompt to the active run"), ("reject", "fail if a run is active"):
         busy.add_argument(f"--{word}", action="store_const", const=word, dest="when_busy", help=meaning)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

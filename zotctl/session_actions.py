@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
     delete.formatter_class = argparse.RawDescriptionHelpFormatter
     for parser, run in ((rename, _rename), (abort, _abort), (delete, _delete)):
         parser.add_argument("session", metavar="SESSION", help="session ID or name")
-        parser.add_argument("--json", action="store_true")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
         parser.set_defaults(run=run)
     rename.add_argument("name", metavar="NAME", help="the new name")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask; required without a terminal")

@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--limit", type=positive, default=SHOWN, metavar="N", help=f"maximum number of sessions ({SHOWN})"
     )
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

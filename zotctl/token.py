@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
     revoke.add_argument("name", metavar="NAME", help="name of the token")
     revoke.set_defaults(run=_revoke)
     for action in (create, listing, revoke):
-        action.add_argument("--json", action="store_true")
+        action.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _create(args: argparse.Namespace) -> int:

@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--messages", type=int, default=0, metavar="N", help="also list the newest N messages with their numbers"
     )
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

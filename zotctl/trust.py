@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
     revoke.add_argument("path", nargs="?", default=".", metavar="PATH", help="the directory (default: the current one)")
     revoke.set_defaults(run=_revoke)
     for action in (listing, grant, revoke):
-        action.add_argument("--json", action="store_true")
+        action.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _list(args: argparse.Namespace) -> int:

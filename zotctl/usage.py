@@ -33,8 +33,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--since", type=_time, metavar="WHEN", help="12h, 7d, 2w, a date or a time (default: everything)"
     )
-    parser.add_argument("--by", choices=["model", "session", "cwd"], default="model")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--by", choices=["model", "session", "cwd"], default="model", help="what a row stands for (default: model)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
     """Register `doctor`."""
     parser = commands.add_parser("doctor", help="find problems of this installation", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

@@ -47,32 +47,32 @@ def add(actions: Commands) -> None:
     _add_remove(actions)
     for action, (summary, _) in CHANGES.items():
         parser = actions.add_parser(action, help=summary, epilog=f"example: zotctl ext {action} weather")
-        parser.add_argument("name", metavar="EXTENSION")
-        parser.add_argument("--json", action="store_true")
+        parser.add_argument("name", metavar="EXTENSION", help="name of the extension")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
         parser.set_defaults(run=_change, action=action)
 
 
 def _add_remove(actions: Commands) -> None:
     parser = actions.add_parser("remove", help="uninstall an extension; keeps its data", epilog=REMOVING)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the extension")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask; required without a terminal")
     parser.add_argument("--data", action="store_true", help="also delete its data")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_remove)
 
 
 def _add_install(actions: Commands) -> None:
     parser = actions.add_parser("install", help="install an extension from a directory or a git URL", epilog=EXAMPLES)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("source", metavar="PATH|URL[@REF]")
+    parser.add_argument("source", metavar="PATH|URL[@REF]", help="a directory, or a git repository")
     parser.add_argument(
         "--replace",
         "--force",
         action="store_true",
         help="replace an extension from another source, or one with local changes; keeps a copy of changed files",
     )
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_install)
 
 

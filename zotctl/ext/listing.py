@@ -21,7 +21,7 @@ def add(actions: Commands) -> None:
         "list", help="list extensions and their states", epilog="example: zotctl ext list --all --json | jq .extensions"
     )
     scope.add_flags(parser)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_list)
     parser = actions.add_parser(
         "doctor",
@@ -29,7 +29,7 @@ def add(actions: Commands) -> None:
         epilog="example: zotctl ext doctor",
     )
     scope.add_flags(parser)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_doctor)
 
 

@@ -25,7 +25,7 @@ SHOWN = 200
 def add(actions: Commands) -> None:
     """Register `logs`."""
     parser = actions.add_parser("logs", help="print an extension's log", epilog="example: zotctl ext logs weather -f")
-    parser.add_argument("name", metavar="EXTENSION")
+    parser.add_argument("name", metavar="EXTENSION", help="name of the extension")
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new lines until Ctrl-C")
     parser.add_argument(
         "-n", "--lines", type=int, default=SHOWN, metavar="N", help=f"maximum number of lines ({SHOWN})"

@@ -45,8 +45,8 @@ def add(actions: Commands) -> None:
         help="create an extension from a template",
         epilog="example: zotctl ext new weather --lang py --dir .zot/extensions",
     )
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--lang", required=True, choices=PREPARATIONS)
+    parser.add_argument("name", metavar="NAME", help="name of the extension")
+    parser.add_argument("--lang", required=True, choices=PREPARATIONS, help="language of the template")
     parser.add_argument("--dir", default=".", metavar="DIR", help="where to create the directory NAME (default: here)")
     parser.set_defaults(run=_run)
 

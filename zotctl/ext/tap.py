@@ -33,7 +33,7 @@ def add(actions: Commands) -> None:
     """Register `tap`."""
     parser = actions.add_parser("tap", help="print an extension's protocol frames until Ctrl-C", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("name", metavar="EXTENSION")
+    parser.add_argument("name", metavar="EXTENSION", help="name of the extension")
     parser.add_argument("--only", metavar="TYPES", help="only frames of these types, comma-separated")
     scope.add_flags(parser)
     parser.add_argument("--json", action="store_true", help="print the events as lines of JSON")

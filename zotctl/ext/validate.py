@@ -30,7 +30,7 @@ def add(actions: Commands) -> None:
         help="call this tool, which must succeed; without TOOL, call all tools and commands with meaningless arguments",
     )
     parser.add_argument("--args", metavar="JSON", help="arguments of the tool of --call (default: {})")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_run)
 
 

@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         ("status", "show the state of the service", _status),
     ):
         action = actions.add_parser(name, help=summary, epilog=f"example: zotctl service {name} --json")
-        action.add_argument("--json", action="store_true")
+        action.add_argument("--json", action="store_true", help="print the result as JSON")
         action.set_defaults(run=run)
 
 
