@@ -61,7 +61,7 @@ class Live:
         return self.cwd / ".zot" / "extensions"
 
     def write(self, name, body=ECHO, *, into=None, **fields):
-        """A small extension with the SDK, installed unless told where; `ext` is there."""
+        """Write a small Python extension, by default an installed one; `body` can use `ext`."""
         directory = (into or self.installed) / name
         directory.mkdir(parents=True)
         manifest = {"name": name, "version": "1.0", "exec": "python3", "args": ["main.py"], **fields}
@@ -74,7 +74,7 @@ class Live:
         return connect(self.socket)
 
     def session(self, url="http://127.0.0.1:9", **options):
-        """The id of a new session in the working directory."""
+        """Create a session in the working directory and return its ID."""
         options = {
             "provider": "openai",
             "base_url": url,
@@ -99,17 +99,17 @@ class Live:
                     return
 
     def command(self, session, name, args=""):
-        """Run a slash command, which waits for the extension's start; the answer."""
+        """Run a slash command, which waits until the extension has started, and return the response."""
         with self.connect() as connection:
             return connection.call("run_command", session=session, name=name, args=args)
 
     def model(self, *replies):
-        """The URL of a model that says these, one after the other, for ever."""
+        """Start a model server that cycles through these replies; return its URL."""
         flags = [flag for reply in replies for flag in ("--reply", reply)]
         return self._serve(flags)
 
     def scripted(self, *replies):
-        """The URL of a model that plays replies in JSON once: see `zotd.testing.script`."""
+        """Start a model server that plays these scripted replies once (`zotd.testing.script`); return its URL."""
         path = self.home.parent / "script.json"
         path.write_text(json.dumps(replies))
         return self._serve([str(path)])

@@ -42,7 +42,7 @@ def _until_done(connection):
             return
 
 
-def test_what_waits_is_listed_with_what_it_would_do(live, waiting):
+def test_approvals_lists_pending_calls(live, waiting):
     assert live.zotctl("approvals") == (0, "", "")
     question = waiting("touch 'a\x1b[2J'")
     code, out, _ = live.zotctl("approvals")
@@ -52,7 +52,7 @@ def test_what_waits_is_listed_with_what_it_would_do(live, waiting):
     assert (listed["v"], [one["approval"] for one in listed["approvals"]]) == (1, [question["approval"]])
 
 
-def test_the_beginning_of_an_id_is_enough_to_approve(live, waiting):
+def test_approve_accepts_an_id_prefix(live, waiting):
     question = waiting()
     code, out, err = live.zotctl("approve", question["approval"][:-1])
     assert (code, out) == (0, f"{question['approval']} is allowed\n")
@@ -61,7 +61,7 @@ def test_the_beginning_of_an_id_is_enough_to_approve(live, waiting):
     assert (live.cwd / "out").exists()
 
 
-def test_a_denial_has_a_reason_and_nothing_happens(live, waiting):
+def test_deny_passes_the_reason_and_prevents_the_call(live, waiting):
     question = waiting()
     code, out, _ = live.zotctl("deny", question["approval"], "--reason", "not now", "--json")
     assert (code, json.loads(out)["decision"]) == (0, "deny")
@@ -71,14 +71,14 @@ def test_a_denial_has_a_reason_and_nothing_happens(live, waiting):
     assert not (live.cwd / "out").exists()
 
 
-def test_what_is_decided_cannot_be_decided_again(live, waiting):
+def test_approval_cannot_be_decided_twice(live, waiting):
     question = waiting()
     live.zotctl("deny", question["approval"])
     code, _, err = live.zotctl("approve", question["approval"])
     assert (code, "no pending approval has the ID" in err) == (1, True)
 
 
-def test_an_id_that_means_several_is_refused(live, waiting):
+def test_ambiguous_id_is_refused(live, waiting):
     waiting(), waiting()
     code, _, err = live.zotctl("approve", "a_")
     assert (code, "is ambiguous" in err) == (1, True)
@@ -114,7 +114,7 @@ def test_a_script_may_save_the_rule_without_being_asked(live, waiting):
     outcome(live, question)
 
 
-def test_what_begins_with_the_same_words_can_be_allowed_by_its_name(live, waiting):
+def test_approve_choice_prefix_adds_a_prefix_rule(live, waiting):
     question = waiting("touch out -m")
     listed = live.zotctl("approvals")[1]
     assert "  --session --choice prefix: touch out *\n  --always --choice prefix: touch out *\n" in listed
@@ -125,7 +125,7 @@ def test_what_begins_with_the_same_words_can_be_allowed_by_its_name(live, waitin
     outcome(live, question)
 
 
-def test_a_call_that_no_rule_can_allow_is_allowed_for_once_only(live, waiting):
+def test_call_without_a_possible_rule_can_only_be_approved_once(live, waiting):
     question = waiting("touch a & touch b")
     for flag in ("--session", "--always"):
         code, _, err = live.zotctl("approve", flag, "--yes", question["approval"])
@@ -150,7 +150,7 @@ def test_a_prompt_that_nobody_watches_is_denied_its_calls_with_the_way_out(live)
     assert not (live.cwd / "out").exists()
 
 
-def test_with_wait_it_waits_for_somebody_who_decides(live):
+def test_wait_flag_keeps_calls_pending_for_approval(live):
     with live.connect() as connection:
         connection.call("subscribe", topics=["sessions"])
         process = live.shell.start("zotd.cli", "-p", "go", "--mode", "ask", "--wait", *model_of(live))

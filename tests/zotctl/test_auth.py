@@ -31,14 +31,14 @@ def test_a_key_from_a_pipe_is_stored_and_shown_nowhere(live):
 
 
 class Vendor(BaseHTTPRequestHandler):
-    """Has a list of models for whoever has the right key."""
+    """Returns a list of models for the right key, and 401 for others."""
 
     def do_GET(self):
         self.send_response(200 if self.headers["authorization"] == "Bearer sk-right" else 401)
         self.end_headers()
 
     def log_message(self, *_):
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_key_that_is_typed_is_not_echoed(live):
     assert stored(live) == {"openai": {"api_key": KEY}}
 
 
-def test_logout_forgets_it_and_says_when_there_is_none(live):
+def test_logout_deletes_the_key_and_fails_without_one(live):
     live.zotctl("login", "openai", "--no-check", piped=KEY)
     assert live.zotctl("logout", "openai")[:2] == (0, "auth.json no longer has a key for OpenAI\n")
     code, _, err = live.zotctl("logout", "openai")
@@ -93,7 +93,7 @@ def test_logout_forgets_it_and_says_when_there_is_none(live):
     assert stored(live) == {}
 
 
-def test_a_key_in_the_environment_goes_before_the_stored_one(live):
+def test_key_in_the_environment_takes_precedence(live):
     live.shell.env["OPENAI_API_KEY"] = "sk-in-the-environment"
     code, out, _ = live.zotctl("login", "openai", "--no-check", "--json", piped=KEY)
     said = json.loads(out)

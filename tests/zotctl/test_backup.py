@@ -1,4 +1,4 @@
-"""`zotctl backup`, `verify` and `restore`, beside the real daemon and without one."""
+"""`zotctl backup`, `verify` and `restore`, with and without a running daemon."""
 
 import json
 import sqlite3
@@ -9,13 +9,13 @@ import pytest
 
 @pytest.fixture
 def talk(live):
-    """A session in which something was said; its id."""
+    """The ID of a session with one exchange."""
     session = live.session(live.model("the purple answer"))
     assert live.zotctl("send", "--session", "tests", "the purple question", "--wait")[0] == 0
     return session
 
 
-def test_a_copy_is_taken_beside_the_daemon_and_verified(live, talk):
+def test_backup_works_while_the_daemon_runs_and_verifies(live, talk):
     copy = live.cwd / "copy.db"
     code, out, err = live.zotctl("backup", "copy.db")
     assert (code, err) == (0, "")
@@ -34,7 +34,7 @@ def test_the_live_sessions_are_verified_by_default_with_figures_for_programs(liv
     assert (report["sessions"], report["messages"]) == (1, 2)
 
 
-def test_damage_is_told_and_makes_the_exit_code_1(live, talk):
+def test_verify_reports_damage_with_exit_code_1(live, talk):
     live.zotctl("backup", "copy.db")
     with closing(sqlite3.connect(live.cwd / "copy.db")) as connection, connection:
         connection.execute("DELETE FROM records WHERE number = 2")

@@ -1,4 +1,4 @@
-"""What the tab key offers: in the shells themselves, and from the parsers."""
+"""Shell completion: in real shells, and computed from the parsers."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ BIN = Path(sys.executable).parent
 
 
 def offered(shell, *words):
-    """The words that are offered at the end of a command line."""
+    """Return the candidates for the last word of a command line."""
     code, out, err = shell.zotctl("candidates", *words)
     assert (code, err) == (0, "")
     return [line.split("\t")[0] for line in out.splitlines()]
@@ -49,7 +49,7 @@ def offered(shell, *words):
         (["zot", "--session", "tests", "r"], []),
     ],
 )
-def test_what_the_parsers_know_is_offered(shell, line, words):
+def test_completion_offers_what_the_parsers_define(shell, line, words):
     assert offered(shell, *line) == words
 
 
@@ -120,7 +120,7 @@ def test_without_a_daemon_no_session_is_offered_and_none_is_started(shell):
 
 @pytest.fixture
 def env(tmp_path):
-    """Of a shell that finds our programs, and nothing of the user's."""
+    """The environment of a shell with our programs in PATH and without the user's configuration."""
     return {"HOME": str(tmp_path), "ZOT_HOME": str(tmp_path / "zot"), "PATH": f"{BIN}:{os.environ['PATH']}"}
 
 

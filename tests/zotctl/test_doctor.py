@@ -1,4 +1,4 @@
-"""`zotctl doctor`: each state of its table, made for real, is found with the command that helps, and nothing else is."""
+"""`zotctl doctor`: each problem of its table is produced for real, and found alone and with the right command."""
 
 import json
 import os
@@ -25,7 +25,7 @@ OTHER_VERSION = [sys.executable, "-m", "zotd.testing.skewed", "0.0.1", "1", "1"]
 
 
 class Patient:
-    """A home that is well, for a test to break."""
+    """A home without problems, for a test to break."""
 
     def __init__(self, folder, stack):
         self.place = place(folder, {"OPENAI_API_KEY": KEY})
@@ -58,7 +58,7 @@ class Patient:
         (folder / "zotd.service").write_text(f"[Service]\nEnvironment=ZOT_HOME={self.home}\n")
 
     def found(self, capsys):
-        """The exit code and what it has found, examined in this process: a program's start takes longer than that."""
+        """Return the exit code and the findings. Runs in this process, which is faster than starting a program."""
         if self.prefix:
             code, out = self.examine("--json")
             return code, json.loads(out)
@@ -68,7 +68,7 @@ class Patient:
         return code, json.loads(out)
 
     def examine(self, *flags):
-        """The exit code, and what the program has printed."""
+        """Run the program; return its exit code and output."""
         command = [*self.prefix, sys.executable, "-m", "zotctl", "doctor", *flags]
         done = subprocess.run(
             command, env=self.env, cwd=self.place.cwd, capture_output=True, text=True, check=False, timeout=50
@@ -83,7 +83,7 @@ def patient(tmp_path):
         yield Patient(tmp_path, stack)
 
 
-# --- how each state comes about: returns what `next` has to be, as a pattern ------------------------------------------
+# --- producing each problem: returns the pattern that `next` has to match ------------------------------------------
 
 
 def stale_socket(patient):
@@ -310,7 +310,7 @@ def test_an_extension_that_a_person_has_disabled_is_listed_and_is_no_fault(patie
 
 
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
-"""Root without the right to enter what it may not enter."""
+"""Runs a command as root without the capability to bypass file permissions."""
 
 
 def test_a_home_that_may_not_be_entered_is_a_finding_and_no_traceback(patient):
@@ -324,7 +324,7 @@ def test_a_home_that_may_not_be_entered_is_a_finding_and_no_traceback(patient):
     assert "slow-check" not in found
 
 
-def test_a_home_that_has_no_name_in_text_is_told_and_refused(patient):
+def test_home_whose_path_is_not_utf8_is_refused(patient):
     patient.env |= {"ZOT_HOME": os.fsdecode(os.fsencode(patient.folder) + b"/\xff")}
     code, out = patient.examine("--json")
     (found,) = json.loads(out)["findings"]

@@ -1,4 +1,4 @@
-"""What an extension keeps: in a place of its own, through updates, restarts and trust; deleted only when that is said."""
+"""The data of an extension: kept in its own directory across updates, restarts and trust; deleted only with --data."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_an_update_does_not_replace_what_an_extension_has_written_into_its_direc
     assert str(copy.parent) in out
 
 
-def test_removing_asks_first_and_says_what_becomes_of_the_data(live):
+def test_remove_asks_first_and_reports_the_kept_data(live):
     installed(live)
     session = live.session()
     live.command(session, "add", "milk")
@@ -117,7 +117,7 @@ def test_removing_asks_first_and_says_what_becomes_of_the_data(live):
 
 
 def answered(live, words, *flags):
-    """Remove on a terminal, and answer its question; the exit code and the question."""
+    """Run remove on a terminal and answer its question; return the exit code and the question."""
     terminal, other_side = pty.openpty()
     with live.shell.start("zotctl", "ext", "remove", *flags, stdin=other_side, stderr=other_side) as process:
         os.close(other_side)

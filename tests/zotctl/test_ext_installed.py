@@ -47,7 +47,7 @@ def test_the_table_and_its_json_tell_what_each_extension_offers(live):
     assert str(live.cwd) in live.zotctl("ext", "list", "--all")[1]
 
 
-def test_what_cannot_be_installed_is_a_sentence(live):
+def test_failed_install_is_one_line(live):
     (live.cwd / "empty").mkdir()
     code, out, err = live.zotctl("ext", "install", "empty")
     assert (code, out) == (1, "")
@@ -82,7 +82,7 @@ def test_progress_is_for_a_terminal(live):
     assert out.startswith("installed echo")
 
 
-def test_switched_off_an_extension_ends_and_switched_on_it_comes_back(live):
+def test_disable_stops_an_extension_and_enable_restarts_it(live):
     live.write("echo", into=live.cwd)
     live.zotctl("ext", "install", "echo")
     session = live.session()
@@ -111,7 +111,7 @@ def test_a_list_says_which_session_an_extension_belongs_to(live):
     assert (found, at > 0) == (set(sessions), True)
 
 
-def test_reload_tells_what_has_vanished_and_what_does_not_start(live):
+def test_reload_reports_removed_and_failing_extensions(live):
     live.write("gone")
     live.write("sick")
     session = live.session()
@@ -129,7 +129,7 @@ def test_reload_tells_what_has_vanished_and_what_does_not_start(live):
     assert "nobody" in json.loads(out)["errors"][0]
 
 
-def test_reload_where_nothing_runs_says_so(live):
+def test_reload_without_running_extensions_says_so(live):
     assert live.zotctl("ext", "reload") == (
         0,
         "no extensions are running there; they start with the first session\n",

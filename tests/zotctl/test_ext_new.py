@@ -1,4 +1,4 @@
-"""`zotctl ext new`: what it makes works, in every language, at once."""
+"""`zotctl ext new`: the extension it creates works without changes, in every language."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from zotd.testing.ext_driver import ExtensionDriver, text_of
 BIN = Path(sys.executable).parent
 
 GO_BUILD_S = 180
-"""The first build on a machine compiles Go's library: 10 s on two idle cores."""
+"""Time limit in seconds. The first build compiles Go's standard library: 10 s on two idle cores."""
 
 LANGUAGES = [
     pytest.param(lang, marks=pytest.mark.timeout(GO_BUILD_S + 20)) if lang == "go" else lang for lang in PREPARATIONS
@@ -24,12 +24,12 @@ LANGUAGES = [
 
 
 NEEDED = {"sh": "jq", "js": "node"}
-"""What extensions in a language take that not every machine has."""
+"""Programs that a language needs and that may be missing on this machine."""
 
 
 @pytest.fixture
 def tools_of(request, shell):
-    """Puts on the path what a language needs beside the machine's own programs."""
+    """Add the programs that a language needs to PATH."""
 
     def tools_of(lang, directory):
         programs = [str(BIN)]
@@ -53,7 +53,7 @@ def argv(directory, manifest):
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_what_is_made_keeps_to_the_protocol_and_works(shell, tools_of, lang):
+def test_new_extension_passes_validation_and_works(shell, tools_of, lang):
     code, out, err = shell.zotctl("ext", "new", "my.weather", "--lang", lang)
     assert (code, err) == (0, "")
     directory = shell.cwd / "my.weather"
@@ -83,7 +83,7 @@ def test_an_extension_in_python_needs_no_zot_in_its_interpreter(tmp_path):
         assert text_of(driver.call_tool("weather", who="Ada")) == "Hello, Ada!"
 
 
-def test_its_files_are_told_and_so_are_the_next_steps(shell):
+def test_new_prints_the_files_and_the_next_steps(shell):
     code, out, _ = shell.zot("ext", "new", "weather", "--lang", "sh", "--dir", "made for me")
     directory = shell.cwd / "made for me" / "weather"
     assert code == 0
@@ -103,14 +103,14 @@ def test_the_files_that_were_made_are_given_in_order(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "two words", "../up", ".hidden", "a/b", "x" * 65, "tools", "channels"])
-def test_a_name_that_no_extension_may_have_is_refused(tmp_path, name):
+def test_new_refuses_an_invalid_name(tmp_path, name):
     with pytest.raises(SkeletonError, match="invalid extension name"):
         new(name, "py", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("there", ["directory", "file", "dangling link"])
-def test_nothing_that_exists_is_written_over(shell, there):
+def test_new_does_not_overwrite_files(shell, there):
     path = shell.cwd / "weather"
     if there == "directory":
         path.mkdir()
@@ -126,7 +126,7 @@ def test_nothing_that_exists_is_written_over(shell, there):
     assert not path.is_dir() or list(path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_named(shell):
+def test_new_names_a_directory_that_is_not_writable(shell):
     (shell.cwd / "file").write_text("mine")
     code, _, err = shell.zotctl("ext", "new", "weather", "--lang", "py", "--dir", "file")
     assert (code, err) == (1, "zotctl: cannot write file/weather: not a directory\n")

@@ -1,4 +1,4 @@
-"""`zotctl ext validate`: what keeps to the protocol passes, and each fault is told under the rule that it breaks."""
+"""`zotctl ext validate`: conforming extensions pass, and each fault is reported under the rule that it breaks."""
 
 import json
 import os
@@ -26,7 +26,7 @@ ENV = {
 }
 PATIENT = Limits(tool_s=10, command_s=10, intercept_s=10)
 IMPATIENT = Limits(tool_s=1, command_s=1, intercept_s=1)
-"""For those that do not answer."""
+"""For extensions that do not answer."""
 
 CAUGHT = {
     "no such program": {"start": "could not be started: /nowhere/at/all: no such file"},
@@ -47,7 +47,7 @@ CAUGHT = {
     "guard that dies": {"guards": "exited with code 9", "calls": "exited with code 9"},
     "stubborn": {"shutdown": "was still there 2 s after `shutdown`", "end of input": "was still there 2 s after"},
 }
-"""Misbehaviours of `zotd.testing`, the rules that each breaks, and what is said about it."""
+"""Misbehaviours of `zotd.testing`, with the rules that each breaks and the report."""
 
 
 class Extensions:
@@ -104,7 +104,7 @@ async def test_the_examples_keep_every_rule(tmp_path, name):
 
 
 @pytest.mark.parametrize("id_", CAUGHT)
-async def test_a_fault_is_told_under_the_rule_that_it_breaks(extensions, id_):
+async def test_validate_reports_each_fault_under_its_rule(extensions, id_):
     bad = next(bad for bad in MISBEHAVIOURS if bad.id == id_)
 
     report = await check(extensions.install(bad.name, list(bad.argv)), Calling(), IMPATIENT)
@@ -115,7 +115,7 @@ async def test_a_fault_is_told_under_the_rule_that_it_breaks(extensions, id_):
     assert [rule for rule, told in CAUGHT[id_].items() if told not in found[rule]] == []
 
 
-async def test_a_type_hint_that_cannot_be_described_is_told_and_breaks_no_rule(tmp_path):
+async def test_validate_warns_about_a_type_hint_without_a_schema(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "odd.py").write_text("def run(x: list[complex], y: int):\n    'Odd.'\n    return repr(x)\n")
 
@@ -126,7 +126,7 @@ async def test_a_type_hint_that_cannot_be_described_is_told_and_breaks_no_rule(t
     assert report.is_ok
 
 
-async def test_what_was_not_reached_is_not_checked(extensions):
+async def test_validate_marks_unreached_rules_as_unchecked(extensions):
     bad = next(bad for bad in MISBEHAVIOURS if bad.id == "exits")
     report = await check(extensions.install(bad.name, list(bad.argv)))
     found = verdicts(report)
@@ -135,7 +135,7 @@ async def test_what_was_not_reached_is_not_checked(extensions):
     assert report.stderr.endswith("ModuleNotFoundError: No module named 'weather'\n")
 
 
-async def test_an_extension_that_dies_of_what_it_does_not_know_is_told_so(extensions):
+async def test_validate_reports_a_crash_on_an_unknown_frame(extensions):
     directory = extensions.polite("""
         greet()
         for frame in frames():
@@ -146,7 +146,7 @@ async def test_an_extension_that_dies_of_what_it_does_not_know_is_told_so(extens
     assert "KeyError: 'of_a_newer_zot'" in found["unknown"]
 
 
-async def test_an_extension_that_leaves_at_what_it_does_not_know_is_told_so(extensions):
+async def test_validate_reports_an_exit_on_an_unknown_frame(extensions):
     directory = extensions.polite("""
         greet()
         next((frame for frame in frames() if frame["type"] == "of_a_newer_zot"), None)
@@ -154,7 +154,7 @@ async def test_an_extension_that_leaves_at_what_it_does_not_know_is_told_so(exte
     assert broken(await check(directory)) == {"unknown": "it exited with code 0"}
 
 
-async def test_an_extension_that_splits_at_more_than_line_feeds_is_told_so(extensions):
+async def test_validate_reports_splitting_at_other_line_breaks(extensions):
     directory = extensions.polite("""
         greet()
         for line in sys.stdin:
@@ -167,7 +167,7 @@ async def test_an_extension_that_splits_at_more_than_line_feeds_is_told_so(exten
     assert "JSONDecodeError" in found["unicode"]
 
 
-async def test_an_extension_that_skips_what_it_has_split_in_the_wrong_place_is_told_so_when_it_is_asked(extensions):
+async def test_validate_reports_frames_lost_by_splitting_at_other_line_breaks(extensions):
     directory = extensions.polite("""
         hello()
         say({"type": "subscribe", "intercept": ["tool_call"]})
@@ -187,7 +187,7 @@ async def test_an_extension_that_skips_what_it_has_split_in_the_wrong_place_is_t
     assert found == {"unicode": "asked about `tool_call`: it did not answer within 1 s"}
 
 
-async def test_an_extension_that_dies_of_an_event_is_told_so(extensions):
+async def test_validate_reports_a_crash_on_an_event(extensions):
     directory = extensions.polite("""
         greet()
         for frame in frames():
@@ -199,7 +199,7 @@ async def test_an_extension_that_dies_of_an_event_is_told_so(extensions):
     assert "ZeroDivisionError" in found["events"]
 
 
-async def test_an_event_that_spoils_the_end_is_told(extensions):
+async def test_validate_reports_a_failing_exit_after_an_event(extensions):
     directory = extensions.polite("""
         greet()
         sys.exit(any([frame["type"] == "event" for frame in frames()]))
@@ -207,7 +207,7 @@ async def test_an_event_that_spoils_the_end_is_told(extensions):
     assert broken(await check(directory)) == {"events": "it exited with code 1"}
 
 
-async def test_a_misspelt_event_is_told_with_the_one_that_was_meant(extensions):
+async def test_validate_suggests_the_correct_event_name(extensions):
     directory = extensions.polite(
         """
         say({"type": "subscribe", "events": ["turnend"]})
@@ -236,7 +236,7 @@ async def test_tools_and_commands_are_described_and_have_names_of_their_own(exte
     }
 
 
-async def test_an_extension_that_can_only_do_one_thing_at_a_time_is_told_so(extensions):
+async def test_validate_reports_an_extension_that_handles_one_call_at_a_time(extensions):
     directory = extensions.polite("""
         hello()
         say({"type": "subscribe", "intercept": ["tool_call"]})
@@ -252,7 +252,7 @@ async def test_an_extension_that_can_only_do_one_thing_at_a_time_is_told_so(exte
     assert "did not answer within 1 s" in found["at once"]
 
 
-async def test_a_cancelled_call_that_ends_the_extension_is_told(extensions):
+async def test_validate_reports_an_extension_that_exits_on_a_cancelled_call(extensions):
     directory = extensions.polite("""
         hello(capabilities=["tool_cancel"])
         say({"type": "ready"})
@@ -266,7 +266,7 @@ async def test_a_cancelled_call_that_ends_the_extension_is_told(extensions):
     assert "KeyError" in found["cancel"]
 
 
-async def test_children_that_outlive_an_extension_are_told_and_ended(extensions):
+async def test_validate_reports_and_kills_children_that_outlive_the_extension(extensions):
     directory = extensions.polite("""
         subprocess.Popen(["sleep", "1000"])
         greet()
@@ -314,7 +314,7 @@ async def test_a_single_tool_can_be_called_and_must_then_not_fail(extensions):
     assert found == {"calls": 'it has no tool "even"; its tools: odd'}
 
 
-async def test_a_wrong_manifest_is_told_and_nothing_is_started(extensions):
+async def test_validate_reports_an_invalid_manifest_without_starting_it(extensions):
     directory = extensions.install("odd", ["touch", "started"], permissions=["all"])
     report = await check(directory)
     assert broken(report).keys() == {"manifest"}
@@ -341,7 +341,7 @@ async def test_a_python_module_that_cannot_be_loaded_is_named(tmp_path):
     assert found == {"tools": "bad.py: SyntaxError: invalid syntax (line 1)"}
 
 
-async def test_a_directory_without_an_extension_is_told_what_is_missing(tmp_path):
+async def test_validate_names_the_missing_manifest(tmp_path):
     found = broken(await check(tmp_path))
     assert found.keys() == {"manifest"}
     assert found["manifest"].startswith("there is neither ")
@@ -388,7 +388,7 @@ def test_the_command_speaks_json(shell, extensions):
         (["--call", "x", "--args", "[]"], "--args is not a JSON object"),
     ],
 )
-def test_arguments_that_cannot_be_meant_are_refused(shell, arguments, told):
+def test_validate_refuses_invalid_arguments(shell, arguments, told):
     code, out, err = shell.zotctl("ext", "validate", ".", *arguments)
     assert (code, out) == (1, "")
     assert err.startswith(f"zotctl: {told}")

@@ -43,7 +43,7 @@ def test_a_log_is_followed_until_ctrl_c(live, session):
         assert process.wait(40) == 130
 
 
-def test_the_log_of_an_extension_that_never_was_is_a_sentence(live):
+def test_log_of_an_unknown_extension_is_an_error(live):
     code, _, err = live.zotctl("ext", "logs", "nobody")
     assert (code, err) == (1, "zotctl: there is no extension nobody and no log with that name\n")
     assert live.zotctl("ext", "logs", "nobody", "-f", "--json")[0] == 1
@@ -103,7 +103,7 @@ def test_directions_have_colours_on_a_terminal_that_may(live, session, flags, va
     os.close(screen)
 
 
-def test_what_does_not_run_cannot_be_tapped(live):
+def test_tap_of_a_stopped_extension_fails(live):
     code, _, err = live.zotctl("ext", "tap", "nobody")
     assert code == 1
     assert err.startswith("zotctl: no extension nobody is running here")

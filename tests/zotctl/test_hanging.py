@@ -1,4 +1,4 @@
-"""A daemon that does not answer: what commands say, and how it is ended. Real processes."""
+"""Commands with a daemon that does not answer, and `zotctl stop --force`, with real processes."""
 
 import json
 import os

@@ -35,7 +35,7 @@ def talk(live):
     return [message["seq"] for message in page["messages"]]
 
 
-def test_a_session_goes_back_and_its_tree_shows_both_ways(live, talk):
+def test_rewind_adds_a_branch_to_the_tree(live, talk):
     assert live.zotctl("rewind", "--session", "tests", str(talk[1]))[:2] == (
         0,
         f"{named(live)} continues from message {talk[1]}\n",
@@ -54,7 +54,7 @@ def test_a_session_goes_back_and_its_tree_shows_both_ways(live, talk):
     assert lines[4].endswith("user: third")
 
 
-def test_a_fork_is_named_and_shown_at_its_place(live, talk):
+def test_fork_is_named_and_shown_in_the_tree(live, talk):
     code, out, _ = live.zotctl("fork", "--session", "tests", "--at", str(talk[1]), "--name", "branch")
     made = out.split()[0]
     assert (code, out) == (0, f'{made}  "branch", with 2 messages\n')
@@ -66,7 +66,7 @@ def test_a_fork_is_named_and_shown_at_its_place(live, talk):
     assert (forked["v"], forked["session"]["name"]) == (1, "tests (fork)")
 
 
-def test_what_is_no_message_is_said_in_a_sentence(live, talk):
+def test_rewind_to_a_seq_without_a_message_is_an_error(live, talk):
     code, out, err = live.zotctl("rewind", "--session", "tests", "2")
     assert (code, out) == (1, "")
     assert err == "zotctl: no message has the seq 2; `zotctl log --json` shows the messages with theirs\n"
@@ -120,6 +120,6 @@ def test_an_export_comes_back_in_another_directory(live, talk):
     assert file["session"]["message_count"] == 4
 
 
-def test_there_must_be_something_to_import(live):
+def test_import_without_session_files_fails(live):
     assert live.zotctl("import", ".") == (1, "", "zotctl: no session files found\n")
     assert live.zotctl("import", "x", "--cwd", "none")[2].endswith("/none\n")

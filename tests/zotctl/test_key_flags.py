@@ -47,7 +47,7 @@ def test_a_key_comes_from_standard_input_when_the_prompt_does_not(shell, daemon)
         (f"{KEY}\nsecond", 0o600, "must contain only a key, which is one word"),
     ],
 )
-def test_a_key_file_is_judged_like_a_token_file(shell, daemon, file, content, mode, why):
+def test_key_file_is_checked_like_a_token_file(shell, daemon, file, content, mode, why):
     path = file(content, mode)
     code, out, err = shell.zot("-p", "hi", "--api-key-file", path)
     assert (code, out, daemon.sessions) == (2, "", {})
@@ -55,7 +55,7 @@ def test_a_key_file_is_judged_like_a_token_file(shell, daemon, file, content, mo
     assert KEY not in err
 
 
-def test_standard_input_is_no_key_when_it_holds_more_or_nothing(shell, daemon):
+def test_standard_input_must_hold_exactly_one_key(shell, daemon):
     for piped, why in (
         ("", "standard input is empty"),
         ("a diff\nto review\n", "standard input must contain only a key"),
@@ -68,7 +68,7 @@ def test_standard_input_is_no_key_when_it_holds_more_or_nothing(shell, daemon):
     assert "standard input is used by the protocol; name a file" in err
 
 
-def test_two_keys_are_one_too_many(shell, daemon, file):
+def test_two_keys_are_bad_usage(shell, daemon, file):
     for command in ([], ["rpc"]):
         code, _, err = shell.zot(*command, "--api-key", "k", "--api-key-file", file())
         assert code == 2

@@ -1,4 +1,4 @@
-"""`zotctl metrics`, and JSON that cannot steer a terminal."""
+"""`zotctl metrics`, and escaped control characters in JSON output."""
 
 import json
 

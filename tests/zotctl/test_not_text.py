@@ -1,4 +1,4 @@
-"""What is not UTF-8, and requests that a daemon cannot read: an error at once, with the real daemon."""
+"""Arguments that are not UTF-8 and requests that the daemon cannot parse fail immediately."""
 
 import asyncio
 import json
@@ -16,10 +16,10 @@ from zotd.wire import api
 BAD = b"say 2 \x9b"
 
 TOO_LONG = "x" * (17 * 1024 * 1024)
-"""Over the daemon's limit for a line: it skips it, so it does not know whose it was."""
+"""Exceeds the daemon's line limit. The daemon skips such a line, so it cannot respond to its request ID."""
 
 AT_ONCE_S = 20
-"""Well below the 30 s of a request that nobody answers; loaded machines take seconds to start Python."""
+"""Seconds; well below the 30 s timeout of a request. Loaded machines take seconds to start Python."""
 
 
 def run(live, module, *args):

@@ -1,4 +1,4 @@
-"""`zot` without a conversation."""
+"""One-shot modes of `zot`: -p, --json and --list-models."""
 
 import json
 import signal
@@ -146,7 +146,7 @@ def test_a_terminated_client_leaves_the_run_going_and_says_where(shell, daemon, 
     assert only_session(daemon).running is not None
 
 
-def test_an_output_that_nobody_reads_leaves_the_run_going(shell, daemon):
+def test_closed_output_does_not_stop_the_run(shell, daemon):
     with shell.start("zotd.cli", "-p", "hang") as process:
         daemon.wait_for("prompt")
         process.stdout.close()
@@ -155,7 +155,7 @@ def test_an_output_that_nobody_reads_leaves_the_run_going(shell, daemon):
     assert only_session(daemon).running is not None
 
 
-def test_a_daemon_that_dies_is_one_sentence(shell, daemon):
+def test_daemon_that_dies_is_reported_in_one_line(shell, daemon):
     with shell.start("zotd.cli", "--json", "hang") as process:
         until(process, "text_delta")
         daemon.do(daemon.cut_all)
@@ -196,7 +196,7 @@ def test_a_start_that_fails_says_why(shell):
 
 
 def until(process, kind):
-    """Read lines up to and with the first event of that kind."""
+    """Read lines up to and including the first event of this type."""
     while json.loads(process.stdout.readline())["type"] != kind:
         pass
 

@@ -1,4 +1,4 @@
-"""What `zotctl --help` says, for all commands and arguments."""
+"""The help of all commands and arguments of `zotctl`."""
 
 import argparse
 

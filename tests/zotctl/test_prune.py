@@ -11,7 +11,7 @@ OLD = "2020-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def aged(live):
-    """Two sessions, of which the first was last used years ago; their ids."""
+    """The IDs of two sessions; the first was last used years ago."""
     old, new = live.session(), live.session()
     live.daemon.end()
     with closing(sqlite3.connect(live.home / "zot.db")) as connection, connection:
@@ -36,7 +36,7 @@ def test_a_dry_run_names_what_is_old_and_deletes_nothing(live, aged):
     assert ids(live) == {old, new}
 
 
-def test_what_is_old_is_deleted_and_the_figures_are_told(live, aged):
+def test_prune_deletes_old_sessions_and_reports_sizes(live, aged):
     old, new = aged
     report = json.loads(live.zotctl("prune", "--older-than", "90d", "--yes", "--json")[1])
     assert (report["sessions"], report["in_use"], report["dry_run"]) == ([old], 0, False)
@@ -44,7 +44,7 @@ def test_what_is_old_is_deleted_and_the_figures_are_told(live, aged):
     assert ids(live) == {new}
 
 
-def test_without_a_terminal_nothing_is_deleted_unasked(live, aged):
+def test_prune_without_a_terminal_needs_yes(live, aged):
     code, _, err = live.zotctl("prune", "--older-than", "90d")
     assert code == 1
     assert "--yes" in err
@@ -61,7 +61,7 @@ def test_an_old_session_that_a_client_has_open_stays(live, aged):
 
 
 @pytest.mark.parametrize("word", ["90", "d", "x", "-1d", "99999999999d"])
-def test_an_age_that_is_none_is_bad_usage(live, word):
+def test_invalid_age_is_bad_usage(live, word):
     code, _, err = live.zotctl("prune", "--older-than", word)
     assert code == 2
     assert "age" in err or "argument" in err

@@ -17,7 +17,7 @@ def says(text):
 
 @pytest.fixture
 def busy(live):
-    """A session in which a command runs until somebody opens the pipe."""
+    """A session in which a command runs until the test opens a pipe."""
     os.mkfifo(live.cwd / "pipe")
     url = live.scripted(bash("echo started; cat < pipe"), *map(says, ("one", "two", "three", "four")))
     session = live.session(url)
@@ -59,7 +59,7 @@ def until_it_rests(live, session):
     return [message["content"][0]["text"] for message in messages if message["role"] == "user"]
 
 
-def test_what_waits_is_listed_withdrawn_and_moved_by_the_beginning_of_its_id(live, busy):
+def test_queue_lists_withdraws_and_moves_by_id_prefix(live, busy):
     for words in ("a", "b", "c"):
         send(live, words)
     first, _, last = (item["id"] for item in waiting(live)["items"])
@@ -84,7 +84,7 @@ def test_a_prompt_may_join_what_runs_wait_or_be_refused(live, busy):
     assert until_it_rests(live, busy) == ["go", "join", "wait"]
 
 
-def test_what_was_held_goes_on(live, busy):
+def test_continue_resumes_a_held_queue(live, busy):
     assert live.zotctl("continue", "--session", "tests")[0] == 1, "it is at work"
     send(live, "and then this")
     assert live.zotctl("send", "--session", "tests", "/stop")[0] == 0
@@ -100,7 +100,7 @@ def test_what_was_held_goes_on(live, busy):
 
 @pytest.fixture
 def cut(live):
-    """A session that a crash has cut while the model was answering."""
+    """A session whose run was interrupted by a crash during the model's reply."""
     url = live.scripted(
         {"steps": [{"type": "text", "deltas": ["Half a "]}, {"type": "hang"}]}, *map(says, ("whole", "more"))
     )

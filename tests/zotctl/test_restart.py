@@ -1,4 +1,4 @@
-"""`zotctl restart`: through the service manager where there is one, and never by force."""
+"""`zotctl restart`: through the service manager if a service is installed, and without killing anything."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def service(live, shell):
     shell.zotctl("stop")
 
 
-def test_a_daemon_is_not_ended_for_one_that_could_not_start(live, shell):
+def test_restart_keeps_the_daemon_if_the_configuration_is_invalid(live, shell):
     (live.home / "config.toml").write_text('[websocket]\nlisten = "0.0.0.0:1"\n')
     code, out, err = shell.zotctl("restart")
     assert (code, out) == (1, "")
@@ -68,7 +68,7 @@ def test_without_a_service_the_daemon_of_this_installation_is_started(live, shel
     assert shell.zotctl("stop")[0] == 0
 
 
-def test_one_beside_a_service_becomes_the_services(service, live, shell):
+def test_restart_moves_an_unmanaged_daemon_to_the_service(service, live, shell):
     assert status(shell)["state"] == "unmanaged"
     assert shell.zotctl("restart")[0] == 0
     assert live.daemon.wait() == 0
@@ -87,7 +87,7 @@ def test_a_service_that_does_not_start_is_one_sentence(service, live, shell):
     assert err == "zotctl: `systemctl --user start zotd.service` failed: Unit zotd.service is masked.\n"
 
 
-def test_one_that_does_not_answer_is_left_to_the_person(live, shell):
+def test_restart_does_not_kill_a_daemon_that_hangs(live, shell):
     os.kill(live.daemon.pid, signal.SIGSTOP)
     try:
         code, out, err = shell.zotctl("restart")

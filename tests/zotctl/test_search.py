@@ -9,7 +9,7 @@ from zotd.client.errors import CallError
 
 @pytest.fixture
 def talk(live):
-    """A session in which a question was answered; its id."""
+    """The ID of a session with one question and answer."""
     session = live.session(live.model("the purple answer"))
     code, _, err = live.zotctl("send", "--session", "tests", "the purple question", "--wait")
     assert (code, err) == (0, "")
@@ -22,7 +22,7 @@ def refused(live, **fields):
     return caught.value
 
 
-def test_words_are_found_in_what_was_asked_and_answered_newest_first(live, talk):
+def test_search_finds_prompts_and_replies_newest_first(live, talk):
     code, out, err = live.zotctl("search", "purple")
     lines = out.splitlines()
     assert (code, err, len(lines)) == (0, "", 4)
@@ -61,11 +61,11 @@ def test_a_deleted_session_is_found_no_more(live, talk):
 
 
 @pytest.mark.parametrize("words", ['"', "AND OR NOT", "a*b(c", "-x"])
-def test_no_words_are_an_error(live, words):
+def test_search_accepts_any_words(live, words):
     assert live.zotctl("search", "--", words) == (0, "", "")
 
 
 @pytest.mark.parametrize("query", ["", "   ", "x" * 1001])
-def test_a_query_without_words_or_without_end_is_refused_in_a_sentence(live, query):
+def test_search_refuses_an_empty_or_overlong_query(live, query):
     error = refused(live, query=query)
     assert (error.code, str(error)) == ("bad_request", "a query has 1 to 1000 characters")

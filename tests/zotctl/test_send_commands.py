@@ -22,23 +22,23 @@ def test_the_text_of_a_command_is_printed(live, session):
     assert answer == {"v": 1, "session": session, "action": "display", "extension": "echo", "text": "X"}
 
 
-def test_a_command_that_starts_a_run_is_followed_when_told_so(live, session):
+def test_send_wait_follows_the_run_of_a_slash_command(live, session):
     assert send(live, "/ask what is up?", "--wait") == (0, "It is done.\n", "")
     assert send(live, "/ask again") == (0, f"{session}: started\n", "")
 
 
-def test_the_daemon_s_own_commands_work_too(live, session):
+def test_send_runs_slash_commands_of_the_daemon(live, session):
     assert send(live, "/clear") == (0, f"{session}: done\n", "")
     assert send(live, "/reload-ext")[1].startswith("extensions reloaded: 1 loaded")
 
 
-def test_an_unknown_command_is_a_sentence_that_names_those_there_are(live, session):
+def test_unknown_command_lists_the_known_ones(live, session):
     code, out, err = send(live, "/nope")
     assert (code, out) == (1, "")
     assert "/shout" in err
 
 
-def test_what_only_looks_like_a_command_is_a_prompt(live, session):
+def test_text_that_only_resembles_a_command_is_a_prompt(live, session):
     for words, message in ("//shout x", "/shout x"), ("/usr/bin is full", "/usr/bin is full"):
         assert send(live, words, "--wait")[1] == "It is done.\n"
         assert prompts(live, session)[-1] == message
@@ -46,7 +46,7 @@ def test_what_only_looks_like_a_command_is_a_prompt(live, session):
     assert prompts(live, session)[-1] == "/shout x"
 
 
-def test_a_command_does_not_wait_for_its_turn(live, session):
+def test_slash_command_rejects_when_busy(live, session):
     code, _, err = send(live, "/shout x", "--when-busy", "reject")
     assert code == 1
     assert "apply to prompts" in err

@@ -45,7 +45,7 @@ def programs(shell, tmp_path):
     return have
 
 
-def test_where_there_is_no_service_manager_it_says_so(shell, programs):
+def test_service_without_a_manager_is_an_error(shell, programs):
     programs()
     code, out, err = shell.zotctl("service", "install")
     assert (code, out) == (1, "")
@@ -53,7 +53,7 @@ def test_where_there_is_no_service_manager_it_says_so(shell, programs):
     assert err.count("\n") == 1
 
 
-def test_where_no_user_manager_can_be_reached_it_says_why(shell, programs, tmp_path):
+def test_service_without_a_user_manager_says_why(shell, programs, tmp_path):
     programs(systemctl=SYSTEMCTL)
     for action in ("install", "uninstall", "status"):
         code, out, err = shell.zotctl("service", action)
@@ -84,7 +84,7 @@ def test_launchd_gets_an_agent_with_this_interpreter_and_home(shell, programs, t
     assert shell.zotctl("service", "status")[0] == 1
 
 
-def test_launchd_without_a_session_of_the_user_is_told(shell, programs, tmp_path):
+def test_launchd_without_a_gui_session_is_an_error(shell, programs, tmp_path):
     programs(launchctl=LAUNCHCTL.format(folder=tmp_path / "bin", uid=os.getuid(), code=113))
     code, _, err = shell.zotctl("service", "install")
     assert (code, "launchd has no GUI session for this user" in err) == (1, True)

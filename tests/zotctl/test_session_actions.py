@@ -1,4 +1,4 @@
-"""`zotctl rename`, `abort` and `delete`, and how commands fail: real processes against the real daemon."""
+"""`zotctl rename`, `abort` and `delete`, and the errors of commands, with the real daemon."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def test_a_session_is_renamed_and_found_by_its_new_name(live):
     }
 
 
-def test_what_runs_is_aborted(live):
+def test_abort_ends_the_active_run(live):
     session = live.session(live.scripted({"steps": [{"type": "hang"}]}))
     with live.connect() as connection:
         connection.call("attach", session=session)
@@ -37,7 +37,7 @@ def test_what_runs_is_aborted(live):
         assert next(event for event in events if event["type"] == "turn_end")["stop"] == "aborted"
 
 
-def test_a_session_is_deleted_after_a_question(live, tmp_path):
+def test_delete_asks_for_confirmation(live, tmp_path):
     session = live.session()
     code, out, err = live.zotctl("delete", "tests")
     assert (code, out) == (1, "")

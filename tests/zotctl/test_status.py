@@ -1,4 +1,4 @@
-"""What `zotctl status` says of a daemon in every state, each made for real: a word, a sentence, the next command."""
+"""`zotctl status` with a daemon in each state, produced for real: state, error and next command."""
 
 import fcntl
 import json
@@ -62,7 +62,7 @@ def env(daemon):
     return daemon.place.env
 
 
-def test_one_that_runs_and_later_is_stopped(daemon, env):
+def test_daemon_is_running_and_then_stopped(daemon, env):
     said = asked(env)
     assert (said["state"], said["pid"], said["next"], said["service"]) == ("running", daemon.pid, None, None)
     assert said["protocols"] == [1, 1]
@@ -72,7 +72,7 @@ def test_one_that_runs_and_later_is_stopped(daemon, env):
     assert "nothing listens" in said["error"]
 
 
-def test_one_that_was_killed_is_stale_also_while_its_zombie_is_there(daemon, env, tmp_path):
+def test_killed_daemon_is_stale_even_as_a_zombie(daemon, env, tmp_path):
     os.kill(daemon.pid, signal.SIGKILL)
     os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has taken note of it
     said = asked(env)
@@ -95,7 +95,7 @@ def test_one_whose_socket_is_gone_has_lost_it_until_a_signal_makes_it_look(daemo
         assert asked(env)["state"] == "running"
 
 
-def test_one_whose_place_somebody_else_has_taken_says_so_to_those_who_are_there(daemon, env, tmp_path):
+def test_daemon_warns_when_another_process_has_its_socket(daemon, env, tmp_path):
     path = daemon.place.socket
     with connect(path) as attached, socket.socket(socket.AF_UNIX) as listener:
         Path(path).unlink()
@@ -120,7 +120,7 @@ def test_another_daemon_at_its_place_is_told_from_it(daemon, env, tmp_path):
     assert (said["state"], said["pid"], said["next"]) == ("listener_lost", daemon.pid, f"kill {stranger.pid}")
 
 
-def test_one_that_does_not_answer_is_wedged_and_says_why_when_that_is_known(daemon, env):
+def test_daemon_that_does_not_answer_is_wedged_with_the_known_reason(daemon, env):
     with stopped(daemon.pid):
         said = asked(env)
     assert (said["state"], said["pid"], said["next"]) == ("wedged", daemon.pid, f"kill -CONT {daemon.pid}")
@@ -132,7 +132,7 @@ def test_nothing_that_it_waits_for_takes_it_beyond_three_seconds():
     assert status_probe.CONNECT_S + status_probe.ANSWER_S <= 2.5
 
 
-def test_one_that_is_about_to_be_there_is_starting(daemon, env):
+def test_daemon_being_started_is_starting(daemon, env):
     lock = paths.start_lock(daemon.place.socket)
     Path(daemon.place.socket).unlink()
     with Path(lock).open("w", encoding="ascii") as held:
@@ -140,14 +140,14 @@ def test_one_that_is_about_to_be_there_is_starting(daemon, env):
         assert asked(env)["state"] == "starting"
 
 
-def test_one_of_another_version_is_mismatched(tmp_path):
+def test_daemon_of_another_version_is_mismatched(tmp_path):
     with DaemonProcess(tmp_path, wrapper=OTHER_VERSION) as daemon:
         said = asked(daemon.place.env)
     assert (said["state"], said["version"], said["protocols"]) == ("mismatched", "0.2.0", [1, 2])
     assert "error" not in said  # protocol 1 is common
 
 
-def test_one_beside_a_service_that_is_installed_is_unmanaged(daemon, env):
+def test_daemon_not_started_by_the_installed_service_is_unmanaged(daemon, env):
     assert asked(env)["state"] == "running"
     unit(daemon.place)
     said = asked(env)
@@ -160,7 +160,7 @@ def test_one_beside_a_service_that_is_installed_is_unmanaged(daemon, env):
     assert asked(env)["state"] == "running"
 
 
-def test_one_of_a_service_is_managed_as_long_as_that_is_installed(tmp_path):
+def test_daemon_of_an_installed_service_is_managed(tmp_path):
     with DaemonProcess(tmp_path, wrapper=BY_SYSTEMD) as daemon:
         said = asked(daemon.place.env)
         assert (said["state"], said["service"], said["next"]) == ("unmanaged", "systemd", "zotctl service install")
@@ -168,7 +168,7 @@ def test_one_of_a_service_is_managed_as_long_as_that_is_installed(tmp_path):
         assert asked(daemon.place.env)["state"] == "running"
 
 
-def test_what_is_no_socket_is_unreachable(tmp_path, shell):
+def test_file_that_is_not_a_socket_is_unreachable(tmp_path, shell):
     (tmp_path / "zotd.sock").write_text("")
     said = asked(shell.env)
     assert (said["state"], said["next"]) == ("unreachable", f"mv {shell.path} {shell.path}.old")

@@ -1,4 +1,4 @@
-"""`zotctl top`: what it computes from its looks, and what a person sees of it in a terminal."""
+"""`zotctl top`: rendering of samples, and the program in a terminal."""
 
 import json
 import os
@@ -34,10 +34,10 @@ def look(at, *sessions, extensions=(), loads=None):
     return Sample(at, STATUS, list(sessions), list(extensions), 1.25, loads or {})
 
 
-# --- what is computed -----------------------------------------------------------------------------------------------
+# --- rendering -----------------------------------------------------------------------------------------------
 
 
-def test_the_speed_is_what_was_written_between_the_oldest_look_and_the_newest():
+def test_rate_is_measured_from_the_oldest_sample_to_the_newest():
     looks = [look(at, session("a", usage={"output": 100 * at})) for at in (0, 1, 2)]
     assert render.rates(looks) == {"s_a": 100}
 
@@ -56,12 +56,12 @@ def test_a_session_that_was_cleared_has_no_speed_below_zero():
     assert render.rates([look(0, session("a", usage={"output": 9})), look(1, session("a"))]) == {"s_a": 0}
 
 
-def test_one_look_or_a_session_that_is_new_has_no_speed():
+def test_one_sample_or_a_new_session_has_no_rate():
     assert render.rates([look(0, session("a"))]) == {}
     assert render.rates([look(0), look(1, session("a"))]) == {}
 
 
-def test_those_that_do_something_stand_above_the_others():
+def test_active_sessions_are_listed_first():
     states = ["idle", "running", "waiting", "idle", "blocked"]
     looks = [look(0, *(session(f"n{number}", state) for number, state in enumerate(states)))]
     shown = render.draw(looks, plain, width=200, height=None)
@@ -69,7 +69,7 @@ def test_those_that_do_something_stand_above_the_others():
     assert "5 sessions   1 waiting   1 running   1 blocked   2 clients   0 tokens/s   $1.25 today" in shown
 
 
-def test_what_fits_exactly_is_shown_and_a_failure_is_a_state():
+def test_rows_that_fit_exactly_are_shown():
     looks = [look(0, session("a"), session("b", failed=True), extensions=[{"name": "e", "state": "ready"}])]
     shown = render.draw(looks, plain, width=200, height=9)
     assert [line.split()[:2] for line in shown[4:6]] == [["b", "failed"], ["a", "idle"]]
@@ -83,7 +83,7 @@ def test_figures_end_below_each_other():
     assert [row[: head.index("CLIENTS") + 7].split()[-1] for row in rows] == ["9", "12"]
 
 
-def test_what_does_not_fit_is_counted():
+def test_rows_that_do_not_fit_are_counted():
     looks = [look(0, *(session(f"n{number}") for number in range(50)), extensions=[{"name": "e", "state": "ready"}])]
     shown = render.draw(looks, plain, width=60, height=20)
     assert len(shown) <= 20
@@ -113,7 +113,7 @@ def test_a_line_that_is_cut_ends_its_colour():
     assert all(line.count("\x1b[1m") <= line.count("\x1b[0m") for line in shown)
 
 
-# --- what is seen ---------------------------------------------------------------------------------------------------
+# --- in a terminal ---------------------------------------------------------------------------------------------------
 
 
 def test_one_picture_shows_the_session_its_cost_and_the_daemons_memory(live):
@@ -149,7 +149,7 @@ def test_it_does_not_start_the_daemon(shell):
 
 
 @pytest.mark.parametrize("delay", ["0", "nan", "inf", "x"])
-def test_a_delay_that_is_none_is_bad_usage(shell, delay):
+def test_invalid_delay_is_bad_usage(shell, delay):
     assert shell.zotctl("top", "--delay", delay)[0] == 2
 
 

@@ -1,4 +1,4 @@
-"""`zotctl trust`, and what runs because of it."""
+"""`zotctl trust`, and its effect on extensions."""
 
 import json
 import os
@@ -12,7 +12,7 @@ TOOL = '@ext.tool\ndef local() -> str:\n    "Local."\n    return "ok"'
 
 @pytest.fixture
 def project(live):
-    """A directory with an extension of its own."""
+    """A directory that contains an extension."""
     live.write("local", TOOL, into=live.project)
     return live.cwd
 
@@ -53,13 +53,13 @@ def test_a_grant_shows_what_would_run_and_starts_it_after_a_yes(live, project):
 
 
 @pytest.mark.parametrize("words", ["n", "", "yo"])
-def test_anything_but_yes_changes_nothing(live, project, words):
+def test_approve_saves_no_rule_without_a_yes(live, project, words):
     code, _, out = answer(live, words, ".")
     assert (code, out) == (1, "")
     assert live.zotctl("trust", "list")[1].splitlines()[1:] == []
 
 
-def test_without_a_terminal_a_grant_has_to_say_yes(live, project):
+def test_grant_without_a_terminal_needs_yes(live, project):
     code, out, err = live.zotctl("trust", "grant")
     assert (code, out) == (1, "")
     assert err.endswith(
@@ -97,19 +97,19 @@ def test_a_grant_shows_the_commands_that_would_run(live, project):
         assert line in said
 
 
-def test_what_was_not_shown_is_not_trusted(live, project):
+def test_grant_refuses_files_that_changed_after_they_were_shown(live, project):
     code, _, out = answer(live, "y", meanwhile=lambda: (project / ".mcp.json").write_text("{}"))
     assert (code, out) == (1, "")
     assert live.zotctl("trust", "list")[1].splitlines()[1:] == []
 
 
-def test_a_directory_may_be_trusted_before_it_has_anything(live):
+def test_empty_directory_can_be_trusted(live):
     code, _, err = live.zotctl("trust", "grant", "--yes")
     assert code == 0
     assert "it contains no code yet" in err
 
 
-def test_trust_is_taken_back_and_what_ran_ends(live, project):
+def test_revoke_stops_the_extensions_of_the_directory(live, project):
     live.zotctl("trust", "grant", "--yes", str(project))
     live.session()
     live.until("local", "ready")

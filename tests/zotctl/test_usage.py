@@ -9,7 +9,7 @@ from zotd.client.errors import CallError
 
 @pytest.fixture
 def talk(live):
-    """A session with one answered prompt; its id."""
+    """The ID of a session with one answered prompt."""
     session = live.session(live.model("hello"), model="gpt-4o")
     assert live.zotctl("send", "--session", "tests", "hi", "--wait")[0] == 0
     return session
@@ -27,7 +27,7 @@ def test_a_request_is_in_the_sum_of_its_model_with_its_figures(live, talk):
     assert row["input"] > 0
 
 
-def test_the_budgets_stand_below_with_what_is_left_of_them(live):
+def test_usage_prints_budgets_with_the_remaining_amount(live):
     session = live.session(live.model("hello"), model="gpt-4o", budget_usd=3, budget_tokens=1000)
     assert live.zotctl("send", "--session", "tests", "hi", "--wait")[0] == 0
     (state,) = json.loads(live.zotctl("usage", "--json")[1])["budgets"]
@@ -40,7 +40,7 @@ def test_the_budgets_stand_below_with_what_is_left_of_them(live):
 
 
 @pytest.mark.parametrize(("flag", "word"), [("--budget-usd", "0"), ("--budget-usd", "inf"), ("--budget-tokens", "0")])
-def test_a_budget_of_nothing_is_bad_usage(shell, flag, word):
+def test_zero_budget_is_bad_usage(shell, flag, word):
     code, _, err = shell.zot("-p", "hi", flag, word)
     assert (code, "must be" in err) == (2, True)
 
@@ -57,13 +57,13 @@ def test_a_time_may_be_an_age_a_day_or_a_moment(live, talk, since):
     assert len(live.zotctl("usage", "--since", since)[1].splitlines()) == 2
 
 
-def test_what_was_before_is_not_in_it(live, talk):
+def test_usage_since_excludes_earlier_requests(live, talk):
     assert len(live.zotctl("usage", "--since", "2999-01-01")[1].splitlines()) == 1
     assert len(live.zotctl("usage", "--since", "0d")[1].splitlines()) == 1
 
 
 @pytest.mark.parametrize("since", ["soon", "7x", "", "99999999999d", "2026-13-01"])
-def test_a_time_that_is_none_is_bad_usage_with_examples(shell, since):
+def test_invalid_time_is_bad_usage_with_examples(shell, since):
     code, out, err = shell.zotctl("usage", "--since", since)
     assert (code, out) == (2, "")
     assert "12h, 7d, 2w, 2026-11-01" in err

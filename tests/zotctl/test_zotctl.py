@@ -115,7 +115,7 @@ def test_sessions_are_listed_as_a_table_or_json(shell, daemon, session):
 
 
 @pytest.mark.parametrize("flags", [["--session", "tests"], ["--last"]])
-def test_send_wakes_a_session_by_name_or_the_last_one(shell, daemon, session, flags):
+def test_send_finds_a_session_by_name_or_the_last_one(shell, daemon, session, flags):
     code, out, _ = shell.zotctl("send", *flags, "hello")
     assert (code, out) == (0, f"{session.id}: started\n")
     assert sent(daemon, "prompt")[0]["message"] == "hello"
@@ -128,7 +128,7 @@ def test_send_with_wait_prints_the_answer(shell, daemon, session):
     assert (code, out, err) == (1, "", "zotctl: no model\n")
 
 
-def test_send_to_a_busy_session_tells_its_place(shell, daemon, session):
+def test_send_to_a_busy_session_prints_the_queue_position(shell, daemon, session):
     shell.zotctl("send", "--last", "hang")
     assert shell.zotctl("send", "--last", "second")[1] == f"{session.id}: queued at position 1\n"
     code, _, err = shell.zotctl("send", "--last", "third", "--when-busy", "reject")
@@ -199,7 +199,7 @@ def test_the_configuration_is_shown_and_checked_without_a_daemon(shell):
 @pytest.mark.parametrize(
     ("text", "problem"), [("max_steps = \n", "line 1"), ("max_step = 9\n", "did you mean max_steps")]
 )
-def test_a_wrong_configuration_is_one_sentence_and_exit_code_1(shell, text, problem):
+def test_invalid_configuration_is_one_line_and_exit_code_1(shell, text, problem):
     (shell.home / "zot").mkdir()
     (shell.home / "zot" / "config.toml").write_text(text)
     code, out, err = shell.zotctl("config", "check")
@@ -218,7 +218,7 @@ def test_help_lists_every_command_and_an_unknown_one_is_bad_usage(shell):
     assert shell.zotctl()[0] == 2
 
 
-def test_an_output_that_nobody_reads_is_no_traceback(shell, daemon, session):
+def test_closed_output_is_no_traceback(shell, daemon, session):
     with shell.start("zotctl", "attach", "--plain", "--last") as process:
         process.stdout.close()
         assert process.wait(40) == 1
