@@ -29,6 +29,9 @@ PING_MS = 50.0
 PING_EVERY_S = 0.02
 LOOK_S = 0.1
 
+OVER_S = 60.0
+"""How long after the last flood has begun its run may go on; one that is never over is a failure, not a wait."""
+
 
 async def run(options: Options) -> Row:
     """Flood, and measure."""
@@ -97,6 +100,7 @@ async def _flood(client: WireClient, url: str, until: float, kinds: Iterator[str
     running: dict[str, str] = {}
     floods = 0
     while running or time.monotonic() < until:
+        assert time.monotonic() < until + OVER_S, f"runs that are never over: {', '.join(running.values())}"
         while len(running) < AT_ONCE and time.monotonic() < until:
             kind = next(kinds)
             running[await _prompt(client, url, kind)] = kind

@@ -103,6 +103,10 @@ def reported(target: Target, error: object) -> ModelError:
     return cut(target, reason)
 
 
+_HEADERS_TOO_LONG = "Receive buffer too long"
+"""What h11, which reads HTTP for both SDKs, says of headers above the limit that httpcore sets: 100 KiB."""
+
+
 def cut(target: Target, reason: str) -> ModelError:
     """The failure of a reply that ended too early."""
     return ModelError(Failure.CUT, f"{target.vendor.title} cut off its reply: {_short(reason)}; send the prompt again")
@@ -125,6 +129,9 @@ def foreign(target: Target, what: str, body: bytes) -> ModelError:
 def unreachable(target: Target, error: BaseException, *, was_sent: bool) -> ModelError:
     """The failure of a request that got no answer."""
     reason = _short(str(error.__cause__ or error)).rstrip(".") or type(error).__name__
+    if reason == _HEADERS_TOO_LONG:  # no outage: the next answer would be the same
+        sentence = f"{target.base_url} answered with headers of more than 100 KiB; check --base-url"
+        return ModelError(Failure.TOO_LARGE, sentence)
     sentence = f"cannot reach {target.vendor.title} at {target.base_url}: {reason}; check the network and --base-url"
     return ModelError(Failure.CONNECTION if was_sent else Failure.UNREACHABLE, sentence)
 
