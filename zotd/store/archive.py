@@ -1,4 +1,4 @@
-"""What is asked of all sessions at once: where words stand, and what model requests took."""
+"""Queries over all sessions: full-text search, earlier prompts, and usage of models."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ class Archive:
 
     @property
     def counts(self) -> Counts:
-        """What was written since the database was opened."""
+        """Number of writes since the database was opened."""
         return self._database.counts
 
     async def search(self, query: str, *, before: int | None = None, limit: int = 50) -> SearchPage:
@@ -55,7 +55,7 @@ class Archive:
         except StorageError as error:
             if not is_damage(error.__cause__) or self._has_begun_anew:
                 raise
-            self._has_begun_anew = True  # once: if that does not help, it is not the index
+            self._has_begun_anew = True  # only once: if a new index does not help, the fault is elsewhere
             await self._database.perform(search.begin_anew)
             complete = await self._catch_up()
             found = await self._database.read(find)
@@ -107,11 +107,11 @@ class Archive:
 
     @property
     def trouble(self) -> str | None:
-        """What keeps the database from being written now; None: nothing is known to."""
+        """Return why the database cannot be written at present, or None if it can as far as is known."""
         return self._database.recovery.trouble
 
     async def compact(self) -> tuple[int, int]:
-        """See `Database.compact`."""
+        """Return free space to the file system; see `Database.compact`."""
         return await self._database.compact()
 
     async def branches(self, session: str, last: int) -> Branches:
@@ -141,5 +141,5 @@ class Archive:
         try:
             await self._database.perform(index.keep_up)
         except StorageError:
-            if index.met == met:  # else the next try passes by what was damaged
+            if index.met == met:  # else the next attempt skips the damaged record
                 raise

@@ -1,6 +1,6 @@
-"""Copies of the database: taken while the daemon writes to it, and put in its place.
+"""Backs up the database, even while the daemon writes to it, and restores a backup.
 
-Both work on files, in any process: SQLite lets another one read a consistent state at any time.
+Both work on files and in any process, because SQLite gives each reader a consistent snapshot.
 """
 
 import os
@@ -54,15 +54,15 @@ def restore(saved: Path, database: Path) -> Path | None:
 
 @contextmanager
 def _draft(source: Path, target: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
-    """A copy of `source` beside `target`, open; the block closes it and moves it, else it is removed."""
+    """Yield an open copy of `source` in the directory of `target`, which is removed unless the block moves it."""
     draft: Path | None = None
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
         os.close(descriptor)
         draft = Path(name)
         with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
-            # All pages in one step, and so in one read transaction: between steps a commit of another process
-            # would make SQLite begin anew, and a busy daemon would keep it from ever ending.
+            # All pages in one step, and so in one read transaction: if another process commits between two steps,
+            # SQLite starts the copy again, and with a busy daemon it would never finish.
             read_at_rest(source, lambda original: original.backup(copy))
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, also when it is opened to be read
             yield draft, copy

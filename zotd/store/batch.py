@@ -1,4 +1,4 @@
-"""One commit of a session: the rule that it must obey, and its form in the database."""
+"""One commit of a session: its consistency check and its encoding in the database."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
 
 ROW_BYTES = 1024
-"""Stands for the index row, and for what a record costs besides its JSON, when the size of a batch is estimated."""
+"""Estimated size of the index row, and of a record without its JSON."""
 
 _SAVE_ROW = """
 INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, generation) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -33,7 +33,7 @@ _ROW = msgspec.json.Decoder(Row)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A commit, encoded: what the writer's thread needs and nothing that the caller may still change."""
+    """An encoded commit for the writer's thread; shares no mutable data with the caller."""
 
     row: Row
     entries: Sequence[Entry]
@@ -48,7 +48,7 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        """About what it holds in memory until it is written."""
+        """Return the approximate memory that it uses until it is written."""
         lines = sum(len(entry.events) for entry in self.entries)
         return ROW_BYTES * (1 + len(self.entries)) + lines + sum(map(len, self.bodies))
 

@@ -12,7 +12,7 @@ from zotd.wire.content import Text
 from zotd.wire.reports import Branch, Fork
 
 FIRST_WORDS_CHARS = 100
-"""Of the message that a branch begins with: about a line."""
+"""Maximum length of the excerpt from the first message of a branch; about a line."""
 
 _FORKS = """
 SELECT sessions.id, sessions.name, forks.at FROM forks
@@ -40,10 +40,10 @@ ORDER BY first_seq LIMIT 1
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """What `session.tree` tells."""
+    """The data of a `session.tree` response."""
 
     origin: Fork | None
-    """Where the session was forked from, if that one is still there."""
+    """The session that this one was forked from, if it still exists."""
     branches: list[Branch]
     forks: list[Fork]
 
@@ -57,7 +57,7 @@ def branches(connection: sqlite3.Connection, session: str, last: int) -> Branche
 
 
 def _parts(connection: sqlite3.Connection, session: str, last: int) -> list[Branch]:
-    """The stretches between rewinds; each goes on from a message of one before it."""
+    """Return the parts between rewinds; each continues from a message of an earlier part."""
     rewinds = history.rewinds(connection, session)
     starts = [(1, None), *((rewind.seq, rewind.to_seq) for rewind in rewinds)]
     ends = [*(rewind.seq - 1 for rewind in rewinds), last]

@@ -1,7 +1,7 @@
-"""One database file and its two threads: one writes, one reads, each with a connection of its own.
+"""A database file with a writer thread and a reader thread, each with its own connection.
 
-Neither waits for the other, and the event loop waits for none. What a write reported is seen by every read that begins
-after it. In the writer's pauses the search index follows (`zotd.store.search`).
+Neither blocks the other or the event loop. A read that begins after a write was reported as done sees that write. When
+the writer is idle it updates the search index (`zotd.store.search`).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ READ_S = 30.0
 this does not answer."""
 
 MAKER_BYTES = 8
-"""64 random bits: no two processes that ever open one database get the same."""
+"""Length of the random id of a process that opens the database; 64 bits do not collide."""
 
 T = TypeVar("T")
 
@@ -35,17 +35,17 @@ log = logging.getLogger(__name__)
 
 
 class Database:
-    """The file, open. The caller holds the daemon's lock."""
+    """An open database. The caller must hold the daemon's lock."""
 
     def __init__(self, path: Path, probe: Probe | None = None) -> None:
-        """Use `Database.open`."""
+        """Made by `Database.open`."""
         self._path = path
         self.maker = secrets.token_hex(MAKER_BYTES)
-        """Tells sessions that are being put together here from those that another process has left half done."""
+        """Distinguishes sessions that this process is importing from incomplete ones of an earlier process."""
         self.index = Index()
-        """Of the texts that can be searched."""
+        """The search index."""
         self.warnings: list[str] = []
-        """What was found wrong when it was opened, and does not keep it from being used."""
+        """Problems found when the database was opened that do not prevent its use."""
         self._space = Space(path)
         spare = partial(_use_pause, maker=self.maker, index=self.index, space=self._space)
         self._writer = Writer(
@@ -54,7 +54,7 @@ class Database:
         self._reader = ThreadPoolExecutor(1, "journal-reader")
         self._connection: sqlite3.Connection | None = None
         self.recovery = Recovery(self._writer.submit)
-        """For those whose write has failed."""
+        """Reports when writing works again after a failure."""
 
     @classmethod
     async def open(cls, path: Path, probe: Probe | None = None) -> Self:
@@ -77,27 +77,28 @@ class Database:
 
     @property
     def counts(self) -> Counts:
-        """What was written since it was opened."""
+        """Number of writes since it was opened."""
         return self._writer.counts
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """What `query` makes of the connection that reads, in the thread of that; StorageError when it cannot."""
+        """Run `query` with the read connection in the reader's thread; raises StorageError if it fails."""
         if self._connection is None:
             raise StorageError("the journal is closed")
         return await self._call(partial(query, self._connection))
 
     def submit(self, write: Write) -> None:
-        """Have it written after all that was submitted before. Returns at once; never raises."""
+        """Queue a write behind all earlier ones. Returns at once and never raises."""
         self._writer.submit(write)
 
     async def perform(self, apply: Callable[[sqlite3.Connection], object], *, durable: bool = False) -> None:
-        """The same for a write that is awaited; raises the StorageError that it failed with."""
+        """Queue a write and wait for it; raises the StorageError that it failed with."""
         await self._writer.perform(apply, durable=durable)
 
     async def erase(self, apply: Callable[[sqlite3.Connection], object]) -> None:
-        """Have a deletion written, and nothing of what was deleted kept in the log; raises StorageError.
+        """Write a deletion and truncate the write-ahead log, so that no deleted data stays in it.
 
-        While somebody else reads the database (a backup), the log keeps it until they have left.
+        While another process reads the database (a backup), the data stays in the log until that process has finished.
+        Raises StorageError.
         """
 
         def deleted(connection: sqlite3.Connection) -> None:
@@ -108,7 +109,7 @@ class Database:
         await self._writer.perform(self._space.shorten_log, alone=True)
 
     async def compact(self) -> tuple[int, int]:
-        """Give back all space that is free; how many bytes the database had before and has now. Commits wait.
+        """Return free space to the file system; return the size in bytes before and after. Commits wait meanwhile.
 
         Raises:
             StorageError: it could not be done, or not all of it.
@@ -118,7 +119,7 @@ class Database:
         return before, await self.read(size_bytes)
 
     async def close(self) -> None:
-        """Write what waits, then close the file; bounded by `writer.CLOSE_S` and `READ_S`. May be called twice."""
+        """Finish queued writes, then close the file; takes `writer.CLOSE_S` + `READ_S` at most. Idempotent."""
         self.recovery.close()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -144,5 +145,5 @@ class Database:
 
 
 def _use_pause(connection: sqlite3.Connection, maker: str, index: Index, space: Space) -> bool:
-    """A slice of what has to be done and for which nobody waits; True when there may be more."""
+    """Do a slice of background work while the writer is idle; return True if there may be more."""
     return staged.sweep(connection, maker) or index.keep_up(connection) or space.keep_up(connection)

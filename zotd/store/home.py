@@ -1,7 +1,7 @@
-"""One home, one daemon: the lock that sees to it lies beside the database, and not with the socket.
+"""Ensures that only one daemon uses a home, with a lock file beside the database.
 
-A directory of sockets may be emptied while a daemon runs (at a logout, by whoever tidies `/tmp`), and with it goes the
-lock on the socket. Whoever writes to the files of a home holds this one as well.
+The lock beside the socket is not enough: a directory of sockets may be emptied while the daemon runs, at logout or by a
+cleaner of `/tmp`. Every process that writes to the files of a home holds this lock as well.
 """
 
 import fcntl
@@ -15,11 +15,11 @@ from zotd.core.ports import StorageError
 LOCK = "zotd.lock"
 
 PID_BYTES = 32
-"""Room for a pid and its newline."""
+"""Maximum length of a pid with its newline."""
 
 
 class HeldError(StorageError):
-    """Another process has the home; the message names it."""
+    """Another process holds the lock of the home; the message names it."""
 
 
 @contextmanager

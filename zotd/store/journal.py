@@ -62,7 +62,7 @@ class Journal:
 
     @property
     def epoch(self) -> str:
-        """Tells the database and this life of it; half of every cursor."""
+        """Identifies the database and its generation; the first half of every cursor."""
         return self._generation.epoch
 
     def commit(
@@ -84,7 +84,7 @@ class Journal:
         self.database.submit(Write(batch.store, ended, durable=durable, size_bytes=batch.size_bytes))
 
     def keep_partial(self, session: str, partial: PartialText) -> None:
-        """Keep what has come of a running step; see `core.ports.Journal.keep_partial`."""
+        """Keep the partial text of a running step; see `core.ports.Journal.keep_partial`."""
         self._partials.keep(session, partial)
 
     async def partial(self, session: str) -> PartialText | None:
@@ -112,11 +112,11 @@ class Journal:
         return await self._read_of(session, query)
 
     def damage(self, session: str) -> UnreadableSessionError | None:
-        """Why the session is read-only; None as long as no read of this journal has met damage in it."""
+        """Return why the session is read-only, or None if no read has found damage in it so far."""
         return self._damaged.get(session)
 
     async def row(self, session: str) -> Row | None:
-        """The session with exactly this id."""
+        """Return the index row of the session with exactly this id, or None."""
         return await self._read_of(session, partial(queries.row, session=session))
 
     async def find(self, text: str) -> list[Row]:
@@ -124,7 +124,7 @@ class Journal:
         return await self.database.read(partial(salvage.find, text=text))
 
     async def delete(self, session: str) -> None:
-        """Remove the session and all that it recorded; nothing happens when there is none."""
+        """Delete the session with all its records; does nothing if there is none."""
         await self.database.erase(partial(_delete, session=session))
         self._damaged.pop(session, None)
 
@@ -139,11 +139,11 @@ class Journal:
         return await self.database.read(partial(salvage.page, cwd=cwd, state=state, before=before, limit=limit))
 
     async def close(self) -> None:
-        """Write what waits, then close the file. May be called twice."""
+        """Finish queued writes, then close the file. Idempotent."""
         await self.database.close()
 
     def _committed(self, session: str, done: Callable[[StorageError | None], None], error: StorageError | None) -> None:
-        """Tell how a commit ended; one that met a damaged page will meet it again, so its session is read-only."""
+        """Report the outcome of a commit. If it met a damaged page, make the session read-only: the next would too."""
         if error is not None and is_damage(error.__cause__):
             self._note(
                 session, UnreadableSessionError(session, str(error.__cause__), "the position of the next record")

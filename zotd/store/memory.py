@@ -37,7 +37,7 @@ class Memory:
 
     @property
     def epoch(self) -> str:
-        """Made with this object: no cursor outlives it."""
+        """Random for each object, so that no cursor outlives it."""
         return self._epoch
 
     def commit(
@@ -91,20 +91,20 @@ class Memory:
             kept.partial = partial
 
     async def partial(self, session: str) -> PartialText | None:
-        """What was kept of the running step."""
+        """Return the partial text of the running step, if any."""
         kept = self._sessions.get(session)
         return kept.partial if kept else None
 
     def damage(self, session: str) -> None:
-        """None: memory does not get damaged."""
+        """Return None, since memory does not get damaged."""
 
     async def row(self, session: str) -> Row | None:
-        """The session with exactly this id."""
+        """Return the index row of the session with exactly this id, or None."""
         kept = self._sessions.get(session)
         return kept.row if kept else None
 
     async def delete(self, session: str) -> None:
-        """Forget the session; nothing happens when there is none."""
+        """Delete the session with its records; does nothing if there is none."""
         self._sessions.pop(session, None)
 
     def _entries(self, session: str) -> Sequence[Entry]:

@@ -20,7 +20,7 @@ from zotd.store.errors import UnreadableRecordError, UnreadableSessionError, is_
 from zotd.wire import events
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRecord))
-"""The kinds of record that this program knows."""
+"""Kinds of record that this version can decode; a newer program may have written others."""
 
 Page = tuple[list[Row], str | None]
 """Sessions, and what to pass as `before` to get the next ones; None on the last page."""
@@ -66,7 +66,7 @@ ORDER BY updated DESC, id DESC LIMIT :limit
 """
 
 MAX_SEQ = 2**63 - 1
-"""Above every `seq`: the largest integer of SQLite."""
+"""Greater than every `seq`: the largest integer of SQLite."""
 
 
 def records_from(connection: sqlite3.Connection, session: str, start: int) -> list[AnyRecord]:
@@ -90,7 +90,7 @@ def records_from(connection: sqlite3.Connection, session: str, start: int) -> li
 
 
 def events_after(connection: sqlite3.Connection, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
-    """See `core.ports.Journal.events_after`; raises UnreadableSessionError."""
+    """Read events as specified in `core.ports.Journal.events_after`; raises UnreadableSessionError."""
     with (
         damage_told(session),
         closing(connection.execute(EVENTS_AFTER, {"session": session, "seq": min(seq, MAX_SEQ)})) as shown,
@@ -103,7 +103,7 @@ def events_after(connection: sqlite3.Connection, session: str, seq: int, limit_b
 def messages_before(
     connection: sqlite3.Connection, session: str, seq: int | None, *, limit: int, left: Sequence[Span] = ()
 ) -> list[bytes]:
-    """See `core.ports.Journal.messages_before`; raises UnreadableSessionError."""
+    """Read message events as specified in `core.ports.Journal.messages_before`; raises UnreadableSessionError."""
     below = MAX_SEQ if seq is None else min(seq, MAX_SEQ)
     with damage_told(session), closing(_shown_before(connection, session, below, left)) as shown:
         found = slices.newest_messages(shown, seq, limit)
@@ -128,7 +128,7 @@ def find(connection: sqlite3.Connection, text: str) -> list[Row]:
 
 
 def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
-    """See `Journal.list`."""
+    """Return a page of sessions, newest first; see `Journal.list`."""
     updated, _, key = (before or "").partition(" ")
     wanted = {"cwd": cwd, "state": state, "updated": updated or None, "id": key, "limit": limit + 1}
     rows = list(map(_row, connection.execute(_LIST, wanted).fetchall()))

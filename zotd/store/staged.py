@@ -100,7 +100,7 @@ def publish(
 
 
 def discard(connection: sqlite3.Connection, session: str) -> None:
-    """Leave it to `sweep`."""
+    """Mark the staged session as abandoned; `sweep` removes its records later, in slices."""
     connection.execute(
         "UPDATE staged SET maker = '' WHERE session = (SELECT key FROM sessions WHERE id = ?)", (session,)
     )

@@ -18,7 +18,7 @@ class Staging:
     """A session that nobody sees yet. Methods raise StorageError when the database cannot be written."""
 
     def __init__(self, database: Database, row: Row) -> None:
-        """Use `staging`."""
+        """Made by `staging`, which also removes what was not completed."""
         self.row = row
         """As it is stored."""
         self._database = database
