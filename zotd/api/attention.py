@@ -1,4 +1,4 @@
-"""Calls a person who is not looking: once, at one client, when a session has come to where somebody should look.
+"""Notifies one client when a session needs attention and no client has the focus.
 
     approval requested ───────────────> needs_you
     done, and the run took a while ───> done, or failed when it ended with an error
@@ -15,7 +15,7 @@ from zotd.sessions.session import Session
 from zotd.wire import events
 
 TEXT_CHARS = 300
-"""Longest sentence: what fits into a notification."""
+"""Maximum length of the text of a notification."""
 
 
 class Attention:
@@ -34,7 +34,7 @@ class Attention:
         session.ledger.observers.append(self._committed)
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching the session; no further notification is sent."""
         self._session.ledger.observers.remove(self._committed)
 
     def _committed(self, shown: Sequence[events.Event]) -> None:

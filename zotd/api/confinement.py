@@ -1,6 +1,6 @@
-"""The bounds of a connection that may not see everything.
+"""Restricts what a connection may see and do, in addition to its role.
 
-There are those of a program that the daemon has started (`zotd.api.descendants`), and those of a token for some sessions
+There are two kinds: for programs that the daemon has started (`zotd.api.descendants`), and for tokens of some sessions
 (`zotd.api.scope`). Bounds are asked before a command runs, and again by the few that would show more than one session. They come on top of
 the connection's role.
 """
@@ -20,36 +20,36 @@ command has to be thought about."""
 
 
 class Confinement(ABC):
-    """The bounds of one connection."""
+    """The restrictions of one connection."""
 
     checks_modes: bool
     """`admit` sees to it that no approval mode permits too much; else that takes the role `approve`, as for everybody."""
 
     def __init__(self, own: Collection[str], context: DaemonContext) -> None:
-        """`own`: ids of the sessions that it may see, at any moment."""
+        """Allow the sessions whose ids are in `own`; the collection may change later."""
         self._own = own
         self._context = context
 
     def sees(self, session: str) -> bool:
-        """Whether it may know of this session."""
+        """Return whether the connection may see this session."""
         return session in self._own
 
     def concerns(self, event: Event) -> bool:
-        """Whether it may see an event of a topic: one about a session, or else about a working directory."""
+        """Return whether it may see an event of a topic, by the event's session or else its working directory."""
         cwd: str | None = getattr(event, "cwd", None)
         return self.sees(event.session) if event.session is not None else self._works_in(cwd)
 
     @abstractmethod
     def opened(self, session: str) -> None:
-        """It has opened this session, which `admit` has let it."""
+        """Record a session that it has opened after `admit` allowed it."""
 
     @abstractmethod
     def check(self, role: Role, what: str) -> None:
-        """Raise CommandError when this role, for `what`, is beyond it."""
+        """Raise CommandError if it may not use this role; `what` names the purpose in the message."""
 
     @abstractmethod
     def admit(self, command: Command, params: Frozen) -> Frozen:
-        """The parameters as they may be carried out; raises CommandError when none may."""
+        """Return the parameters that may be executed, possibly restricted; raises CommandError if none may."""
 
     # --- for the kinds of bounds ----------------------------------------------------------------------------------
 

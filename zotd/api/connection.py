@@ -103,7 +103,7 @@ class Connection:
     # --- what the carrier calls -------------------------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """Bytes from the client, cut anywhere."""
+        """Take bytes from the client; chunks may end within a line."""
         lines = self._lines.feed(data)
         if lines:
             self.has_spoken = True
@@ -112,15 +112,15 @@ class Connection:
             self._work()
 
     def paused(self) -> None:
-        """The transport has enough."""
+        """Queue output: the transport's buffer is full."""
         self._outbox.pause()
 
     def resumed(self) -> None:
-        """The transport has room."""
+        """Send queued output: the transport's buffer has room."""
         self._outbox.resume()
 
     def lost(self) -> None:
-        """The client is gone."""
+        """Release everything that the connection holds; called once, when the transport has ended."""
         self._lost = True
         self._outbox.close()
         self._unlisten()
@@ -133,7 +133,7 @@ class Connection:
             self.context.manager.settle(session)
 
     def heartbeat(self) -> None:
-        """Show a client that follows something that the daemon lives; cut one that does not end its line."""
+        """Send a heartbeat to an attached client; disconnect one that does not finish its line."""
         self._half_line_beats = self._half_line_beats + 1 if self._lines.held else 0
         if self._half_line_beats > HALF_LINE_BEATS:
             self._evict("an incomplete line was not continued")
@@ -157,23 +157,23 @@ class Connection:
     # --- what commands call -----------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send a line; nothing happens when the client is gone."""
+        """Send a line; does nothing if the client has disconnected."""
         if not self._lost:
             self._outbox.write(data)
 
     def at_end(self, farewell: Callable[[], object]) -> None:
-        """Call this when the client is gone; at once when it is."""
+        """Call `farewell` when the client disconnects, or at once if it already has."""
         if self._lost:
             farewell()
         else:
             self._farewells.append(farewell)
 
     async def room(self) -> None:
-        """Wait until the client has read what it was sent: a long answer behind another must not be what cuts it."""
+        """Wait until the client has read what was sent, so that several long responses do not exceed its queue."""
         await self._outbox.room()
 
     def made(self, session: Session) -> None:
-        """The client created an ephemeral session: it ends with the client, also if it never attaches."""
+        """Record an ephemeral session of this client, which ends with the client even if it never attaches."""
         if self._lost:  # it left while its command was under way
             self.context.manager.settle(session)
             return
@@ -198,7 +198,7 @@ class Connection:
         return follower
 
     def unfollow(self, session_id: str) -> None:
-        """Detach; harmless when it is not attached."""
+        """Detach; does nothing if the client is not attached."""
         follower = self._followers.pop(session_id, None)
         if follower is not None:
             follower.stop()
@@ -219,7 +219,7 @@ class Connection:
         self._outbox.write_live([event], encode(event) + b"\n")
 
     def _work(self) -> None:
-        """Begin as many commands as may run; also those of a client that has left meanwhile: it has sent them."""
+        """Start as many commands as may run, including those that a client sent before it disconnected."""
         while self._taken and self._in_flight < MAX_IN_FLIGHT:
             work = self._dispatcher.take(self, self._taken.popleft())
             if work is not None:
@@ -243,7 +243,7 @@ class Connection:
             self.write(encode(event) + b"\n")
 
     def _evict(self, reason: str) -> None:
-        """Cut a client that is too slow; it may come back with its cursor."""
+        """Disconnect a client that is too slow; it can reconnect with its cursor."""
         log.warning("connection %s (%s) was cut: %s", self.id, self.sender, reason)
         self.context.tally.evictions += 1
         outbox = self._outbox
@@ -254,5 +254,5 @@ class Connection:
         asyncio.get_running_loop().call_later(FAREWELL_S, self._hang_up)
 
     def _hang_up(self) -> None:
-        if not self._lost:  # a transport that is gone cannot be aborted
+        if not self._lost:  # a transport that has ended cannot be aborted
             self._transport.abort()

@@ -1,4 +1,4 @@
-"""What all connections of a daemon share."""
+"""State and services that all connections of a daemon share."""
 
 import asyncio
 import os
@@ -30,13 +30,13 @@ MAX_CONNECTIONS = 256
 
 @dataclass(slots=True)
 class Tally:
-    """What connections have done since the daemon's start; they add to it."""
+    """Counters of all connections since the daemon's start."""
 
     connections: int = 0
     evictions: int = 0
     commands: int = 0
     events: int = 0
-    """Committed ones, once for each client that got them."""
+    """Committed events, counted once for each client that received them."""
 
 
 @dataclass(slots=True)
@@ -53,9 +53,9 @@ class DaemonContext:
     stop: Callable[[bool], None]
     """Stop the daemon: at once, or (True) when nothing runs."""
     changed: Callable[[], None]
-    """Called when a connection has come or gone."""
+    """Called when a connection was opened or has ended."""
     warnings: list[str] = field(default_factory=list)
-    """What was wrong at the start, for `status`."""
+    """Problems found at the start, for `status`."""
     reload: Callable[[], Awaitable[ConfigReloaded]] | None = None
     """Reads the configuration again; raises CommandError when that cannot be used. None: it has none."""
     config_problems: Callable[[], Sequence[str]] = tuple
@@ -93,17 +93,17 @@ class DaemonContext:
         self.completer = Completer(models=manager.models, skills=manager.skills, spawn=self.spawn)
 
     def came(self) -> None:
-        """A connection was made."""
+        """Count a new connection."""
         self.connections += 1
         self.changed()
 
     def went(self) -> None:
-        """A connection has ended."""
+        """Discount a connection that has ended."""
         self.connections -= 1
         self.changed()
 
     def status(self) -> Status:
-        """The daemon in figures."""
+        """Return the response to `daemon.status`."""
         sessions = self.manager.loaded
         return Status(
             v=1,
@@ -138,7 +138,7 @@ class DaemonContext:
         )
 
     async def metrics(self) -> Metrics:
-        """The daemon in more figures, some of which the kernel is asked for."""
+        """Return the response to `daemon.metrics`; measures the process in a thread."""
         held = await asyncio.to_thread(figures.measure)
         sessions, done, written = self.manager.loaded, self.tally, self.archive.counts
         return Metrics(

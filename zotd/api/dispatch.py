@@ -1,4 +1,4 @@
-"""From a line to a command to a response: the one place where exceptions become error codes.
+"""Decodes a line, runs its command and sends the response; the only place where exceptions become error codes.
 
 Handlers are found in a table (`zotd.api.methods.HANDLERS`), parameters are decoded into the Struct that the command
 table names, the role is checked against the same table. Whatever goes wrong, the sender gets exactly one response
@@ -75,16 +75,16 @@ class Door(Protocol):
 
     @property
     def sender(self) -> str:
-        """Who it is, for the queue and the log."""
+        """Name of the client, for the queue and the log."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Send a line."""
+        """Send a line that ends with a newline; does nothing if the client has disconnected."""
         ...
 
 
 class Call:
-    """One command under way."""
+    """A command that is being executed."""
 
     def __init__(self, door: Door, manager: Manager, command: Command, request_id: str | int | None) -> None:
         self.door = door
@@ -96,7 +96,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Of the command."""
+        """Name of the command, as in its `type` field."""
         return self._command.name
 
     def remember(self, answer: asyncio.Future[Frozen | None] | None) -> None:
@@ -113,7 +113,7 @@ class Call:
                 self._answer.set_result(data)
 
     def fail(self, code: Code, sentence: str) -> None:
-        """Answer that it failed; harmless when it has been answered."""
+        """Send a failed response; does nothing if the command was already answered."""
         if not self._responded:
             self._responded = True
             self.door.write(failure(self._command.name, code, sentence, self._id))
@@ -125,12 +125,12 @@ Handler = Callable[[Call, Frozen], Awaitable[Frozen | None]]
 
 
 def failure(command: str, code: Code, sentence: str, request_id: str | int | None = None) -> bytes:
-    """The line of a failed response."""
+    """Return the line of a failed response."""
     return encode(Response(command, success=False, id=request_id, error=sentence, code=code)) + b"\n"
 
 
 class Dispatcher:
-    """Takes lines of one connection."""
+    """Turns lines of a connection into running commands."""
 
     def __init__(self, manager: Manager, handlers: Mapping[str, Handler]) -> None:
         self._manager = manager
@@ -177,7 +177,7 @@ class Dispatcher:
         return Call(door, self._manager, command, envelope.id), params
 
     async def _repeat(self, call: Call, first: First) -> None:
-        """Give the first answer again, when it is known."""
+        """Send the first answer again, as soon as there is one."""
         await asyncio.wait([first.answer])
         if first.answer.cancelled():
             call.fail(Code.CONFLICT, "the first request with this request_id failed; send it again")
@@ -204,7 +204,7 @@ class Dispatcher:
             call.fail(Code.CONFLICT, str(error))
         except StorageError as error:
             call.fail(Code.STORAGE_BLOCKED, f"nothing can be stored: {error}")
-        except Exception:  # a fault of ours must cost this command only
+        except Exception:  # a bug must fail this command only, not the connection
             log.exception("a command failed")
             call.fail(Code.INTERNAL, "internal error; see the log of zotd")
 

@@ -1,4 +1,4 @@
-"""Takes in whoever knocks at the listening socket, also when the process has no file descriptor left.
+"""Accepts connections on the listening socket, and waits when the process has no file descriptor left.
 
 asyncio's own accepting tries 128 times at once in that case and logs each, every second (measured: 8 % of a core, and
 128 tracebacks a second). Here those who knock wait in the kernel's queue until a descriptor is free.
@@ -47,7 +47,7 @@ class Door:
             self._pause = self._loop.call_later(0, self._reopen)
 
     def close(self) -> None:
-        """Accept no more; who waits is turned away when the socket is closed."""
+        """Stop accepting. Clients in the kernel's queue are refused when the caller closes the socket."""
         self._loop.remove_reader(self._listener)
         if self._pause is not None:
             self._pause.cancel()

@@ -44,7 +44,7 @@ class Follower:
             self._kept = LiveBatch()
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
-        """Send or keep them."""
+        """Send live events; while catching up, keep them."""
         if self._is_live:
             self._outbox.write_live(shown, data)
         else:
@@ -85,6 +85,6 @@ class Follower:
         self._kept = LiveBatch()
 
     def stop(self) -> None:
-        """Follow no longer, also when it has not caught up."""
+        """Stop following, even while catching up."""
         self._stopped = True
         self.session.ledger.unsubscribe(self)

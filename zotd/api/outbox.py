@@ -1,4 +1,4 @@
-"""What waits to be written to one client: bounded, merged, and never the problem of anybody else.
+"""Output queue of one client: bounded, with live events merged, so that a slow client affects no other.
 
 While the client reads, bytes go straight to the transport. When it does not, committed frames queue up and live
 events merge into one pending piece per item; past a limit, or after `STALL_S` without getting below it, the client
@@ -172,11 +172,11 @@ class Outbox:
 
     async def room(self) -> None:
         """Wait until the client has read what it was sent, or is gone; for replay, which must not fill the queue."""
-        while not self._room.is_set():  # whoever waited too and came first may have filled it again
+        while not self._room.is_set():  # another task that was waiting may have filled it again
             await self._room.wait()
 
     def pause(self) -> None:
-        """The transport holds more than it should."""
+        """Start to queue: the transport's buffer is full."""
         if self.closed:  # by the farewell, perhaps: nothing else comes, for which somebody could wait
             return
         self._paused = True
@@ -186,7 +186,7 @@ class Outbox:
             self._stalled = asyncio.get_running_loop().call_later(self._stall_s, self._cut, reason)
 
     def resume(self) -> None:
-        """The transport has room again."""
+        """Send the queue: the transport's buffer has room."""
         self._paused = False
         if self._stalled is not None:
             self._stalled.cancel()
@@ -200,7 +200,7 @@ class Outbox:
             self._room.set()
 
     def flush(self) -> None:
-        """Hand over what is ready now; before the transport is closed."""
+        """Pass buffered output to the transport now; call it before the transport is closed."""
         if self._ready and not self._transport.is_closing():
             data = b"".join(self._ready)
             self._ready.clear()
@@ -208,7 +208,7 @@ class Outbox:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Forget what waits and take nothing more."""
+        """Drop the queue and ignore further output."""
         self.flush()
         if self._stalled is not None:
             self._stalled.cancel()

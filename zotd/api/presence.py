@@ -1,7 +1,7 @@
-"""Who is attached to which session; everybody attached is told when that changes.
+"""Tracks which clients are attached to which session, and sends the list to all of them when it changes.
 
-They are told of all of them, once for all that has changed in a turn of the event loop: when 200 clients attach at once
-everybody gets a few lists, and not 200 of them.
+Changes within one turn of the event loop are sent together: when 200 clients attach at once, each gets a few lists, not
+200.
 
 Clients that say whether a person looks at them (`presence.update`) are also where people are called: when nobody looks,
 the one client at which somebody did so last is told what happened (`zotd.api.attention`).
@@ -23,7 +23,7 @@ Write = Callable[[events.Event], None]
 
 @dataclass(slots=True)
 class _Seat:
-    """A client that is attached."""
+    """An attached client."""
 
     info: ClientInfo
     write: Write
@@ -50,7 +50,7 @@ class Presences:
         self._tell_soon(session)
 
     def leave(self, session: Session, client_id: str) -> None:
-        """It has left; harmless when it was not there."""
+        """Remove a client that has detached; does nothing if it was not attached."""
         seats = self._seats.get(session.id, {})
         if seats.pop(client_id, None) is None:
             return
@@ -76,7 +76,7 @@ class Presences:
         return True
 
     def of(self, session_id: str) -> list[ClientInfo]:
-        """Everybody attached to the session, longest first."""
+        """Return the clients attached to the session, in the order in which they attached."""
         return [seat.info for seat in self._seats.get(session_id, {}).values()]
 
     def _free(self, session_id: str) -> Write | None:

@@ -28,13 +28,13 @@ class Scope(Confinement):
         self._name = name
 
     def opened(self, session: str) -> None:
-        """Nothing: it opens none."""
+        """Do nothing: `admit` lets no such connection open a session."""
 
     def check(self, role: Role, what: str) -> None:
-        """Nothing: roles are bounded by the token itself."""
+        """Do nothing: the token itself limits the role."""
 
     def admit(self, command: Command, params: Frozen) -> Frozen:
-        """See `Confinement`."""
+        """Return the parameters, or raise CommandError if the command concerns more than the token's sessions."""
         session: str | None = getattr(params, "session", None)
         if not session and command.name in ABOUT_NONE:
             return params

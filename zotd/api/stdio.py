@@ -41,7 +41,7 @@ class _Answer:
         self._door = door
 
     def write(self, data: bytes) -> None:
-        """Give the command's answer."""
+        """Add a line to the command's answer, which is sent when its turn comes."""
         self.lines.append(data)
         self.is_complete = True
         self._door.answered(self)
@@ -84,7 +84,7 @@ class StdioDoor:
     # --- input --------------------------------------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """Bytes of standard input, cut anywhere."""
+        """Take bytes of standard input; chunks may end within a line."""
         for line in self._lines.feed(data):
             self._take(line)
 
@@ -98,11 +98,11 @@ class StdioDoor:
     # --- output -------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send a line."""
+        """Send a line to the parent process."""
         self._outbox.write(data)
 
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
-        """Send the session's events."""
+        """Send the session's committed events."""
         del shown, last_seq
         self._outbox.write(data)
 
@@ -111,11 +111,11 @@ class StdioDoor:
         self._outbox.write_live(shown, data)
 
     def paused(self) -> None:
-        """The pipe is full."""
+        """Queue output: the pipe is full."""
         self._outbox.pause()
 
     def resumed(self) -> None:
-        """The pipe has room."""
+        """Send queued output: the pipe has room."""
         self._outbox.resume()
 
     def flush(self) -> None:

@@ -55,7 +55,7 @@ class SocketError(Exception):
 
 
 class RunningError(SocketError):
-    """Another daemon has it."""
+    """Another daemon is listening on the socket."""
 
 
 class Socket:
@@ -248,7 +248,7 @@ class Server:
             old.close()
 
     def close(self) -> None:
-        """Accept no more, and end every connection once what was written to it is sent."""
+        """Stop accepting, and close every connection after its output is sent."""
         if self._door is not None:
             self._door.close()
             self._door = None
@@ -293,7 +293,7 @@ class Server:
         return connection
 
     def gone(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Forget a connection that has ended."""
         del self._connections[connection]
         self._context.went()
         if self._door is not None:

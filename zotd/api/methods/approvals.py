@@ -95,7 +95,7 @@ class _Oldest:
             self.is_cut = True
 
     def questions(self) -> list[events.ApprovalRequested]:
-        """Oldest first."""
+        """Return the questions that fit into a frame, oldest first."""
         return [self._found[key] for key in sorted(self._found)]
 
 

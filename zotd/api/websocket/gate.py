@@ -19,17 +19,17 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer to somebody who does not come in."""
+    """The answer to a request that is refused."""
 
     status: int
-    """Of HTTP."""
+    """HTTP status code."""
     sentence: str
-    """Says nothing of what would have been right."""
+    """Explanation; must not reveal which values would be accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What is compared with."""
+    """Checks the `Host` and `Origin` of a request against the configured values."""
 
     scheme: str
     """`http` or `https`."""

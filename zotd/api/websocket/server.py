@@ -32,15 +32,15 @@ from zotd.wire.base import BadFrameError, decode
 log = logging.getLogger(__name__)
 
 RESERVED = 8
-"""Of the connections that there may be: for the Unix socket, so that the user can always look after the daemon."""
+"""Number of connections reserved for the Unix socket, so that the user can always administer the daemon."""
 
 CLOSING_S = 4 * FAREWELL_S
-"""Longest wait for clients at the daemon's end: a moment to read what was sent, and one to be cut."""
+"""Timeout for clients when the daemon stops, in seconds: they may read what was sent, then they are disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """Somebody who is in."""
+    """A client that has authenticated with a token."""
 
     wire: Wire
     name: str
