@@ -1,7 +1,7 @@
-"""Tells when a directory appears that is not there yet, such as the first `tools` of a project.
+"""Reports when a directory is created that did not exist, such as the first `tools` directory of a project.
 
-Linux only, through one inotify descriptor for all. Elsewhere nothing is told, and a reload finds what has come.
-Directories are looked at in threads: one may lie on a network mount that does not answer.
+Linux only, with one inotify descriptor for all. Elsewhere nothing is reported, and a reload finds new directories.
+Directories are accessed in threads, because one may be on a network mount that does not answer.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ LOOK_S = 5.0
 READ_BYTES = 64 * 1024
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
-"""Starts a named task, which somebody owns and whose failure is logged."""
+"""Starts a named task; the callee owns it and logs its failure."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class Arrivals:
     """Watches for directories; used on one event loop."""
 
     def __init__(self, spawn: Spawn) -> None:
-        """`spawn` starts the looks."""
+        """Use `spawn` to start the tasks that compare directories."""
         self._spawn = spawn
         self._fd = -1
         self._wanted: dict[Callable[[], None], _Wanted] = {}
@@ -63,7 +63,7 @@ class Arrivals:
             await self._arm(wanted)
 
     def forget(self, changed: Callable[[], None]) -> None:
-        """Tell it no more."""
+        """Stop calling `changed`."""
         gone = self._wanted.pop(changed, None)
         if gone is None:
             return
@@ -72,7 +72,7 @@ class Arrivals:
             ctypes.CDLL(None).inotify_rm_watch(self._fd, watch)
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Close the inotify descriptor; no callback is called any more."""
         self._is_closed = True
         self._wanted.clear()
         if self._fd >= 0:

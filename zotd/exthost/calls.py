@@ -22,12 +22,12 @@ class CallError(Exception):
 
 
 class CallTimeoutError(CallError):
-    """It did not answer in time."""
+    """The extension did not answer in time."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A call that waits."""
+    """A pending call to the process."""
 
     kind: type[Answer]
     answer: asyncio.Future[Answer]
@@ -116,7 +116,7 @@ class Calls:
                 self._check_idle()
 
     def answered(self, frame: Answer) -> bool:
-        """Hand an answer to whoever waits for it; False when nobody does."""
+        """Complete the call that this frame answers; return False if there is none."""
         if isinstance(frame, ext.EventInterceptResponse) and self._was_asked(frame.id):
             self.guard_timeouts = 0
         call = self._open.peek(frame.id)
@@ -155,7 +155,7 @@ class Calls:
             self.reject(key, reason)
 
     def fail_all(self, reason: str) -> None:
-        """Fail every open call."""
+        """Fail every open call with `reason`."""
         for call in self._open.fail_all():
             _refuse(call, CallError(reason))
         self._check_idle()

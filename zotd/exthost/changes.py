@@ -1,7 +1,7 @@
-"""Tells when files in some directories may have changed, such as the code of a workspace after a `git pull`.
+"""Reports when files in some directories may have changed, such as the code of a workspace after a `git pull`.
 
-Linux only, through one inotify descriptor for all. Where that is missing, or there are too many directories, `watch`
-says so, and its caller has to look by itself.
+Linux only, with one inotify descriptor for all. Where inotify is missing or there are too many directories, `watch`
+returns False and the caller has to compare the files itself.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ READ_BYTES = 64 * 1024
 _HEAD = struct.Struct("iIII")
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
-"""Starts a named task, which somebody owns and whose failure is logged."""
+"""Starts a named task; the callee owns it and logs its failure."""
 
 Places = Mapping[Path, Collection[str] | None]
 """Directories, each with the names in it that count; None: all of them."""
@@ -69,7 +69,7 @@ class Changes:
     """Watches directories; used on one event loop."""
 
     def __init__(self, spawn: Spawn) -> None:
-        """`spawn` starts what tells."""
+        """Use `spawn` to start the tasks that call back."""
         self._spawn = spawn
         self._fd = -1
         self._watchers: dict[str, _Watcher] = {}
@@ -91,7 +91,7 @@ class Changes:
         return False
 
     def forget(self, key: str) -> None:
-        """Tell it no more; harmless when it was never told."""
+        """Stop watching for `key`; does nothing if there is no such watcher."""
         gone = self._watchers.pop(key, None)
         if gone is None or self._fd < 0:
             return
@@ -100,7 +100,7 @@ class Changes:
             ctypes.CDLL(None).inotify_rm_watch(self._fd, descriptor)
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Close the inotify descriptor; no callback is called any more."""
         self._is_closed = True
         self._watchers.clear()
         if self._fd >= 0:

@@ -29,7 +29,7 @@ class Shadowed:
 
 @dataclass(slots=True)
 class Discovered:
-    """What there is."""
+    """Extensions found in all places, and those that cannot be used."""
 
     manifests: list[Manifest] = field(default_factory=list)
     """To be started, in load order."""

@@ -93,12 +93,12 @@ class Extension:
 
     @property
     def name(self) -> str:
-        """The manifest's."""
+        """Name of the extension, from its manifest."""
         return self.manifest.name
 
     @property
     def state(self) -> State:
-        """What people see."""
+        """State as shown to users."""
         return self._machine.state
 
     @property
@@ -174,7 +174,7 @@ class Extension:
         self._owner.complained(self, sentence)
 
     def frame(self, peer: Peer, frame: ext.FromExtension) -> None:
-        """A process sent something."""
+        """Handle a frame from a process."""
         if self._machine.awaits_ready(peer.number):
             self._heard(peer, frame)
         if peer.number not in self._peers:

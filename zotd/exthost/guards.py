@@ -48,7 +48,7 @@ class Note:
 
 @dataclass(slots=True)
 class Verdict(Generic[T]):
-    """What the guards decided."""
+    """The combined decision of all guards."""
 
     value: T
     """What they were asked about, rewritten."""

@@ -33,7 +33,7 @@ OUR_PREFIXES = (mcp.PREFIX, modules.PREFIX)
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What was installed."""
+    """Result of an installation."""
 
     manifest: Manifest
     record: Record

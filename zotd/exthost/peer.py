@@ -163,7 +163,7 @@ class Peer:
             self._owner.complained(sentence)
 
     def shut_down(self) -> None:
-        """Ask it to leave."""
+        """Send `shutdown` and close its stdin, which asks the process to exit."""
         self._disown()  # and its stdin has no other end that would stay open
         self.send(ext.Shutdown())
         self.process.end_input()
@@ -224,15 +224,15 @@ class Peer:
             self.calls.reject_only("answered with a result over 4 MiB")
 
     def closed(self, pipe: str) -> None:
-        """It has closed a pipe."""
+        """Report that the process has closed its stdin or stdout."""
         self._owner.happened(life.Closed(self.number, pipe))
 
     def stalled(self, reason: str) -> None:
-        """It does not read."""
+        """Report that the process does not read its stdin."""
         self._owner.happened(life.Broke(self.number, reason))
 
     def exited(self, reason: str) -> None:
-        """It has ended."""
+        """Report that the process has exited."""
         self._owner.happened(life.Exited(self.number, reason))
 
     # --- details ----------------------------------------------------------------------------------------------

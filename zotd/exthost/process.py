@@ -153,27 +153,27 @@ class Process:
     # --- process.service.Listener -----------------------------------------------------------------------------
 
     def output(self, data: bytes) -> None:
-        """Bytes of its stdout."""
+        """Split a chunk of stdout into lines."""
         self._waiting.extend(self._lines.feed(data))
         if self._next is None:
             self._hand_on()
 
     def errors(self, data: bytes) -> None:
-        """Bytes of its stderr."""
+        """Pass a chunk of stderr to the log."""
         self._log.append(data)
         self._last_words = (self._last_words + data)[-LAST_WORDS_BYTES:]
         self._errors_throttle.spend(len(data))
 
     def closed(self, pipe: str) -> None:
-        """It has closed a pipe."""
+        """Forward to the listener that the process has closed its stdin or stdout."""
         self._listener.closed(pipe)
 
     def stalled(self, reason: str) -> None:
-        """It does not read."""
+        """Forward to the listener that the process does not read its stdin."""
         self._listener.stalled(reason)
 
     def exited(self, code: int | None) -> None:
-        """It has ended."""
+        """Deliver the remaining lines, then report the exit to the listener."""
         self._errors_throttle.cancel()
         self._end = how_it_ended(code, self._last_words)
         if self._next is not None:

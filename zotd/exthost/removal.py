@@ -25,7 +25,7 @@ REMOVED = ".removed"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What was removed."""
+    """Result of a removal."""
 
     name: str
     kept: Path | None
