@@ -42,7 +42,7 @@ class Won:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Another one came first."""
+    """The decision came too late: `first` had already resolved the question."""
 
     first: Resolution
 
@@ -67,7 +67,7 @@ class _Pending:
 
 
 class Questions:
-    """Those of one session."""
+    """The pending and resolved questions of one session."""
 
     def __init__(self) -> None:
         self._pending: dict[str, _Pending] = {}

@@ -14,7 +14,7 @@ from zotd.core.shell_words import Word
 
 @dataclass(frozen=True, slots=True)
 class _Hatches:
-    """Those of one program."""
+    """The arguments with which one program can run other commands."""
 
     words: frozenset[str] = frozenset()
     """As a whole word, or before a `=`."""

@@ -42,11 +42,11 @@ ENDING = frozenset({Phase.LEAVING, Phase.TERMINATED, Phase.KILLED})
 
 
 class Start(Struct, frozen=True):
-    """It should run."""
+    """Request: the extension should run."""
 
 
 class Stop(Struct, frozen=True):
-    """It should not."""
+    """Request: the extension should stop."""
 
 
 class Reload(Struct, frozen=True):
@@ -104,7 +104,7 @@ class Drained(Struct, frozen=True):
 
 
 class Tick(Struct, frozen=True):
-    """Time has passed."""
+    """The time in `Supervision.wake_at` has come; deadlines are checked."""
 
 
 FromProcess = Greeted | Heard | Closed | Broke | Exited | Drained
@@ -121,7 +121,7 @@ class Spawn(Struct, frozen=True):
 
 
 class Greet(Struct, frozen=True):
-    """Write `hello_ack`."""
+    """Send `hello_ack` to the process."""
 
     process: int
 

@@ -17,14 +17,14 @@ Span = tuple[int, int]
 
 
 class Rewind(NamedTuple):
-    """A rewind on record."""
+    """A recorded rewind of the conversation."""
 
     number: int
-    """Of its record."""
+    """Number of its record."""
     to: int
-    """The number of the record that the conversation goes on from."""
+    """Number of the record from which the conversation continues."""
     seq: int
-    """Of the event that shows it."""
+    """`seq` of the event that shows it."""
     to_seq: int
     """Of the last message that counts."""
 

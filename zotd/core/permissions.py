@@ -43,7 +43,7 @@ STEERING = frozenset({".git", ".zot"})
 
 
 class Action(StrEnum):
-    """What a rule says."""
+    """Effect of a rule on a matching call."""
 
     ALLOW = "allow"
     ASK = "ask"

@@ -123,7 +123,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What a tool answers."""
+    """Result of a tool call, or of a question about an earlier one (`reconcile`)."""
 
     content: ToolContent
     is_error: bool = False
@@ -151,7 +151,7 @@ class Tool(Protocol):
 
     @property
     def replay(self) -> Replay:
-        """What recovery may do."""
+        """Replay class: what recovery may do with a call whose outcome is unknown."""
         ...
 
     @property

@@ -47,7 +47,7 @@ class Parts:
 
 
 def compose(parts: Parts) -> str:
-    """The system prompt."""
+    """Build the system prompt from its parts, general sections first."""
     sections = [IDENTITY if parts.base is None else parts.base, *parts.appended]
     if parts.context_files:
         sections.append("# Instructions of the user and of this project\nLater ones are more specific and win.")

@@ -16,7 +16,7 @@ VERSION = 1
 
 
 class Record(Frozen, tag_field="kind", frozen=True, kw_only=True):
-    """What all kinds share."""
+    """Base of all records; the tag `kind` selects the type on disk."""
 
     time: str
     """RFC 3339, UTC, milliseconds."""
@@ -164,7 +164,7 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
 
 
 class Config(Record, tag="config", frozen=True, kw_only=True):
-    """Settings from here on."""
+    """The settings and the name of the session from this record on."""
 
     settings: Settings
     name: str
@@ -242,7 +242,7 @@ class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
 
 
 class Decision(Record, tag="decision", frozen=True, kw_only=True):
-    """Somebody decided."""
+    """A pending approval was resolved."""
 
     approval: str
     decision: str

@@ -59,7 +59,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Names(Generic[T]):
-    """Who has which name."""
+    """Result of resolving names that several owners claim."""
 
     winners: Mapping[str, Claim[T]]
     """By name, in load order."""

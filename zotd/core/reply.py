@@ -30,13 +30,13 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
 
 
 class Text(msgspec.Struct, frozen=True, gc=False):
-    """A piece of text."""
+    """A delta of a text block."""
 
     text: str
 
 
 class Thinking(msgspec.Struct, frozen=True, gc=False):
-    """A piece of reasoning."""
+    """A delta of a thinking block."""
 
     text: str
 
@@ -160,7 +160,7 @@ class Assembler:
                 pass
 
     def text(self) -> str:
-        """The text so far."""
+        """Return the text received so far, without other blocks."""
         return "".join("".join(block) for block in self._blocks if isinstance(block, list))
 
     def length(self) -> int:

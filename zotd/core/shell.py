@@ -117,7 +117,7 @@ _FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 @lru_cache(maxsize=64)
 def parsed(line: str) -> Line:
-    """What `line` would run."""
+    """Parse a shell command line; the result lists the commands that it would run."""
     found = _Finder()
     only = None
     try:

@@ -103,7 +103,7 @@ class Supervision:
 
     @property
     def state(self) -> State:
-        """What people see."""
+        """State as shown to users."""
         return self._state
 
     @property

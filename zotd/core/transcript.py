@@ -104,7 +104,7 @@ class Transcript:
         self.messages[first:] = [_without_images(m) if _has_images(m) else m for m in self.messages[first:]]
 
     def apply(self, record: AnyRecord) -> None:
-        """Fold one record."""
+        """Update the transcript with the next record; records must come in their order."""
         match record:
             case records.Input():
                 self._accept(record)

@@ -75,13 +75,13 @@ class Finished(Struct, frozen=True):
 
 
 class Compacted(Struct, frozen=True):
-    """The transcript was summarised."""
+    """The compaction that `Compact` requested is done."""
 
     attempt: int
 
 
 class Abort(Struct, frozen=True):
-    """Somebody wants the run to end now."""
+    """A client wants the run to end now."""
 
 
 class Drain(Struct, frozen=True):
@@ -103,7 +103,7 @@ class Send(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Wait, then answer Waited."""
+    """Wait for `delay_s` seconds before a retry, then answer Waited."""
 
     attempt: int
     delay_s: float

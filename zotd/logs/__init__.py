@@ -1,10 +1,10 @@
-"""The daemon's log: one line per record, whatever is in it, and no secret.
+"""Logging of the daemon: one line per record, with control characters escaped and secrets masked.
 
     2026-11-21T20:11:18.919Z WARNING zotd.store.writer [session=s_01J…] the journal was not closed within 5.0 s
 
-A line break or another control character inside a record is written as its escape, so that nothing that a model, a
-tool or a client says can look like a line of its own (or, with bidirectional controls, like another one). Logging is as
-good as the disk is: where nothing can be written, lines are lost and nothing else.
+Line breaks and other control characters are escaped, so that the output of a model, a tool or a client cannot forge a
+log line (or, with bidirectional controls, disguise one). If the disk cannot be written, log lines are lost and the daemon
+continues.
 """
 
 import logging
@@ -23,13 +23,13 @@ from zotd.sanitize import escaped
 __all__ = ["FILES", "FILE_BYTES", "LONGEST", "MASK", "RotatedFile", "about", "configured", "hide", "masked"]
 
 FILE_BYTES = 10 * 1024 * 1024
-"""Size at which a new file is begun: some days of `info`, and still opened by every editor."""
+"""Size at which the log is rotated: some days of `info`, and small enough for every editor."""
 
 FILES = 5
-"""Files in all: the current one, and `.1` to `.4`."""
+"""Number of files: the current one, and `.1` to `.4`."""
 
 LONGEST = 32 * 1024
-"""Characters of a record that are written. A traceback has a tenth of that; a client's line may have 16 MiB."""
+"""Maximum length of a record in characters. A traceback has a tenth of that; a client's line may have 16 MiB."""
 
 _about: ContextVar[str] = ContextVar("about", default="")
 
@@ -41,8 +41,8 @@ def configured(path: Path | None, *, level: str, stderr: bool = False) -> Iterat
     `level` (`debug`, `info`, `warning`, `error`) is that of our own loggers; others are heard from `warning` on. A file
     that cannot be written is told on stderr, once, and tried again with each record.
     """
-    # Written by whoever logs: a line into the page cache takes microseconds, and a queue with a thread behind it
-    # would lose the last lines before a crash.
+    # Written synchronously by the caller: a write to the page cache takes microseconds, and a queue with a writer
+    # thread would lose the last lines before a crash.
     handlers: list[logging.Handler] = [_File(path)] if path else []
     if stderr:
         handlers.append(logging.StreamHandler(sys.stderr))
@@ -89,7 +89,7 @@ class _Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         context = _about.get()
         record.context = f"[{context}] " if context else ""
-        # Cut last: half a secret would be known by nothing.
+        # Truncated after masking: a secret that is cut in half would not be recognised.
         line = escaped(masked(super().format(record)))
         if len(line) > LONGEST:
             line = f"{line[:LONGEST]}… ({len(line) - LONGEST} characters more)"
@@ -98,7 +98,7 @@ class _Line(logging.Formatter):
 
 
 class _File(logging.Handler):
-    """Writes lines to a file of its user's own; without one, it says so and goes on."""
+    """Writes lines to a private file; if that fails, it reports the error once on stderr and continues."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class _File(logging.Handler):
         try:
             # A lone surrogate, from a file name for one, is escaped rather than lost with its line.
             line = self.format(record).encode(errors="backslashreplace") + b"\n"
-        except Exception:  # noqa: BLE001  (of what was to be logged; whoever logs it must not fail by it)
+        except Exception:  # noqa: BLE001  (raised by formatting an argument; logging must not break the caller)
             self.handleError(record)
             return
         try:
@@ -132,6 +132,6 @@ class _File(logging.Handler):
         super().close()
 
     def _complain(self, error: OSError) -> None:
-        # Not with each record: a client that has started the daemon keeps its standard error in a file, too.
+        # Only once: a client that starts the daemon redirects its stderr to a file, which would grow.
         with suppress(OSError):
             sys.stderr.write(escaped(f"zotd: the log {self._file.path} cannot be written: {error.strerror}") + "\n")

@@ -1,4 +1,4 @@
-"""A file that grows to a size, is put aside for a new one, and is nobody's but its user's."""
+"""A log file that only its user can read and that is rotated at a given size."""
 
 import errno
 import os
@@ -9,19 +9,19 @@ from pathlib import Path
 PRIVATE = 0o600
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Never through a symbolic link, which somebody may have put there to have another file written; and a pipe of that
-name must not hold up whoever logs."""
+"""O_NOFOLLOW, because a symbolic link could redirect the log into another file; O_NONBLOCK, because opening a named pipe
+must not block the caller."""
 
 
 class RotatedFile:
     """`path`, `path.1`, … with mode 0600.
 
-    What is done to the files from outside is respected: one that was removed or renamed is begun anew, one that was cut
-    goes on from there, and what is put in their place is neither followed nor touched.
+    Other programs may change the files: one that was removed or renamed is created again, and one that was truncated is
+    continued. A symbolic link or another kind of file in their place is neither followed nor changed.
     """
 
     def __init__(self, path: Path, *, file_bytes: int, files: int) -> None:
-        """A new file is begun at `file_bytes`; `files` is how many there are in all. Nothing is opened yet."""
+        """Rotate at `file_bytes` and keep `files` files in all. Opens nothing yet."""
         self.path = path
         self._file_bytes = file_bytes
         self._files = files
@@ -29,7 +29,7 @@ class RotatedFile:
         self._size = 0
 
     def write(self, data: bytes) -> None:
-        """Append `data`. Raises `OSError` when that cannot be done; the next time it is tried afresh."""
+        """Append `data`. Raises `OSError` on failure; the next call tries to open the file again."""
         if self._fd < 0 or not self._is_current():
             self.open()
         if self._size and self._size + len(data) > self._file_bytes:
@@ -49,13 +49,13 @@ class RotatedFile:
         self._fd = descriptor
 
     def close(self) -> None:
-        """Close the file; the next line opens it again."""
+        """Close the file; the next `write` opens it again."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def _is_current(self) -> bool:
-        """Whether the name still means the open file, and how large that has become; a few microseconds a line."""
+        """Return whether the path still refers to the open file, and update its size; takes a few microseconds."""
         try:
             named = os.lstat(self.path)
         except OSError:
@@ -77,7 +77,7 @@ class RotatedFile:
 
 
 def _claimed(descriptor: int) -> int:
-    """Make the file private, which may exist with another mode; its size."""
+    """Set mode 0600, since the file may exist with another mode, and return its size."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise FileExistsError(errno.EEXIST, "it is no regular file")

@@ -1,18 +1,18 @@
-"""No place in the sources fills the log: of what it says again and again, some is written and the rest counted."""
+"""Limits the rate of log records for each place in the source, and counts the records that are dropped."""
 
 import logging
 from dataclasses import dataclass
 
 BURST = 60
-"""Records of one place that are written at once; all that one start or one stop has to say fits."""
+"""Burst of records from one place that is written without a limit; enough for a start or a stop of the daemon."""
 
 PER_S = 2.0
-"""Records of one place that are written in the long run: 25 MB a day, of the 50 MB that are kept."""
+"""Sustained rate of records from one place: 25 MB a day, of the 50 MB that are kept."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """What a line of the sources may still say."""
+    """Remaining budget of one place in the source."""
 
     allowance: float
     seen: float
@@ -20,14 +20,14 @@ class _Place:
 
 
 class Flood(logging.Filter):
-    """A filter for all handlers of a process; how many records were left out is in `left_out` of the next one."""
+    """A filter to share among all handlers of a process; sets `left_out` of the next record to the number dropped."""
 
     def __init__(self) -> None:
         super().__init__()
         self._places: dict[tuple[str, int], _Place] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is written; the same for each handler that asks."""
+        """Return whether the record is written, with the same result for each handler."""
         known: bool | None = getattr(record, "is_admitted", None)
         if known is None:
             known = record.is_admitted = self._admits(record)
@@ -35,7 +35,7 @@ class Flood(logging.Filter):
 
     def _admits(self, record: logging.LogRecord) -> bool:
         place = self._places.setdefault((record.pathname, record.lineno), _Place(BURST, record.created))
-        passed = max(0.0, record.created - place.seen)  # a clock that is put back gives nothing
+        passed = max(0.0, record.created - place.seen)  # negative if the clock was set back
         place.allowance = min(BURST, place.allowance + passed * PER_S)
         place.seen = record.created
         if place.allowance < 1:

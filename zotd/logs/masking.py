@@ -1,4 +1,4 @@
-"""Texts without the secrets in them."""
+"""Masks secrets in texts: known ones, and what looks like a key or follows a word such as `password`."""
 
 import re
 
@@ -33,13 +33,13 @@ begins only where nothing like it stands before: else each place of a line would
 
 
 def hide(secret: str) -> None:
-    """Never write `secret` to the log again, wherever it occurs."""
+    """Mask `secret` in the log from now on, wherever it occurs."""
     if len(secret) >= SHORTEST_SECRET:
         _secrets.add(secret)
 
 
 def masked(text: str) -> str:
-    """`text` without known secrets, and without what stands behind a word such as `api_key=` or `Authorization:`."""
+    """Return `text` with secrets masked: known ones, keys by their form, and values after words such as `api_key=`."""
     for secret in sorted(_secrets, key=len, reverse=True):  # a secret may be a part of another one
         text = text.replace(secret, MASK)
     return _SHAPED.sub(MASK, _KEYED.sub(_without_value, text))

@@ -30,16 +30,16 @@ class Journal:
     """`core.ports.Journal` on disk, and the index of all sessions."""
 
     def __init__(self, database: Database, generation: Generation) -> None:
-        """Use `Journal.open`."""
+        """Made by `Journal.open`."""
         self.database = database
-        """What it is in; for others who ask it something."""
+        """The database that contains the journal, for other queries."""
         self.recovery = database.recovery
-        """Tells when it can be written again."""
+        """Reports when writing works again after a failure."""
         self.settings = StoredSettings(database)
-        """What the daemon remembers for itself."""
+        """Persistent settings of the daemon."""
         self._generation = generation
         self.history = StoredHistory(self._read_of, generation)
-        """The records one by one."""
+        """Reads single records."""
         self._partials = Partials(database.submit)
         self._damaged: dict[str, UnreadableSessionError] = {}
 
