@@ -65,5 +65,12 @@ def live(shell):
     """The real daemon."""
     with ExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(shell.home))
+        stack.callback(stop_successor, shell, daemon)
         stack.callback(daemon.end)
         yield Live(shell, daemon, stack)
+
+
+def stop_successor(shell, daemon):
+    """Stop the daemon that a command has started after the test's own had ended: it would outlive all tests."""
+    if Path(daemon.place.socket).exists():
+        shell.zotctl("stop")
