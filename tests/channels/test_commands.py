@@ -63,8 +63,8 @@ async def shell(stack, tmp_path, open_chat, model):
 
 async def test_a_sender_is_let_in_listed_and_sent_away(shell):
     code = (await shell.chat.say("hello")).split()[-1]
-    assert "7 on telegram was told a code" in (await shell.run("list"))[1]
-    assert await shell.run("pair", code) == (0, "7 on telegram may write now\n", "")
+    assert "7 on telegram received a pairing code" in (await shell.run("list"))[1]
+    assert await shell.run("pair", code) == (0, "7 on telegram may now send prompts\n", "")
 
     listed = json.loads((await shell.run("list", "--json"))[1])
     assert (listed["v"], listed["waiting"]) == (1, [])

@@ -92,7 +92,7 @@ def test_a_daemon_that_cannot_start_again_is_said_with_its_reason(world):
     os.kill(world.daemon.pid, signal.SIGKILL)
     world.daemon.wait()
     zot.wait(
-        r"^· warning: cannot start zotd:(.|\n)*config.toml\s+is\s+not\s+TOML(.|\n)*what\s+you\s+send\s+waits",
+        r"^· warning: cannot start zotd:(.|\n)*config.toml\s+is\s+not\s+valid\s+TOML(.|\n)*what\s+you\s+send\s+waits",
         where="history",
     )
 

@@ -45,7 +45,7 @@ def test_an_extension_is_made_linked_changed_and_broken_while_the_terminal_is_op
 
     zot = world.zot()
     zot.wait(PROMPT)
-    assert "made hello" in world.run("zotctl", "ext", "new", "hello", "--lang", "py")
+    assert "created hello" in world.run("zotctl", "ext", "new", "hello", "--lang", "py")
     program = world.cwd / "hello" / "main.py"
     source = program.read_text()
     answer("hello one")
