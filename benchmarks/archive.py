@@ -17,7 +17,7 @@ from benchmarks.rig import Place, Row
 from zotd.app import DATABASE
 from zotd.client.client import Client
 from zotd.core import records
-from zotd.core.ports import Row as SessionRow
+from zotd.core.ports import SessionRow
 from zotd.store import sums
 from zotd.store.batch import save_row
 from zotd.store.schema import open_for_writing, transaction

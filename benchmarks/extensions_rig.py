@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.rig import Place
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.ports import ToolContext
 from zotd.exthost.discovery import Discovered, discover
 from zotd.exthost.host import Host, Wish
@@ -58,7 +58,7 @@ class Deaf:
     def activate(self, session: str, tools: Sequence[str]) -> None:
         """Nobody is there to use them."""
 
-    def state_changed(self, extension: str, state: State, reason: str) -> None:
+    def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
         """Who measures asks."""
 
     def contributions_changed(self) -> None:
@@ -88,7 +88,7 @@ async def hosting(
     await host.start()
     try:
         late = await host.wait_ready(READY_S)
-        bad = [f"{one.condition}" for one in host.extensions if one.state is not State.READY]
+        bad = [f"{one.condition}" for one in host.extensions if one.state is not ExtensionState.READY]
         if late or bad:
             raise RuntimeError("; ".join(bad))
         yield host

@@ -7,11 +7,11 @@ from zotd import ids, paths
 from zotd.app import DATABASE
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.wire import events
 from zotd.wire.content import Text
 
@@ -32,18 +32,18 @@ async def write(home: Path, cwd: Path, *, sessions: int, messages: int, first: s
     The daemon of `home` must not run.
     """
     paths.make_private_dir(str(home))
-    journal = await Journal.open(home / DATABASE)
+    journal = await SqliteJournal.open(home / DATABASE)
     try:
         return [await _session(journal, cwd, messages, first) for _ in range(sessions)]
     finally:
         await journal.close()
 
 
-async def _session(journal: Journal, cwd: Path, messages: int, first: str) -> str:
+async def _session(journal: SqliteJournal, cwd: Path, messages: int, first: str) -> str:
     now = rfc3339()
-    row = Row(ids.new("s"), "benchmark", str(cwd), now, now, SETTINGS, "idle")
+    row = SessionRow(ids.new("s"), "benchmark", str(cwd), now, now, SETTINGS, "idle")
     ledger = Ledger(row, journal, Transcript(), addressed=True)
-    waiting = [ledger.write([Shown(records.Config(time=now, settings=SETTINGS, name=row.name))], durable=False)]
+    waiting = [ledger.write([Shown(records.ConfigRecord(time=now, settings=SETTINGS, name=row.name))], durable=False)]
     for number in range(messages // 2):
         question = QUESTION if number else first
         waiting += [ledger.write(items, durable=False) for items in _exchange(question)]

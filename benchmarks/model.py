@@ -21,7 +21,7 @@ from functools import cache
 from itertools import chain, cycle, islice
 
 from zotd.testing.dialects import Anthropic, Dialect, OpenAI
-from zotd.testing.script import Call, Reply, Text
+from zotd.testing.script import CallPart, ScriptedReply, TextPart
 
 DIALECTS: Mapping[str, Dialect] = {"messages": Anthropic(), "completions": OpenAI()}
 """By the last word of the path."""
@@ -29,15 +29,15 @@ DIALECTS: Mapping[str, Dialect] = {"messages": Anthropic(), "completions": OpenA
 RESULTS = (b'"tool_use_id"', b'"tool_call_id"')
 """What a tool's result has in the two dialects, once."""
 
-ECHO = Call("echo", {"text": "x" * 100})
+ECHO = CallPart("echo", {"text": "x" * 100})
 
-CALLS: Mapping[str, Sequence[Call]] = {
-    "read": [Call("read", {"path": "note.txt"})],
-    "bash": [Call("bash", {"command": "true"})],
+CALLS: Mapping[str, Sequence[CallPart]] = {
+    "read": [CallPart("read", {"path": "note.txt"})],
+    "bash": [CallPart("bash", {"command": "true"})],
     "echo": [ECHO],
     "echoes": [ECHO] * 32,
-    "naps": [Call("nap", {})] * 4,
-    "pair": [Call("steady", {}), Call("reloaded", {})] * 4,
+    "naps": [CallPart("nap", {})] * 4,
+    "pair": [CallPart("steady", {}), CallPart("reloaded", {})] * 4,
 }
 """Calls that one reply asks for. `read` and `bash` are zot's; the others belong to extensions of benchmarks."""
 
@@ -171,18 +171,18 @@ def flood(dialect: str, count: int) -> bytes:
 @cache
 def call(dialect: str, what: str) -> bytes:
     """A response that asks for tools."""
-    return HEADERS + _chunk(b"".join(_pieces(dialect, Reply(CALLS[what])))) + LAST_CHUNK
+    return HEADERS + _chunk(b"".join(_pieces(dialect, ScriptedReply(CALLS[what])))) + LAST_CHUNK
 
 
 @cache
 def _text(dialect: str) -> tuple[bytes, bytes, bytes]:
     """A reply of one delta: what comes before it, the delta, what comes after it."""
-    pieces = list(_pieces(dialect, Reply([Text([_MARK])])))
+    pieces = list(_pieces(dialect, ScriptedReply([TextPart([_MARK])])))
     at = next(index for index, piece in enumerate(pieces) if f'"{_MARK}"'.encode() in piece)
     return b"".join(pieces[:at]), pieces[at], b"".join(pieces[at + 1 :])
 
 
-def _pieces(dialect: str, reply: Reply) -> Iterator[bytes]:
+def _pieces(dialect: str, reply: ScriptedReply) -> Iterator[bytes]:
     return (piece for piece in DIALECTS[dialect].pieces(reply, "scripted") if isinstance(piece, bytes))
 
 

@@ -152,7 +152,7 @@ def protocol() -> Iterator[str]:
             yield f"- `{events.tag_of(kind) if issubclass(kind, events.Event) else kind.__name__}.{field}`: {note}"
 
 
-def data_of(command: api.Command) -> str:
+def data_of(command: api.CommandSpec) -> str:
     """What a command's response carries; a link when other places carry the same."""
     if command.result is None:
         return ""
@@ -277,7 +277,7 @@ def json_schema() -> dict[str, object]:
 
 
 def request(
-    command: api.Command, definitions: dict[str, dict[str, object]], at: dict[Struct, dict[str, object]]
+    command: api.CommandSpec, definitions: dict[str, dict[str, object]], at: dict[Struct, dict[str, object]]
 ) -> dict[str, object]:
     """The schema of one command's request: its parameters beside `id` and `type`."""
     name = str(at[command.params]["$ref"]).removeprefix("#/$defs/")

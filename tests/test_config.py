@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from zotd import config
-from zotd.config import Config, ConfigError, Rule, Source, load
+from zotd.config import Config, ConfigError, RuleEntry, SettingSource, load
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def path(tmp_path):
 def test_without_a_file_everything_is_as_declared(path):
     loaded = load(path, {})
     assert loaded.config == Config()
-    assert set(loaded.sources.values()) == {Source.DEFAULT}
+    assert set(loaded.sources.values()) == {SettingSource.DEFAULT}
     assert loaded.warnings == []
 
 
@@ -23,10 +23,10 @@ def test_a_flag_beats_the_environment_and_that_the_file_and_that_the_default(pat
     path.write_text('model = "file"\nmax_steps = 1\nreasoning = "low"\n')
     loaded = load(path, {"ZOT_MODEL": "environment", "ZOT_MAX_STEPS": "2"}, {"model": "flag", "max_steps": None})
 
-    assert (loaded.config.model, loaded.sources["model"]) == ("flag", Source.FLAG)
-    assert (loaded.config.max_steps, loaded.sources["max_steps"]) == (2, Source.ENVIRONMENT)
-    assert (loaded.config.reasoning, loaded.sources["reasoning"]) == ("low", Source.FILE)
-    assert (loaded.config.provider, loaded.sources["provider"]) == (None, Source.DEFAULT)
+    assert (loaded.config.model, loaded.sources["model"]) == ("flag", SettingSource.FLAG)
+    assert (loaded.config.max_steps, loaded.sources["max_steps"]) == (2, SettingSource.ENVIRONMENT)
+    assert (loaded.config.reasoning, loaded.sources["reasoning"]) == ("low", SettingSource.FILE)
+    assert (loaded.config.provider, loaded.sources["provider"]) == (None, SettingSource.DEFAULT)
     assert loaded.values["model"] == "flag"
 
 
@@ -36,7 +36,7 @@ def test_tables_hold_limits_and_providers(path):
 
     assert (loaded.config.limits.idle_exit_s, loaded.config.limits.session_unload_s) == (5.0, 0.5)
     assert loaded.config.providers["ollama"].base_url == "http://box:11434/v1"
-    assert loaded.sources["providers.ollama.base_url"] == Source.FILE
+    assert loaded.sources["providers.ollama.base_url"] == SettingSource.FILE
 
 
 def test_a_command_is_a_list_in_the_file_and_words_in_the_environment(path):
@@ -200,10 +200,10 @@ def test_rules_are_tables_in_their_order_and_match_everything_unless_they_say_wh
     )
     loaded = load(path, {"ZOT_RULES": "nonsense"})
     assert loaded.config.rules == (
-        Rule(tool="bash", action="allow", match="git *"),
-        Rule(tool="mcp_*", action="deny", match="*"),
+        RuleEntry(tool="bash", action="allow", match="git *"),
+        RuleEntry(tool="mcp_*", action="deny", match="*"),
     )
-    assert (loaded.sources["rules"], loaded.warnings) == (Source.FILE, [])
+    assert (loaded.sources["rules"], loaded.warnings) == (SettingSource.FILE, [])
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_approvals_have_a_mode_a_way_a_time_and_a_command(path):
         *("read-only", "deny", 60.0),
         ("say", "{text}"),
     )
-    assert Config().approval == config.Approval(mode="yolo", unattended="park", ttl_s=None, notify_command=None)
+    assert Config().approval == config.ApprovalSection(mode="yolo", unattended="park", ttl_s=None, notify_command=None)
 
 
 @pytest.mark.parametrize(
@@ -252,6 +252,6 @@ def test_there_is_no_other_way_to_be_unattended_and_no_other_mode(path, line, wo
 
 def test_a_text_is_read_like_a_file_and_without_the_environment(path):
     loaded = config.parse('model = "m"', path)
-    assert (loaded.config.model, loaded.sources["model"]) == ("m", Source.FILE)
+    assert (loaded.config.model, loaded.sources["model"]) == ("m", SettingSource.FILE)
     with pytest.raises(ConfigError, match="not valid TOML"):
         config.parse("model", path)

@@ -122,7 +122,7 @@ def test_every_source_file_that_is_named_exists(page):
     ("module", "exists"),
     [
         ("zotd.api.follower", True),
-        ("api.follower.Follower", True),
+        ("api.follower.OutboxSubscriber", True),
         ("zotd.core", True),
         ("zottui.printer", True),
         ("api.hub", False),

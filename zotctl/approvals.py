@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import asking, options
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
@@ -35,7 +35,7 @@ Rules in config.toml take precedence over the mode. A new mode applies from the 
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `approvals`, `approve`, `deny` and `mode`."""
     listing = commands.add_parser("approvals", help="list pending approvals", epilog=EPILOG)
     listing.set_defaults(run=_list)

@@ -5,7 +5,7 @@ import os
 import sys
 
 from zotctl import link
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import place
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, text
@@ -14,7 +14,7 @@ from zotd.client.options import positive
 from zotd.client.plain import Plain
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `attach`."""
     parser = commands.add_parser(
         "attach", help="follow a session as text", epilog="example: zotctl attach --plain --last"

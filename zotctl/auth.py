@@ -9,7 +9,7 @@ import sys
 from getpass import getpass
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import children, strings, text
@@ -38,7 +38,7 @@ WORDS = {
 """Sources of a key in `auth.list`, and how they are printed."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `login`, `logout` and `auth`."""
     login = commands.add_parser("login", help="store the API key of a model vendor", epilog=EPILOG)
     login.formatter_class = argparse.RawDescriptionHelpFormatter

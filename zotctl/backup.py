@@ -3,7 +3,7 @@
 import argparse
 from importlib import import_module
 
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 
 BACKUP = """\
 examples:
@@ -31,7 +31,7 @@ damaged backup is refused unless --force is given.
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `backup`, `verify` and `restore`."""
     backup = commands.add_parser("backup", help="copy all sessions to a file", epilog=BACKUP)
     backup.add_argument("file", metavar="FILE", help="the file to create")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from zotctl import link
 from zotd.client import place
-from zotd.client.blocking import CALL_S, Json, WholeLines, Wire
+from zotd.client.blocking import CALL_S, Json, LineSocket, WholeLines
 from zotd.client.choosing import find
 from zotd.client.errors import ClientError
 from zotd.client.fields import child, maybe_text, text
@@ -51,8 +51,8 @@ def main(argv: Sequence[str]) -> int:
 def _bridge(word: str, env: Mapping[str, str] | None) -> int:
     with link.connect("zot rpc") as connection:
         session = text(find(connection, word), "id")
-    wire = Wire(place.of(os.environ).open())
-    bridge = Bridge(wire, session, os.environ.get(TOKEN), env)
+    wire = LineSocket(place.of(os.environ).open())
+    bridge = FrameForwarder(wire, session, os.environ.get(TOKEN), env)
     with Watch(1) as watch:
         while not bridge.attached:
             bridge.from_daemon(wire.receive(CALL_S))
@@ -65,10 +65,10 @@ def _bridge(word: str, env: Mapping[str, str] | None) -> int:
     return 1 if bridge.refused else 0
 
 
-class Bridge:
+class FrameForwarder:
     """Forwards frames, and counts the responses and runs that the program still waits for."""
 
-    def __init__(self, wire: Wire, session: str, token: str | None, env: Mapping[str, str] | None) -> None:
+    def __init__(self, wire: LineSocket, session: str, token: str | None, env: Mapping[str, str] | None) -> None:
         """Attach to the session.
 
         Args:

@@ -3,13 +3,13 @@
 import argparse
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.blocking import Json
 from zotd.client.fields import children, number, text
 from zotd.sanitize import one_line
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `channel` and its actions."""
     parser = commands.add_parser(
         "channel", help="manage messaging channels and their senders", epilog="example: zotctl channel pair K7QX-M2PD"

@@ -4,7 +4,7 @@ import argparse
 from typing import Protocol
 
 
-class Commands(Protocol):
+class Subparsers(Protocol):
     """What `ArgumentParser.add_subparsers` returns; argparse has no public name for it."""
 
     def add_parser(self, name: str, *, help: str, epilog: str) -> argparse.ArgumentParser:  # noqa: A002  (argparse's)

@@ -6,7 +6,7 @@ The scripts only call `zotctl candidates`, so they need no update; `zotctl.compl
 import argparse
 import os
 
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.completion_engine import candidates
 from zotd.client import options
 from zotd.client.environment import without_flags
@@ -83,7 +83,7 @@ CANDIDATES = "candidates"
 """The hidden command that the scripts call."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `completion`."""
     parser = commands.add_parser("completion", help="print a completion script for your shell", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

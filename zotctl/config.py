@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from zotctl import output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd import paths
 from zotd.client.errors import ClientError
 from zotd.sanitize import one_line
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `config` and its actions."""
     parser = commands.add_parser(
         "config", help="show or check the configuration", epilog="example: zotctl config check"

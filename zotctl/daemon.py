@@ -6,7 +6,7 @@ import select
 import time
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.force_stop import end
 from zotd import paths
 from zotd.client import place
@@ -23,7 +23,7 @@ EXIT_POLL_S = 0.05
 """Seconds between checks where the system has no pidfd."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `start` and `stop`."""
     start = commands.add_parser("start", help="start the daemon", epilog="example: zotctl start")
     start.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from zotctl import link
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import humanize
 from zotd.client.atomic_write import write_atomically
 from zotd.client.blocking import Connection
@@ -27,7 +27,7 @@ The jsonl format holds the complete session; zotctl import reads it. FILE is wri
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `export`."""
     parser = commands.add_parser("export", help="export a session to a file", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

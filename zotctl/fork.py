@@ -3,7 +3,7 @@
 import argparse
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.fields import child, number, text
 from zotd.client.humanize import counted
 from zotd.sanitize import one_line
@@ -28,7 +28,7 @@ can rewind to it. To start over with an empty transcript, send /clear.
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `fork` and `rewind`."""
     fork = commands.add_parser("fork", help="copy a session, up to a message, to a new one", epilog=FORK)
     link.add_session_flags(fork)

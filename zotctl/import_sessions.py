@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import place
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError
@@ -31,7 +31,7 @@ imported before is skipped.
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `import`."""
     parser = commands.add_parser("import", help="import sessions from files", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from zotctl import link
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
 from zotd.client.fields import text
@@ -13,7 +13,7 @@ from zotd.client.plain import Plain
 from zotd.sanitize import json_line
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `log`."""
     parser = commands.add_parser(
         "log", help="print a session's recorded events", epilog="example: zotctl log --last --after 120 --follow --json"

@@ -3,7 +3,7 @@
 import argparse
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.sanitize import one_line
 
 EPILOG = """\
@@ -15,7 +15,7 @@ Values from `connections` on are counted since the daemon started. Does not star
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `metrics`."""
     parser = commands.add_parser("metrics", help="show the daemon's metrics", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

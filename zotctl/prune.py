@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import choosing
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
@@ -33,7 +33,7 @@ COMPACT_S = 3600.0
 """Time limit in seconds. A database of an older version is rewritten, at about 20 MB/s."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `prune`."""
     parser = commands.add_parser("prune", help="delete old sessions and free their disk space", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -5,7 +5,7 @@ import os
 import sys
 
 from zotctl import link, output, wait_option
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import place
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
@@ -29,7 +29,7 @@ TEXT_CHARS = 60
 """Most characters of an input shown in the table."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `queue`, `continue` and `retry`."""
     queue = commands.add_parser("queue", help="list or change the queued inputs of a session", epilog=EPILOG)
     queue.add_argument("change", nargs="*", help="withdraw ID, or move ID POSITION, from 1 (default: list the queue)")

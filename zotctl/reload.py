@@ -3,12 +3,12 @@
 import argparse
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.fields import strings
 from zotd.sanitize import one_line
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `reload`."""
     parser = commands.add_parser("reload", help="reload config.toml", epilog="example: zotctl reload --json")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 
 from zotctl import config, output, service_lookup, status_probe
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.daemon import STOP_S, wait_for_exit
 from zotctl.service.manager_cli import run_checked
 from zotd import paths
@@ -35,7 +35,7 @@ one starts it. An installed service is started by its service manager.
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `restart`."""
     parser = commands.add_parser("restart", help="restart the daemon", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

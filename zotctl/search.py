@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import colour
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import children, maybe_text, text
@@ -27,7 +27,7 @@ Finds messages that contain all the words, newest first. Words in double quotes 
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `search`."""
     parser = commands.add_parser("search", help="search the messages of all sessions", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

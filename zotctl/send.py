@@ -5,7 +5,7 @@ import os
 import sys
 
 from zotctl import link, output, wait_option
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import place, slash
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
@@ -26,7 +26,7 @@ as a command.
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `send`."""
     parser = commands.add_parser("send", help="send a prompt or a slash command to a session", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.blocking import Connection, Json
 from zotd.client.choosing import find
 from zotd.client.errors import ClientError
@@ -21,7 +21,7 @@ Deletes the transcript permanently and aborts the active run. Forks of the sessi
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `rename`, `abort` and `delete`."""
     rename = commands.add_parser("rename", help="rename a session", epilog="example: zotctl rename s_01JX… tests")
     abort = commands.add_parser("abort", help="abort the active run of a session", epilog="example: zotctl abort tests")

@@ -5,7 +5,7 @@ import os
 from itertools import islice
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import choosing, place
 from zotd.client.blocking import Json
 from zotd.client.fields import text
@@ -17,7 +17,7 @@ SHOWN = 100
 """Default of --limit."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `sessions`."""
     parser = commands.add_parser(
         "sessions", help="list sessions, newest first", epilog="example: zotctl sessions --cwd . --json"

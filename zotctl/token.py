@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.choosing import find
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, strings, text
@@ -34,7 +34,7 @@ MAX_DIGITS = 9
 """Most digits of the number in --expires; the daemon checks the lifetime itself."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `token` and its actions."""
     parser = commands.add_parser("token", help="manage the tokens of remote clients", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

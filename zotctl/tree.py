@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import colour
 from zotd.client.blocking import Json
 from zotd.client.fields import child, children, number, spoken, text
@@ -31,7 +31,7 @@ WORDS_CHARS = 100
 
 
 @dataclass
-class Node:
+class TreeNode:
     """A branch of the session, or a session forked from it."""
 
     at: int
@@ -39,10 +39,10 @@ class Node:
     first: int = 0
     last: int = 0
     goes_on: bool = False
-    nodes: list["Node"] = field(default_factory=list)
+    nodes: list["TreeNode"] = field(default_factory=list)
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `tree`."""
     parser = commands.add_parser("tree", help="show how a session branches: rewinds and forks", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -75,22 +75,23 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def rooted(tree: Json) -> Node:
+def rooted(tree: Json) -> TreeNode:
     """Return an unnamed root, with each branch and fork below the branch that it starts from."""
     branches = [_branch(branch) for branch in children(tree, "branches")]
     if branches:
         branches[-1].goes_on = True
     forks = [
-        Node(number(fork, "at"), f'{text(fork, "session")}  "{text(fork, "name")}"') for fork in children(tree, "forks")
+        TreeNode(number(fork, "at"), f'{text(fork, "session")}  "{text(fork, "name")}"')
+        for fork in children(tree, "forks")
     ]
-    root = Node(0, "")
+    root = TreeNode(0, "")
     for node in [*branches, *forks]:
         below = next((branch for branch in branches if branch.first <= node.at <= branch.last), root)
         below.nodes.append(node)
     return root
 
 
-def drawn(nodes: Sequence[Node], indent: str = "") -> list[str]:
+def drawn(nodes: Sequence[TreeNode], indent: str = "") -> list[str]:
     """Return the drawing, a line for each node, ordered by starting message."""
     lines: list[str] = []
     ordered = sorted(nodes, key=lambda node: node.at)
@@ -101,14 +102,14 @@ def drawn(nodes: Sequence[Node], indent: str = "") -> list[str]:
     return lines
 
 
-def _branch(branch: Json) -> Node:
+def _branch(branch: Json) -> TreeNode:
     first, last, messages = (number(branch, name) for name in ("first", "last", "messages"))
     count = counted(messages, "message")
     time = output.moment(text(branch, "time"))
     label = f'{first}-{last}  "{text(branch, "text")}"  {count}  {time}'.rstrip()
-    return Node(number(branch, "at"), label, first, last)
+    return TreeNode(number(branch, "at"), label, first, last)
 
 
-def _line(node: Node) -> str:
+def _line(node: TreeNode) -> str:
     begins = f"at {node.at}: " if node.at else ""
     return begins + node.label + ("  <- current" if node.goes_on else "")

@@ -5,7 +5,7 @@ import os
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import place
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
@@ -25,7 +25,7 @@ for one invocation only, run: zot --trust
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `trust` and its actions."""
     parser = commands.add_parser("trust", help="manage the directories whose code may run", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

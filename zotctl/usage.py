@@ -4,7 +4,7 @@ import argparse
 from datetime import UTC, datetime, timedelta
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client.blocking import Json
 from zotd.client.fields import children, number, text
 
@@ -26,7 +26,7 @@ without a known price, in USD. Deleted sessions are not included. The second tab
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `usage`."""
     parser = commands.add_parser("usage", help="show token usage and cost", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

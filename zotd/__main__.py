@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from zotd import config, logs, malloc_tuning, paths
 from zotd.api.unix import RunningError, SocketError
-from zotd.app import Daemon, DescendantError, Setup, prepare
+from zotd.app import Daemon, DaemonSetup, DescendantError, prepare
 from zotd.core.ports import StorageError
 from zotd.process import descriptors
 from zotd.process.supervisor import VARIABLES
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _serve(setup: Setup, ready_fd: int | None) -> None:
+async def _serve(setup: DaemonSetup, ready_fd: int | None) -> None:
     ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     ready.add_done_callback(lambda future: None if future.cancelled() else _tell(ready_fd, f"ready {os.getpid()}"))
     await Daemon(setup).run(ready)

@@ -16,13 +16,13 @@ from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.presence import Presences
-from zotd.api.unix import Server, Socket, passed_listener
+from zotd.api.unix import Socket, UnixServer, passed_listener
 from zotd.api.websocket.listening import Listening, prepared
 from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
-from zotd.channels.state import Store
+from zotd.channels.state import PeerStore
 from zotd.core.ports import Probe, StorageError
-from zotd.embed.assembly import Parts, assemble
+from zotd.embed.assembly import EmbeddedParts, assemble
 from zotd.embed.leaving import STOP_S, Leaving
 from zotd.embed.reloading import Configuration
 from zotd.exthost import staging
@@ -32,7 +32,7 @@ from zotd.history.retention import RetentionTask
 from zotd.process import signals
 from zotd.process.heritage import Heritage
 from zotd.process.keeper import keeper
-from zotd.process.ledger import Ledger
+from zotd.process.ledger import ChildLedger
 from zotd.process.subreaper import orphans_adopted
 from zotd.process.supervisor import Supervisor
 from zotd.sessions.boot_recovery import recover
@@ -40,8 +40,8 @@ from zotd.sessions.manager import LAST_USED
 from zotd.store import space
 from zotd.store.archive import Archive
 from zotd.store.home import held
-from zotd.store.journal import Journal
-from zotd.store.tokens import FILE, Tokens
+from zotd.store.journal import SqliteJournal
+from zotd.store.tokens import FILE, TokenStore
 from zotd.tasks import contained
 from zotd.wire.api import ConfigReloaded
 from zotd.wire.errors import CommandError
@@ -56,24 +56,24 @@ CHANNELS_FILE = "channels.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class DaemonSetup:
     """What the daemon is started with."""
 
     env: Mapping[str, str]
     home: Path
     socket: Path
-    loaded: config.Loaded
+    loaded: config.LoadedConfig
     autostarted: bool
     """A client started it: it ends by itself when nobody needs it."""
     flags: Mapping[str, object]
     """What the command line says about the configuration."""
 
-    def load(self) -> config.Loaded:
+    def load(self) -> config.LoadedConfig:
         """The configuration as it is now; raises ConfigError."""
         return config.load(self.home / CONFIG_FILE, self.env, self.flags)
 
 
-def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, object]) -> Setup:
+def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, object]) -> DaemonSetup:
     """Find the places, make private what has to be private, read the configuration.
 
     Raises:
@@ -86,7 +86,7 @@ def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, ob
     paths.make_private_dir(str(home))
     paths.check_private_dir(str(socket.parent))
     paths.make_private_dir(str(home / "logs"))
-    return Setup(env, home, socket, config.load(home / CONFIG_FILE, env, flags), autostarted, flags)
+    return DaemonSetup(env, home, socket, config.load(home / CONFIG_FILE, env, flags), autostarted, flags)
 
 
 class DescendantError(Exception):
@@ -96,7 +96,7 @@ class DescendantError(Exception):
 class Daemon:
     """One daemon's life."""
 
-    def __init__(self, setup: Setup, probe: Probe | None = None) -> None:
+    def __init__(self, setup: DaemonSetup, probe: Probe | None = None) -> None:
         """`probe` is called at the points of `store.writer` and `runs.runner`."""
         self._setup = setup
         self._probe = probe
@@ -124,7 +124,7 @@ class Daemon:
             heritage = await self._inherit()
             heritage.begin(self._setup.env)
             stack.callback(heritage.close)
-            journal = await Journal.open(self._setup.home / DATABASE, self._probe)
+            journal = await SqliteJournal.open(self._setup.home / DATABASE, self._probe)
             stack.push_async_callback(journal.close)
             stack.enter_context(orphans_adopted())
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -182,7 +182,7 @@ class Daemon:
         """
         home = self._setup.home
         heritage = Heritage(home)
-        abandoned = await asyncio.to_thread(Ledger(home / "run" / "children").abandoned, spares_kept=True)
+        abandoned = await asyncio.to_thread(ChildLedger(home / "run" / "children").abandoned, spares_kept=True)
         await asyncio.to_thread(heritage.load, [child.leader for child in abandoned if child.leader is not None])
         if await asyncio.to_thread(heritage.has, os.getpid()):
             sentence = f"a program started by the zotd of {home} cannot start the next one"
@@ -191,7 +191,7 @@ class Daemon:
             )
         return heritage
 
-    def _assemble(self, journal: Journal) -> Parts:
+    def _assemble(self, journal: SqliteJournal) -> EmbeddedParts:
         return assemble(
             home=self._setup.home,
             env=self._setup.env,
@@ -204,9 +204,9 @@ class Daemon:
 
     async def _open_doors(
         self, context: DaemonContext, socket: Socket, listening: Listening | None, stack: AsyncExitStack
-    ) -> Server:
+    ) -> UnixServer:
         dispatcher = Dispatcher(context.manager, HANDLERS)
-        server = Server(context, dispatcher)
+        server = UnixServer(context, dispatcher)
         server.start(socket)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, server.look)
         self._spawn("heartbeat", server.heartbeat())
@@ -220,7 +220,7 @@ class Daemon:
         home, config = self._setup.home, self._setup.loaded.config
         extension_pool = context.manager.extension_pool
         try:
-            store = await asyncio.to_thread(Store, home / CHANNELS_FILE)
+            store = await asyncio.to_thread(PeerStore, home / CHANNELS_FILE)
         except StorageError as error:
             context.warnings.append(f"messaging channels are not served: {error}")
             log.warning("%s", context.warnings[-1])
@@ -239,7 +239,7 @@ class Daemon:
         extension_pool.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())
 
-    async def _furnish(self, parts: Parts, journal: Journal, heritage: Heritage) -> DaemonContext:
+    async def _furnish(self, parts: EmbeddedParts, journal: SqliteJournal, heritage: Heritage) -> DaemonContext:
         setup, manager, archive = self._setup, parts.manager, Archive(journal.database)
         configuration = self._configuration = Configuration(
             setup.loaded, read=setup.load, parts=parts, spent=archive.spent
@@ -267,7 +267,7 @@ class Daemon:
             changed=self._leaving.look,
             warnings=warnings,
             service=None if self._setup.autostarted else keeper(self._setup.env, os.getpid()),
-            tokens=Tokens(self._setup.home / FILE),
+            tokens=TokenStore(self._setup.home / FILE),
             heritage=heritage,
         )
         self._leaving.watch(context)

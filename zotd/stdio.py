@@ -57,7 +57,7 @@ def _read() -> bytes:
         return b""
 
 
-class Output(asyncio.Protocol):
+class StdoutWriter(asyncio.Protocol):
     """Standard output; `transport` writes to it."""
 
     def __init__(self) -> None:
@@ -104,9 +104,9 @@ class Output(asyncio.Protocol):
             os.set_blocking(1, True)  # as it was; others may share it
 
 
-async def open_output() -> Output:
+async def open_output() -> StdoutWriter:
     """Standard output, non-blocking when it is a pipe or a socket."""
-    output = Output()
+    output = StdoutWriter()
     mode = os.fstat(1).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
         pipe = os.fdopen(os.dup(1), "wb", buffering=0)

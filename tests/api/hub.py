@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import msgspec
 
 from tests.sessions.desk import TIME
-from zotd.api.connection import Connection
-from zotd.core.ports import Entry, Row, StorageError
+from zotd.api.connection import ServerConnection
+from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.store.memory import Memory
 from zotd.wire import api
 
@@ -38,7 +38,7 @@ class Disk(Memory):
         super().__init__()
         self.lines: list[bytes] = []
         """Every event that is stored; the first has the `seq` 1."""
-        self.submitted: deque[tuple[Row, Sequence[Entry], bool, Done]] = deque()
+        self.submitted: deque[tuple[SessionRow, Sequence[JournalEntry], bool, Done]] = deque()
         self.unheard: deque[tuple[Done, StorageError | None]] = deque()
         self.reads: list[asyncio.Future[bool]] = []
         """Those that wait; with True they get what was there when they began, else what is there now."""
@@ -104,7 +104,7 @@ class Wire(asyncio.Transport):
 
     def __init__(self, loop):
         super().__init__()
-        self.connection: Connection
+        self.connection: ServerConnection
         self.read = bytearray()
         self.held = bytearray()
         self.high: int | None = None

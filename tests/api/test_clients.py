@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from zotd.api.connection import HALF_LINE_BEATS, MAX_IN_FLIGHT, Connection
+from zotd.api.connection import HALF_LINE_BEATS, MAX_IN_FLIGHT, ServerConnection
 from zotd.api.context import Tally
 from zotd.sessions.session import Session
 from zotd.testing.model_server import ModelServer
@@ -151,7 +151,7 @@ def wire():
 @pytest.fixture
 def connection(wire):
     house = SimpleNamespace(tally=Tally(), manager=SimpleNamespace(listen=lambda _: lambda: None))
-    return Connection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # what it uses
+    return ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # what it uses
 
 
 async def test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection(connection, wire):

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.api.hub import Client, Clock, Disk, Manager, Wire
 from tests.sessions.desk import TIME, Desk, new_row, session_of
-from zotd.api.connection import Connection
+from zotd.api.connection import ServerConnection
 from zotd.api.context import Tally
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import sessions
@@ -81,7 +81,7 @@ class Hub(RuleBasedStateMachine):
         wire = Wire(self.loop)
         handlers = {"attach": sessions.attach, "detach": sessions.detach}
         dispatcher = Dispatcher(self.manager, handlers)  # type: ignore[arg-type]  # what they use
-        wire.connection = Connection(wire, context=self.house, dispatcher=dispatcher, peer="a test")  # type: ignore[arg-type]
+        wire.connection = ServerConnection(wire, context=self.house, dispatcher=dispatcher, peer="a test")  # type: ignore[arg-type]
         client.connect(wire)
 
     def do(self, action, turns):

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from zotd.core.ports import StorageError
-from zotd.store.tokens import MAX_TOKENS, USED_EVERY_S, TakenError, Tokens
+from zotd.store.tokens import MAX_TOKENS, USED_EVERY_S, TakenError, TokenStore
 from zotd.wire.api import Role
 
 
@@ -26,7 +26,7 @@ def clock():
 
 @pytest.fixture
 def tokens(tmp_path, clock):
-    return Tokens(tmp_path / "tokens.json", clock)
+    return TokenStore(tmp_path / "tokens.json", clock)
 
 
 # --- what is stored ---
@@ -99,7 +99,7 @@ def test_there_is_a_bound_on_how_many_there_are(tmp_path, clock):
     path.write_text(json.dumps({"tokens": {f"t{number}": one for number in range(MAX_TOKENS)}}))
     path.chmod(0o600)
     with pytest.raises(TakenError, match="revoke some"):
-        Tokens(path, clock).create("another", Role.READ)
+        TokenStore(path, clock).create("another", Role.READ)
 
 
 GOOD = (

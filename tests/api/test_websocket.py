@@ -6,9 +6,9 @@ import aiohttp
 import pytest
 
 from tests.api.web import CLOSE, PONG, TEXT, ClosedError, masked, visitor
-from zotd.api.connection import Connection
+from zotd.api.connection import ServerConnection
 from zotd.api.context import MAX_CONNECTIONS
-from zotd.api.websocket.carrier import QUIET_BEATS, Wire
+from zotd.api.websocket.carrier import QUIET_BEATS, FrameCarrier
 from zotd.api.websocket.server import RESERVED
 from zotd.testing.live_daemon import serving
 from zotd.testing.wire_client import WireClient
@@ -97,7 +97,7 @@ class Network(asyncio.Transport):
 async def test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not():
     said: list[str] = []
 
-    class Member(Connection):
+    class Member(ServerConnection):
         def __init__(self):
             pass
 
@@ -110,7 +110,7 @@ async def test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not()
         def received(self, data):
             pass
 
-    wire = Wire(Network(), admit=lambda *_: Member())
+    wire = FrameCarrier(Network(), admit=lambda *_: Member())
     wire.feed_data(masked(TEXT, b"hello"))
     for _ in range(10):
         wire.beat()

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zotd.api.websocket.gate import Gate
+from zotd.api.websocket.gate import OriginCheck
 from zotd.api.websocket.throttle import BURST, DELAY_S, MAX_SOURCES, Throttle, source_of
-from zotd.config import Websocket
+from zotd.config import WebsocketSection
 from zotd.testing.live_daemon import serving
 from zotd.testing.wire_client import WireClient
 from zotd.wire.version import VERSION
 
-GATE = Gate.of(
-    Websocket(listen="127.0.0.1:8765", hosts=("Zot.Example", "box:9"), origins=("https://ui.example",)), 8765
+GATE = OriginCheck.of(
+    WebsocketSection(listen="127.0.0.1:8765", hosts=("Zot.Example", "box:9"), origins=("https://ui.example",)), 8765
 )
 
 ADMITTED_HOSTS = [
@@ -87,10 +87,10 @@ def test_a_target_is_a_path_and_nothing_else(target):
 
 
 def test_the_port_may_be_left_out_only_where_browsers_leave_it_out():
-    secure = Websocket(listen="127.0.0.1:443", tls_cert="/c", tls_key="/k")
-    assert status(["localhost"], ["https://localhost"], gate=Gate.of(secure, 443)) is None
-    assert status(["localhost"], gate=Gate.of(secure, 80)) == 403
-    assert status(["localhost"], gate=Gate.of(Websocket(), 80)) is None
+    secure = WebsocketSection(listen="127.0.0.1:443", tls_cert="/c", tls_key="/k")
+    assert status(["localhost"], ["https://localhost"], gate=OriginCheck.of(secure, 443)) is None
+    assert status(["localhost"], gate=OriginCheck.of(secure, 80)) == 403
+    assert status(["localhost"], gate=OriginCheck.of(WebsocketSection(), 80)) is None
 
 
 # --- the same over the network ---

@@ -11,7 +11,7 @@ import pytest
 from tests.api.web import visitor
 from tests.needs import needs
 from zotd.api.websocket.listening import prepared
-from zotd.config import ConfigError, Websocket
+from zotd.config import ConfigError, WebsocketSection
 from zotd.testing.live_daemon import DaemonProcess, place, serving
 from zotd.testing.wire_client import WireClient
 
@@ -28,18 +28,18 @@ async def test_an_address_that_others_can_reach_needs_tls(address):
     with pytest.raises(
         ConfigError, match=r"TLS is required, because other machines can reach .*; set tls_cert and tls_key"
     ):
-        await prepared(Websocket(listen=address))
+        await prepared(WebsocketSection(listen=address))
 
 
 async def test_a_name_is_as_good_as_the_address_that_it_stands_for():
     name = socket.gethostname()
     addresses = {str(found[4][0]) for found in socket.getaddrinfo(name, 1)}
     if all(address.startswith("127.") or address == "::1" for address in addresses):
-        assert await prepared(Websocket(listen=f"{name}:8765")) is not None
+        assert await prepared(WebsocketSection(listen=f"{name}:8765")) is not None
     else:
         with pytest.raises(ConfigError, match="TLS is required"):
-            await prepared(Websocket(listen=f"{name}:8765"))
-    assert await prepared(Websocket(listen="localhost:8765")) is not None
+            await prepared(WebsocketSection(listen=f"{name}:8765"))
+    assert await prepared(WebsocketSection(listen="localhost:8765")) is not None
 
 
 def test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_written(tmp_path):
@@ -62,7 +62,7 @@ def test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_writte
 )
 async def test_a_door_that_cannot_be_is_told_in_a_sentence(settings, sentence):
     with pytest.raises(ConfigError, match=sentence):
-        await prepared(Websocket(**settings))
+        await prepared(WebsocketSection(**settings))
 
 
 async def test_a_port_that_is_taken_leaves_the_unix_socket_and_names_who_has_it(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import House
 from tests.needs import needs
 from zotd.testing.live_daemon import ROOT, DaemonProcess
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 SANDBOX = ROOT / "examples" / "sandbox"
 
@@ -58,7 +58,7 @@ async def opened(user):
 
 async def outputs(house, model, look, *steps, **env):
     """What each of these commands, or calls, has given the model: output, and whether it failed."""
-    made = [Call("bash", {"command": step}) if isinstance(step, str) else step for step in steps]
+    made = [CallPart("bash", {"command": step}) if isinstance(step, str) else step for step in steps]
     server = await model(*map(calls, made), text("done"))
     talk = await house.create("openai", server, env={**house.place.env, **env})
     events = await talk.run()
@@ -82,13 +82,13 @@ async def test_a_daemon_in_a_sandbox_works_and_neither_it_nor_its_tools_see_keys
         model,
         look,
         f"cat {ssh} {outside}",
-        Call("read", {"path": str(ssh)}),
-        Call("write", {"path": str(user / "user" / ".bashrc"), "content": "evil"}),
+        CallPart("read", {"path": str(ssh)}),
+        CallPart("write", {"path": str(user / "user" / ".bashrc"), "content": "evil"}),
         f"echo after > {outside}; touch {ROOT}/evil",
         f"python3 -c '{CONNECT}' {user}/runtime/bus",
         f"cat /proc/{os.getpid()}/environ",
         "echo made > made.txt; cat made.txt; exit 3",
-        Call("write", {"path": "written.txt", "content": "w"}),
+        CallPart("write", {"path": "written.txt", "content": "w"}),
     )
     assert KEY not in str(found)
     assert [failed for _, failed in found] == [True, True, False, True, True, True, True, False]

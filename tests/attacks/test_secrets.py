@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.conftest import House
 from zotd.testing.live_daemon import DaemonProcess
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 
 def secret(number):
@@ -56,8 +56,8 @@ async def say_everything(house, model):
     """Have each of the other secrets go where it could get into a log; the client that did it."""
     client = await house.connect(role="admin", token=secret(11))
     server = await model(
-        calls(Call("bash", {"command": f"echo {secret(12)}; env; exit 3"})),
-        calls(Call("bash", raw=f'{{"command": "{secret(13)}')),
+        calls(CallPart("bash", {"command": f"echo {secret(12)}; env; exit 3"})),
+        calls(CallPart("bash", raw=f'{{"command": "{secret(13)}')),
         text(secret(14)),
     )
     options = {"env": CLIENT_ENV, "secrets": {"api_key": secret(15)}}

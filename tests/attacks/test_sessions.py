@@ -1,6 +1,6 @@
 """Sessions beside each other."""
 
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 TOOLS = 20
 
@@ -8,11 +8,11 @@ TOOLS = 20
 async def test_a_question_in_one_session_holds_up_no_other(house, model, look):
     decider = await house.connect(can_approve=True)
     asks = await house.create(
-        "openai", await model(calls(Call("write", {"path": "a", "content": "a"}))), decider, mode="ask"
+        "openai", await model(calls(CallPart("write", {"path": "a", "content": "a"}))), decider, mode="ask"
     )
     await asks.ask("prompt", message="go")
     await asks.until("approval_requested")
-    steps = [calls(Call("bash", {"command": "echo hi"})) for _ in range(TOOLS)]
+    steps = [calls(CallPart("bash", {"command": "echo hi"})) for _ in range(TOOLS)]
     works = await house.create("openai", await model(*steps, text("done")))
     events = await works.run()
     assert len(look.only(events, "tool_result")) == TOOLS
@@ -33,4 +33,4 @@ async def test_two_sessions_in_one_directory_do_not_overwrite_each_other_by_an_e
 
 
 def edit(old, new):
-    return calls(Call("edit", {"path": "a.txt", "edits": [{"oldText": old, "newText": new}]}))
+    return calls(CallPart("edit", {"path": "a.txt", "edits": [{"oldText": old, "newText": new}]}))

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.channels.house import serving
-from zotd.config import Approval
+from zotd.config import ApprovalSection
 from zotd.testing.model_server import ModelServer
 from zotd.testing.telegram_server import USER, TelegramServer
 
@@ -62,7 +62,7 @@ def open_chat(stack, tmp_path, telegram):
     """`await open_chat(model)`: a house whose Telegram user 7 is paired."""
 
     async def open_chat(model, *, paired=True, mode="yolo"):
-        approval = Approval(mode=mode)
+        approval = ApprovalSection(mode=mode)
         house = await stack.enter_async_context(serving(tmp_path, model.openai_url, telegram.url, approval=approval))
         chat = Chat(telegram, house)
         if paired:

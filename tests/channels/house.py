@@ -12,12 +12,11 @@ from pathlib import Path
 import zotd
 from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
-from zotd.channels.state import Store
-from zotd.config import Channels as Settings
-from zotd.config import Config, Provider, Telegram
+from zotd.channels.state import PeerStore
+from zotd.config import ChannelsSection, Config, ProviderSection, TelegramSection
 from zotd.embed.assembly import assemble
 from zotd.exthost.host import Host
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.tasks import contained
 from zotd.testing.telegram_server import TOKEN
 from zotd.wire import ext
@@ -68,11 +67,11 @@ async def serving(folder, model_url, telegram_url=None, **settings):
     """A house in this loop until the end of the block; a second one in the same folder goes on where it ended."""
     home = folder / "home"
     home.mkdir(mode=0o700, exist_ok=True)
-    telegram = Telegram(enabled=telegram_url is not None, base_url=telegram_url or "http://127.0.0.1:1")
+    telegram = TelegramSection(enabled=telegram_url is not None, base_url=telegram_url or "http://127.0.0.1:1")
     config = Config(
         provider="openai",
-        providers={"openai": Provider(base_url=model_url)},
-        channels=Settings(telegram=telegram),
+        providers={"openai": ProviderSection(base_url=model_url)},
+        channels=ChannelsSection(telegram=telegram),
         **settings,
     )
     running: set[asyncio.Task[None]] = set()
@@ -82,13 +81,13 @@ async def serving(folder, model_url, telegram_url=None, **settings):
         running.add(task)
         task.add_done_callback(running.discard)
 
-    journal = await Journal.open(home / "zot.db")
+    journal = await SqliteJournal.open(home / "zot.db")
     try:
         async with asyncio.TaskGroup() as tasks:
             parts = assemble(home=home, env=ENV, config=config, journal=journal, spawn=spawn, addressed=True)
             programs = Programs(home, config.channels.telegram)
             channels = Channels(
-                store=Store(home / "channels.json"),
+                store=PeerStore(home / "channels.json"),
                 manager=parts.manager,
                 send=lambda name, frame: house.send(name, frame),  # noqa: PLW0108  (the host comes later)
                 spawn=spawn,

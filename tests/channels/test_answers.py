@@ -1,4 +1,4 @@
-from zotd.channels.answers import ABORTED, COMPACTED, CUT_SHORT, INTERRUPTED, WITHDRAWN, WORDLESS, Answer, Answers
+from zotd.channels.answers import ABORTED, COMPACTED, CUT_SHORT, INTERRUPTED, WITHDRAWN, WORDLESS, Answers, ChannelReply
 from zotd.wire import events
 from zotd.wire.content import Text, ToolCall
 
@@ -55,4 +55,4 @@ def test_an_input_that_only_leaves_the_queue_was_withdrawn():
 def test_a_compaction_is_told_apart_from_one_inside_a_run():
     assert fold([events.CompactDone("…"), events.Done("r")]) == [(None, COMPACTED)]
     assert fold([asked("a"), events.CompactDone("…")], [said("yes"), events.Done("r")]) == [("a", "yes")]
-    assert Answers().feed([events.Error("no"), events.Done("r")]) == [Answer("r", None, "That went wrong: no")]
+    assert Answers().feed([events.Error("no"), events.Done("r")]) == [ChannelReply("r", None, "That went wrong: no")]

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from zotd.testing.script import Gate, Refusal, Reply, Text, text
-from zotd.testing.telegram_server import Refusal as TelegramRefusal
+from zotd.testing.script import Gate, Refusal, ScriptedReply, TextPart, text
+from zotd.testing.telegram_server import FailedMethod
 from zotd.wire.errors import CommandError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -79,7 +79,7 @@ async def test_what_cannot_be_read_is_said(model, open_chat, telegram):
 
 async def test_commands_tell_stop_and_compact(model, open_chat, telegram):
     gate = asyncio.Event()
-    server = await model(Reply([Gate(gate)]), text("again"), text("It was about stories."))
+    server = await model(ScriptedReply([Gate(gate)]), text("again"), text("It was about stories."))
     chat = await open_chat(server)
     assert await chat.say("/info") == "There is no conversation yet."
     assert await chat.say("/stop") == "Nothing is running."
@@ -105,7 +105,7 @@ async def test_messages_of_one_sender_are_answered_in_order_while_another_does_n
     def answer(request):
         said = request.messages[-1]["content"]
         number = said.split()[-1]
-        return Reply([Gate(gate), Text([number])]) if number == "one" else text(number)
+        return ScriptedReply([Gate(gate), TextPart([number])]) if number == "one" else text(number)
 
     chat = await open_chat(await model(answer))
     await chat.pair(user=8)
@@ -144,10 +144,10 @@ async def test_an_answer_that_telegram_refuses_for_a_moment_arrives_once_and_who
     long = "\n".join(f"line {number} " + "🦭" * 40 for number in range(100))
     await open_chat(await model(text(long)))
     before = len(telegram.sent)
-    telegram.refusals.append(TelegramRefusal("sendMessage", 429, "Too Many Requests", retry_after=0.01))
+    telegram.refusals.append(FailedMethod("sendMessage", 429, "Too Many Requests", retry_after=0.01))
     await telegram.write("a long one")
     await telegram.asked("sendMessage", before + 2)
-    telegram.refusals.append(TelegramRefusal("sendMessage", 500, "Internal Server Error"))
+    telegram.refusals.append(FailedMethod("sendMessage", 500, "Internal Server Error"))
     sent = [one["text"] for one in (await telegram.said(before + 3))[before:]]
     assert "\n".join(sent) == long
     assert all(len(one.encode("utf-16-le")) // 2 <= 4096 for one in sent)
@@ -155,7 +155,7 @@ async def test_an_answer_that_telegram_refuses_for_a_moment_arrives_once_and_who
 
 async def test_the_token_is_nowhere_to_be_read(model, open_chat, telegram):
     chat = await open_chat(await model(text("hello")))
-    telegram.refusals.append(TelegramRefusal("getUpdates", 409, "Conflict: terminated by other getUpdates request"))
+    telegram.refusals.append(FailedMethod("getUpdates", 409, "Conflict: terminated by other getUpdates request"))
     polls = len([1 for method, _ in telegram.requests if method == "getUpdates"])
     await chat.say("hello")
     await telegram.asked("getUpdates", polls + 2)  # the refused one, and the next try: its log is written in between

@@ -10,7 +10,7 @@ from tests.channels.house import ENV
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
-from zotd.api.unix import Server, Socket
+from zotd.api.unix import Socket, UnixServer
 from zotd.store.archive import Archive
 from zotd.tasks import contained
 
@@ -54,7 +54,7 @@ async def shell(stack, tmp_path, open_chat, model):
         changed=lambda: None,
         channels=chat.house.channels,
     )
-    server = Server(house, Dispatcher(chat.house.manager, HANDLERS))
+    server = UnixServer(house, Dispatcher(chat.house.manager, HANDLERS))
     server.start(socket)
     stack.callback(server.close)
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from zotd.channels.telegram_text import PIECE_UNITS, pieces
-from zotd.testing.script import Gate, Reply, Text, text
-from zotd.testing.telegram_server import Refusal
+from zotd.testing.script import Gate, ScriptedReply, TextPart, text
+from zotd.testing.telegram_server import FailedMethod
 from zotd.wire import events
 
 REPLY = """\
@@ -58,7 +58,7 @@ async def test_an_answer_is_formatted(model, open_chat, telegram):
 
 async def test_an_answer_whose_formatting_is_refused_arrives_as_plain_text(model, open_chat, telegram):
     chat = await open_chat(await model(text(REPLY)))
-    telegram.refusals.append(Refusal("sendMessage", 400, "Bad Request: can't parse entities"))
+    telegram.refusals.append(FailedMethod("sendMessage", 400, "Bad Request: can't parse entities"))
     assert await chat.say("well?") == PLAIN
     assert "parse_mode" not in telegram.sent[-1]
 
@@ -105,7 +105,7 @@ class Watching:
 
 async def test_what_was_written_before_a_stop_is_kept(model, open_chat, telegram):
     gate = asyncio.Event()
-    server = await model(text("Hello."), Reply([Text(["Once upon a time"]), Gate(gate)]))
+    server = await model(text("Hello."), ScriptedReply([TextPart(["Once upon a time"]), Gate(gate)]))
     chat = await open_chat(server)
     await chat.say("hello")
     (peer,) = chat.house.channels.listing().paired

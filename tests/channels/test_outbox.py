@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from zotd.channels.outbox import TRIES, Outbox
-from zotd.channels.state import Delivery, Peer, Store
+from zotd.channels.outbox import TRIES, ReplyQueue
+from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.tasks import contained
 from zotd.wire import ext
 
@@ -34,10 +34,10 @@ class Post:
     def __init__(self, path, tasks):
         self.path = path
         self.process = Process()
-        self.store = Store(path)
-        self.store.peers[Peer("chat", "7", "").address] = Peer("chat", "7", "")
+        self.store = PeerStore(path)
+        self.store.peers[Correspondent("chat", "7", "").address] = Correspondent("chat", "7", "")
         self.running: list[asyncio.Task[None]] = []
-        self.outbox = Outbox(self.store, send=self.process.send, spawn=self.spawn, delay_s=0)
+        self.outbox = ReplyQueue(self.store, send=self.process.send, spawn=self.spawn, delay_s=0)
         self._tasks = tasks
 
     def spawn(self, name, work):
@@ -75,7 +75,7 @@ async def test_answers_wait_for_their_channel_and_go_out_one_after_the_other(pos
     second = await post.process.next()
     post.outbox.answered(ext.ChannelSent(second.id))
     await finished(post)
-    assert not Store(post.path).deliveries
+    assert not PeerStore(post.path).deliveries
 
 
 async def test_a_room_is_told_to_its_channel(post):
@@ -92,7 +92,7 @@ async def test_what_fails_is_tried_again_and_late_answers_count_for_nothing(post
     second = await post.process.next()
     post.outbox.answered(ext.ChannelSent(first.id))
     assert second.id != first.id
-    assert Store(post.path).deliveries["one"].tries == 1
+    assert PeerStore(post.path).deliveries["one"].tries == 1
     post.outbox.lost("chat")
     third = await post.process.next()
     post.outbox.answered(ext.ChannelSent(third.id))

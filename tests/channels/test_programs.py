@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from zotd.channels.programs import TOKEN, URL, Programs
-from zotd.config import Telegram
+from zotd.config import TelegramSection
 from zotd.exthost.manifest import ReloadBy
 
-OFF, ON = Telegram(), Telegram(enabled=True, base_url="http://127.0.0.1:9")
+OFF, ON = TelegramSection(), TelegramSection(enabled=True, base_url="http://127.0.0.1:9")
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from zotd.channels.doings import Doings
 from zotd.channels.telegram import Bot
 from zotd.channels.telegram_progress import EDIT_S, FIRST_S, SIGN_S
 from zotd.sdk import Message
-from zotd.testing.script import Call, calls, text
-from zotd.testing.telegram_server import TOKEN, Refusal
+from zotd.testing.script import CallPart, calls, text
+from zotd.testing.telegram_server import TOKEN, FailedMethod
 from zotd.wire import events
 from zotd.wire.content import ToolCall
 
@@ -91,7 +91,7 @@ async def test_neither_signs_nor_changes_come_more_often_than_telegram_takes(run
 @pytest.mark.parametrize("method", ["sendChatAction", "sendMessage", "editMessageText"])
 @pytest.mark.parametrize("code", [400, 429])
 async def test_what_telegram_refuses_is_tried_again_with_the_next_change(run, telegram, method, code):
-    telegram.refusals.append(Refusal(method, code, "no", retry_after=600 if code == 429 else None))
+    telegram.refusals.append(FailedMethod(method, code, "no", retry_after=600 if code == 429 else None))
     for step in range(4):
         await run.does(f"Step {step}", at=step * FIRST_S)
     assert run.said()[-1][1] == "Step 3"
@@ -99,7 +99,7 @@ async def test_what_telegram_refuses_is_tried_again_with_the_next_change(run, te
 
 
 async def test_the_step_and_the_tool_are_told_to_the_channel(model, open_chat, telegram):
-    chat = await open_chat(await model(calls(Call("bash", {"command": "cat go"})), text("done")))
+    chat = await open_chat(await model(calls(CallPart("bash", {"command": "cat go"})), text("done")))
     folder = chat.house.home / "channels"
     folder.mkdir(exist_ok=True)
     os.mkfifo(folder / "go")

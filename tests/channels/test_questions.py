@@ -8,8 +8,8 @@ from tests.channels.conftest import Chat
 from tests.channels.house import serving
 from zotd.channels.answers import INTERRUPTED
 from zotd.channels.questions import PREVIEW_CHARS
-from zotd.config import Approval
-from zotd.testing.script import Call, Gate, Reply, Text, calls, text
+from zotd.config import ApprovalSection
+from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
 from zotd.wire import api
 
 
@@ -18,7 +18,7 @@ def asking(model, open_chat, telegram):
     """`await asking(command)`: a paired sender whose agent wants to run a command, and the question; `may_approve`."""
 
     async def asking(command, *answers, may_approve=True):
-        server = await model(calls(Call("bash", {"command": command})), *(answers or [text("done")]))
+        server = await model(calls(CallPart("bash", {"command": command})), *(answers or [text("done")]))
         chat = await open_chat(server, paired=False, mode="ask")
         told = await chat.say("let me in")
         await chat.house.channels.pair(told.split()[-1], may_approve=may_approve)
@@ -92,8 +92,8 @@ async def test_a_call_that_is_too_long_to_be_shown_cannot_be_allowed(asking, tel
 
 async def test_a_question_that_waits_over_a_restart_is_asked_again(model, telegram, tmp_path):
     command = f"touch {tmp_path}/mark"
-    server = await model(calls(Call("bash", {"command": command})), text("done"))
-    ask = Approval(mode="ask")
+    server = await model(calls(CallPart("bash", {"command": command})), text("done"))
+    ask = ApprovalSection(mode="ask")
     async with serving(tmp_path, server.openai_url, telegram.url, approval=ask) as house:
         told = await Chat(telegram, house).say("let me in")
         await house.channels.pair(told.split()[-1], may_approve=True)
@@ -110,7 +110,7 @@ async def test_a_question_that_waits_over_a_restart_is_asked_again(model, telegr
 
 async def test_typing_is_shown_while_the_agent_works_and_not_afterwards(model, open_chat, telegram):
     gate = asyncio.Event()
-    chat = await open_chat(await model(Reply([Gate(gate), Text(["done"])]), text("again")))
+    chat = await open_chat(await model(ScriptedReply([Gate(gate), TextPart(["done"])]), text("again")))
     await telegram.write("go")
     await telegram.asked("sendChatAction", 2)
     assert {fields["chat_id"] for name, fields in telegram.requests if name == "sendChatAction"} == {7}

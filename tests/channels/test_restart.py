@@ -14,8 +14,8 @@ from tests.channels.house import ENV, serving
 from zotd.channels.answers import INTERRUPTED
 from zotd.channels.channels import _key
 from zotd.channels.conversations import HELD
-from zotd.channels.state import Delivery, Store
-from zotd.testing.script import Hang, Reply, Text, text
+from zotd.channels.state import Delivery, PeerStore
+from zotd.testing.script import Hang, ScriptedReply, TextPart, text
 
 WAIT_S = 30.0
 
@@ -71,7 +71,7 @@ async def test_a_message_that_was_not_accepted_comes_again(tmp_path, model, tele
 
 
 async def test_a_run_that_was_cut_is_not_run_again_and_its_sender_is_told(tmp_path, model, telegram, pair_first):
-    server = await model(Reply([Text(["Once"]), Hang()]), text("again"))
+    server = await model(ScriptedReply([TextPart(["Once"]), Hang()]), text("again"))
     await pair_first(server)
     async with process(tmp_path, server, telegram):
         await telegram.write("a story")
@@ -86,7 +86,7 @@ async def test_a_run_that_was_cut_is_not_run_again_and_its_sender_is_told(tmp_pa
 async def test_a_message_that_waited_runs_after_a_restart_when_its_sender_writes_again(
     tmp_path, model, telegram, pair_first
 ):
-    server = await model(Reply([Hang()]), text("second"), text("third"))
+    server = await model(ScriptedReply([Hang()]), text("second"), text("third"))
     await pair_first(server)
     async with process(tmp_path, server, telegram):
         await telegram.write("first")
@@ -144,7 +144,7 @@ def cut_off(tmp_path, model, telegram):
             chat = Chat(telegram, house)
             await chat.pair()
             await chat.say("message 2")
-        store = Store(tmp_path / "home" / "channels.json")
+        store = PeerStore(tmp_path / "home" / "channels.json")
         (peer,) = store.peers.values()
         key = _key(peer.address, {"message_id": message})
         about = {"chat_id": 7, "message_id": message}

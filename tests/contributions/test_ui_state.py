@@ -3,7 +3,7 @@
 import pytest
 
 from zotd.contributions.ui_state import KEY_CHARS, MAX_NOTES, MAX_PANELS, MAX_SEGMENTS, UiState
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
@@ -37,7 +37,7 @@ def board_of(screen):
     """`board_of(addressed)`: of a session in the daemon, or on stdio."""
 
     def board_of(*, addressed):
-        row = Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
+        row = SessionRow("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
         ledger = Ledger(row, Memory(), Transcript(), addressed=addressed)
         ledger.subscribe(screen)
         return UiState(ledger)

@@ -8,10 +8,10 @@ import pytest
 
 from zotd.contributions.resolution import Resolution
 from zotd.contributions.view import Extensions
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
-from zotd.exthost.host import READY_S, Limits
+from zotd.exthost.host import READY_S, ExtensionTimeouts
 from zotd.ledger.ledger import Ledger
 from zotd.store.memory import Memory
 
@@ -25,10 +25,10 @@ def looking():
 
 @pytest.fixture
 def extensions():
-    row = Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
+    row = SessionRow("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
     ledger = Ledger(row, Memory(), Transcript(), addressed=True)
     resolution = Resolution(own=None, shared=[looking()], home=Path("/nowhere"))
-    return Extensions(ledger, resolution, limits=Limits(), reserved_commands=(), submit=lambda *_: None)
+    return Extensions(ledger, resolution, limits=ExtensionTimeouts(), reserved_commands=(), submit=lambda *_: None)
 
 
 @pytest.mark.looptime

@@ -1,7 +1,7 @@
 """A run's machine, told what happens and asked what follows."""
 
 from zotd.core.retry import Failure, ModelError
-from zotd.core.turn import Call, End, Failed, Replied, Turn
+from zotd.core.turn import End, Failed, Replied, RequestedCall, Turn
 
 
 def turn(*, max_steps=None, context=0, compact_from=None, policy=None):
@@ -14,11 +14,11 @@ def failed(attempt, failure=Failure.SERVER, *, retry_after_s=None, elapsed_s=0.0
 
 
 def alone(*ids):
-    return [Call(key, parallel=False) for key in ids]
+    return [RequestedCall(key, parallel=False) for key in ids]
 
 
 def beside(*ids):
-    return [Call(key, parallel=True) for key in ids]
+    return [RequestedCall(key, parallel=True) for key in ids]
 
 
 def replied(attempt, calls=(), context=0, *, steered=False):

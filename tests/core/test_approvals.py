@@ -2,15 +2,15 @@
 
 import pytest
 
-from zotd.core.approvals import KEPT, Lost, Questions, Resolution, Stale, Unknown, Won
+from zotd.core.approvals import KEPT, ApprovalResolution, ApprovalTable, Lost, Stale, UnknownQuestion, Won
 
-ANN = Resolution("allow", "ann")
-BEN = Resolution("deny", "ben", reason="no")
+ANN = ApprovalResolution("allow", "ann")
+BEN = ApprovalResolution("deny", "ben", reason="no")
 
 
 @pytest.fixture
 def questions():
-    questions = Questions()
+    questions = ApprovalTable()
     questions.request("a_1", "d1")
     return questions
 
@@ -28,11 +28,11 @@ def test_a_decision_about_other_arguments_changes_nothing(questions):
 
 
 def test_nobody_knows_a_question_that_was_never_asked(questions):
-    assert questions.decide("a_2", "d1", ANN) == Unknown()
+    assert questions.decide("a_2", "d1", ANN) == UnknownQuestion()
 
 
 def test_what_is_over_cannot_be_decided_and_says_why(questions):
-    over = Resolution("cancelled", "", reason="the call was aborted")
+    over = ApprovalResolution("cancelled", "", reason="the call was aborted")
     assert questions.end("a_1", over)
     assert not questions.end("a_1", over)
     assert questions.decide("a_1", "d1", ANN) == Lost(over)
@@ -55,11 +55,11 @@ def test_an_id_that_comes_again_changes_nothing(questions):
 
 
 def test_the_newest_resolutions_are_remembered():
-    questions = Questions()
+    questions = ApprovalTable()
     for number in range(KEPT + 1):
         questions.request(f"a_{number}", "d")
         questions.decide(f"a_{number}", "d", ANN)
-    assert questions.decide("a_0", "d", BEN) == Unknown()
+    assert questions.decide("a_0", "d", BEN) == UnknownQuestion()
     assert questions.decide("a_1", "d", BEN) == Lost(ANN)
 
 

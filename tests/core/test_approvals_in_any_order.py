@@ -3,20 +3,20 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from zotd.core.approvals import KEPT, Lost, Questions, Resolution, Stale, Unknown, Won
+from zotd.core.approvals import KEPT, ApprovalResolution, ApprovalTable, Lost, Stale, UnknownQuestion, Won
 
 keys = st.integers(0, 30).map("a_{}".format)
 digests = st.sampled_from(["d1", "d2"])
-people = st.builds(Resolution, st.sampled_from(["allow", "deny"]), st.sampled_from(["ann", "ben"]))
-OVER = Resolution("cancelled", "", reason="over")
+people = st.builds(ApprovalResolution, st.sampled_from(["allow", "deny"]), st.sampled_from(["ann", "ben"]))
+OVER = ApprovalResolution("cancelled", "", reason="over")
 
 
 class Books(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        self.questions = Questions()
+        self.questions = ApprovalTable()
         self.pending: dict[str, tuple[str, float | None]] = {}
-        self.resolved: dict[str, Resolution] = {}
+        self.resolved: dict[str, ApprovalResolution] = {}
         self.asked: set[str] = set()
 
     def settle(self, key, resolution):
@@ -36,7 +36,7 @@ class Books(RuleBasedStateMachine):
         if key in self.resolved:
             assert outcome == Lost(self.resolved[key])
         elif key not in self.pending:
-            assert outcome == Unknown()
+            assert outcome == UnknownQuestion()
         elif self.pending[key][0] != digest:
             assert outcome == Stale()
         else:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from zotd.core import budget
-from zotd.core.budget import FREE, Floor, Limits, Pot, Rates, Shortage
+from zotd.core.budget import FREE, BudgetLimits, Floor, Pot, Rates, Shortage
 from zotd.core.records import UsageRow
 from zotd.wire.content import Image, Message, Text, Tokens, ToolCall, ToolResult
 
@@ -23,17 +23,17 @@ def usd(amount, **tokens):
 @pytest.mark.parametrize(
     ("limits", "spent", "reserved", "lacks"),
     [
-        (Limits(), usd(1e9, input=10**9), Tokens(), None),
-        (Limits(usd=1.0), usd(0.99), Tokens(), None),
-        (Limits(usd=1.0), usd(1.0), Tokens(), "usd"),
-        (Limits(usd=1.0), usd(1.5), Tokens(), "usd"),
-        (Limits(usd=1.0), usd(0.6), usd(0.39), None),
-        (Limits(usd=1.0), usd(0.6), usd(0.4), "usd"),
-        (Limits(tokens=100), Tokens(input=99), Tokens(), None),
-        (Limits(tokens=100), Tokens(input=25, output=25, cache_read=25, cache_write=25), Tokens(), "tokens"),
-        (Limits(tokens=100), Tokens(input=60), Tokens(input=40), "tokens"),
-        (Limits(usd=1.0, tokens=100), usd(0.5, input=100), Tokens(), "tokens"),
-        (Limits(usd=1.0, tokens=100), usd(1.0, input=50), Tokens(), "usd"),
+        (BudgetLimits(), usd(1e9, input=10**9), Tokens(), None),
+        (BudgetLimits(usd=1.0), usd(0.99), Tokens(), None),
+        (BudgetLimits(usd=1.0), usd(1.0), Tokens(), "usd"),
+        (BudgetLimits(usd=1.0), usd(1.5), Tokens(), "usd"),
+        (BudgetLimits(usd=1.0), usd(0.6), usd(0.39), None),
+        (BudgetLimits(usd=1.0), usd(0.6), usd(0.4), "usd"),
+        (BudgetLimits(tokens=100), Tokens(input=99), Tokens(), None),
+        (BudgetLimits(tokens=100), Tokens(input=25, output=25, cache_read=25, cache_write=25), Tokens(), "tokens"),
+        (BudgetLimits(tokens=100), Tokens(input=60), Tokens(input=40), "tokens"),
+        (BudgetLimits(usd=1.0, tokens=100), usd(0.5, input=100), Tokens(), "tokens"),
+        (BudgetLimits(usd=1.0, tokens=100), usd(1.0, input=50), Tokens(), "usd"),
     ],
 )
 def test_a_request_may_start_while_something_is_left_of_everything_that_is_limited(limits, spent, reserved, lacks):
@@ -44,16 +44,16 @@ def test_a_request_may_start_while_something_is_left_of_everything_that_is_limit
 @pytest.mark.parametrize(
     ("limits", "spent", "reserved", "words"),
     [
-        (Limits(usd=5.0), usd(5.02), Tokens(), "$5.02 of $5.00"),
-        (Limits(usd=0.01), usd(0.012345), Tokens(), "$0.0123 of $0.01"),
-        (Limits(tokens=200_000), Tokens(input=200_312), Tokens(), "200,312 of 200,000 tokens"),
+        (BudgetLimits(usd=5.0), usd(5.02), Tokens(), "$5.02 of $5.00"),
+        (BudgetLimits(usd=0.01), usd(0.012345), Tokens(), "$0.0123 of $0.01"),
+        (BudgetLimits(tokens=200_000), Tokens(input=200_312), Tokens(), "200,312 of 200,000 tokens"),
         (
-            Limits(tokens=9),
+            BudgetLimits(tokens=9),
             Tokens(input=5),
             Tokens(input=4),
             "5 of 9 tokens, and 4 are set aside for requests under way",
         ),
-        (Limits(usd=5.0), usd(4.6), usd(0.45), "$4.60 of $5.00, and $0.45 are set aside for requests under way"),
+        (BudgetLimits(usd=5.0), usd(4.6), usd(0.45), "$4.60 of $5.00, and $0.45 are set aside for requests under way"),
     ],
 )
 def test_what_is_lacking_is_said_in_figures(limits, spent, reserved, words):
@@ -61,10 +61,10 @@ def test_what_is_lacking_is_said_in_figures(limits, spent, reserved, words):
 
 
 def test_the_part_of_a_budget_that_is_used_up_first_is_the_closest():
-    limits = Limits(usd=10.0, tokens=1000)
+    limits = BudgetLimits(usd=10.0, tokens=1000)
     assert budget.closest(limits, usd(9.0, input=100)) == Shortage("usd", 10.0, 9.0, 0)
     assert budget.closest(limits, usd(0.1, input=900)) == Shortage("tokens", 1000, 900, 0)
-    assert budget.closest(Limits(), usd(9.0)) is None
+    assert budget.closest(BudgetLimits(), usd(9.0)) is None
 
 
 # --- what a request counts with -------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Sharing(RuleBasedStateMachine):
     @rule(target=under_way, estimate=st.floats(0.01, 4.0))
     def ask(self, estimate):
         before = math.fsum(self.took) + math.fsum(self.aside.values())
-        if budget.shortage(Limits(usd=self.LIMIT), self.pot.spent, self.pot.reserved) is not None:
+        if budget.shortage(BudgetLimits(usd=self.LIMIT), self.pot.spent, self.pot.reserved) is not None:
             assert before >= self.LIMIT - 1e-6, "refused although something was left"
             return None
         assert before < self.LIMIT + 1e-6, "started although nothing was left"
@@ -193,6 +193,6 @@ TestSharing = Sharing.TestCase
 def test_sessions_that_ask_at_once_set_aside_what_is_left_and_one_request_more_at_most(sessions, estimate, left):
     pot = Pot()
     for _ in range(sessions):
-        if budget.shortage(Limits(usd=left), pot.spent, pot.reserved) is None:
+        if budget.shortage(BudgetLimits(usd=left), pot.spent, pot.reserved) is None:
             pot.reserve(usd(estimate))
     assert pot.reserved.cost_usd < left + estimate + 1e-9

@@ -3,15 +3,15 @@
 import pytest
 
 from zotd.core import choices, permissions
-from zotd.core.permissions import Action, Policy, Question, judge
+from zotd.core.permissions import Action, PermissionQuery, Policy, judge
 
 
 def bash(command, extension=None):
-    return Question("bash", extension, is_safe=False, args={"command": command})
+    return PermissionQuery("bash", extension, is_safe=False, args={"command": command})
 
 
 def write(*paths, tool="write"):
-    return Question(tool, None, is_safe=False, args={"path": paths[0]}, paths=paths)
+    return PermissionQuery(tool, None, is_safe=False, args={"path": paths[0]}, paths=paths)
 
 
 def offered(question, cwd="/w", home="/home/ann"):
@@ -101,7 +101,7 @@ def test_what_was_allowed_by_its_beginning_allows_nothing_beside_it(command):
 
 def test_a_denial_and_read_only_are_stronger_than_a_prefix():
     rules = offered(bash("npm test"))["prefix"].rules
-    denial = permissions.Rule("bash", Action.DENY, "npm *")
+    denial = permissions.PermissionRule("bash", Action.DENY, "npm *")
     assert judge(Policy("ask", rules=[denial], granted=rules), bash("npm test")).action is Action.DENY
     assert judge(Policy("read-only", granted=rules), bash("npm test")).action is Action.DENY
 

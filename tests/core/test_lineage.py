@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zotd.core.lineage import Rewind, events_left, holds, records_left
+from zotd.core.lineage import RewindPoint, events_left, holds, records_left
 
 
 def rewind(number, to):
-    return Rewind(number, to, 10 * number, 10 * to)
+    return RewindPoint(number, to, 10 * number, 10 * to)
 
 
 @pytest.mark.parametrize(

@@ -8,32 +8,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zotd.core import permissions
-from zotd.core.permissions import Action, Policy, Question, Rule, judge
+from zotd.core.permissions import Action, PermissionQuery, PermissionRule, Policy, judge
 
 
 def bash(command):
-    return Question("bash", None, is_safe=False, args={"command": command})
+    return PermissionQuery("bash", None, is_safe=False, args={"command": command})
 
 
 def write(*paths, **fields):
     fields = {"extension": None, "is_safe": False, "args": {"path": paths[0] if paths else "x"}} | fields
-    return Question("write", paths=paths, **fields)
+    return PermissionQuery("write", paths=paths, **fields)
 
 
-READ = Question("read", None, is_safe=True, args={"path": "a"}, paths=("/w/a", "a"))
-WEATHER = Question("weather", "weather", is_safe=False, args={"city": "Berlin"})
+READ = PermissionQuery("read", None, is_safe=True, args={"path": "a"}, paths=("/w/a", "a"))
+WEATHER = PermissionQuery("weather", "weather", is_safe=False, args={"city": "Berlin"})
 
 
 def allow(tool, match="*"):
-    return Rule(tool, Action.ALLOW, match)
+    return PermissionRule(tool, Action.ALLOW, match)
 
 
 def ask(tool, match="*"):
-    return Rule(tool, Action.ASK, match)
+    return PermissionRule(tool, Action.ASK, match)
 
 
 def deny(tool, match="*"):
-    return Rule(tool, Action.DENY, match)
+    return PermissionRule(tool, Action.DENY, match)
 
 
 def ruled(question, *rules, mode="ask", **policy):
@@ -61,7 +61,7 @@ def test_a_mode_says_what_becomes_of_calls_without_a_rule(mode, expected):
 
 
 def test_a_tool_of_an_extension_is_asked_about_even_if_it_calls_itself_safe():
-    claims = Question("peek", "weather", is_safe=True, args={})
+    claims = PermissionQuery("peek", "weather", is_safe=True, args={})
     assert [ruled(claims, mode=mode).action.value for mode in ("ask", "read-only")] == ["ask", "deny"]
 
 
@@ -152,11 +152,11 @@ def test_a_deny_is_not_escaped_by_blanks_or_by_other_letters():
 
 @pytest.mark.parametrize("args", [{}, {"command": None}, {"command": ["git"]}])
 def test_a_command_that_is_none_is_never_allowed_by_a_rule(args):
-    assert ruled(Question("bash", None, is_safe=False, args=args), allow("bash", "*")).action == "ask"
+    assert ruled(PermissionQuery("bash", None, is_safe=False, args=args), allow("bash", "*")).action == "ask"
 
 
 def test_a_bash_of_an_extension_is_a_tool_like_any_other():
-    theirs = Question("bash", "ext", is_safe=False, args={"command": "git status"})
+    theirs = PermissionQuery("bash", "ext", is_safe=False, args={"command": "git status"})
     assert ruled(theirs, allow("bash", "git *")).action == "ask"
     assert ruled(theirs, deny("bash", "*git*")).action == "deny"
 
@@ -197,7 +197,7 @@ def test_two_ways_to_write_the_same_letter_are_one_for_a_deny():
 
 
 def test_a_path_that_nobody_could_follow_is_denied_where_a_rule_denies_and_allowed_by_no_glob():
-    unknown = Question("write", None, is_safe=False, args={"path": "net/x"}, is_resolved=False)
+    unknown = PermissionQuery("write", None, is_safe=False, args={"path": "net/x"}, is_resolved=False)
     assert ruled(unknown, deny("write", "secrets/*"), mode="yolo").action == "deny"
     assert ruled(unknown, allow("write", "*x*")).action == "ask"
     assert ruled(unknown, allow("write")).action == "allow"
@@ -211,7 +211,7 @@ def test_without_a_path_rules_look_at_the_arguments_as_canonical_json():
 
 def test_an_extension_that_is_given_a_path_too_cannot_hide_its_other_arguments_behind_it():
     args = {"path": "src/a", "command": "rm -rf"}
-    theirs = Question("run", "shell", is_safe=False, args=args, paths=("/w/src/a", "src/a"))
+    theirs = PermissionQuery("run", "shell", is_safe=False, args=args, paths=("/w/src/a", "src/a"))
     assert ruled(theirs, deny("run", "*rm -rf*"), mode="yolo").action == "deny"
     assert ruled(theirs, allow("run", '{"command"*')).action == "ask"
 
@@ -260,7 +260,7 @@ def test_a_rule_of_the_file_never_reaches_into_another_project():
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_the_text_of_a_rule_is_read_back_as_that_rule(match):
-    text = permissions.toml(Rule("bash", Action.ALLOW, match))
+    text = permissions.toml(PermissionRule("bash", Action.ALLOW, match))
     assert tomllib.loads(text) == {"rules": [{"tool": "bash", "match": match, "action": "allow"}]}
 
 

@@ -1,10 +1,10 @@
 """The system prompt: its parts in order, and the same text as long as the parts are the same."""
 
-from zotd.core.prompts import IDENTITY, ContextFile, Parts, SkillLine, compose
+from zotd.core.prompts import IDENTITY, ContextFile, PromptParts, SkillLine, compose
 
 
 def parts(**fields):
-    return Parts(**({"cwd": "/src/door", "date": "2026-11-21"} | fields))
+    return PromptParts(**({"cwd": "/src/door", "date": "2026-11-21"} | fields))
 
 
 FULL = {

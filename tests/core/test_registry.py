@@ -4,8 +4,8 @@ import pytest
 
 from zotd.core.ports import Replay
 from zotd.core.registry import (
-    Claim,
     Conflict,
+    NameClaim,
     command_fault,
     exposure_of,
     full_schema,
@@ -17,7 +17,7 @@ from zotd.wire.ext import RegisterCommand, RegisterTool
 
 
 def claims(*pairs):
-    return [Claim(owner, name, f"{owner}'s {name}") for owner, name in pairs]
+    return [NameClaim(owner, name, f"{owner}'s {name}") for owner, name in pairs]
 
 
 def test_the_first_in_load_order_gets_a_name_and_the_other_keeps_a_longer_one():
@@ -40,7 +40,7 @@ def test_what_zot_brings_itself_wins():
 
 def test_what_people_type_may_be_in_any_case():
     names = resolve(claims(("Notes", "Hello"), ("b", "hello")), reserved=["HELP"], fold=str.casefold)
-    assert names.find("HELLO") == Claim("Notes", "Hello", "Notes's Hello")
+    assert names.find("HELLO") == NameClaim("Notes", "Hello", "Notes's Hello")
     assert names.find("notes:hello") == names.find("hello")
     assert names.conflicts == (Conflict("hello", "Notes", "b"),)
 

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zotd.core import reply
-from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Opened, Signature, Stopped, Thinking
+from zotd.core.reply import (
+    Assembler,
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Counted,
+    RequestAccepted,
+    Signature,
+    Stopped,
+    ThinkingChunk,
+)
 from zotd.wire import content, events
 from zotd.wire.content import Tokens, ToolCall
 
@@ -18,7 +28,7 @@ def assembler(session=None):
 
 
 def text(words):
-    return reply.Text(words)
+    return reply.TextChunk(words)
 
 
 def fed(*parts):
@@ -39,7 +49,7 @@ def call(index, name, args, *, pieces=1):
 
 def test_text_is_shown_as_it_comes_and_is_one_block_in_the_end():
     made = assembler("s_1")
-    assert made.feed([Opened(), text("Wal")]) == [events.TextDelta("Wal", session="s_1")]
+    assert made.feed([RequestAccepted(), text("Wal")]) == [events.TextDelta("Wal", session="s_1")]
     assert made.feed([text("rus"), text("!")]) == [
         events.TextDelta("rus", session="s_1"),
         events.TextDelta("!", session="s_1"),
@@ -60,7 +70,7 @@ def test_blocks_stand_in_the_order_in_which_they_began():
 
 
 def test_an_empty_reply_is_an_empty_message():
-    made = fed(Opened(), Stopped("end_turn"))
+    made = fed(RequestAccepted(), Stopped("end_turn"))
     assert (made.message(), made.text(), made.stop, made.tokens) == ([], "", "end_turn", None)
 
 
@@ -141,7 +151,7 @@ def test_a_whole_call_survives_a_reply_that_was_cut_behind_it():
 # --- thinking -------------------------------------------------------------------------------------------------
 
 
-THOUGHT = Thinking("let "), Thinking("me see"), Signature("signed"), text("yes"), Stopped("end_turn")
+THOUGHT = ThinkingChunk("let "), ThinkingChunk("me see"), Signature("signed"), text("yes"), Stopped("end_turn")
 
 
 def test_thinking_is_shown_as_it_comes_and_kept_with_its_signature():
@@ -160,7 +170,9 @@ def test_without_a_session_which_is_stdio_thinking_is_not_shown():
 
 
 def test_every_block_of_thinking_has_its_own_signature():
-    made = fed(Thinking("a"), Signature("1"), *call(0, "pwd", ""), Thinking("b"), Signature("2"), Stopped("tool_use"))
+    made = fed(
+        ThinkingChunk("a"), Signature("1"), *call(0, "pwd", ""), ThinkingChunk("b"), Signature("2"), Stopped("tool_use")
+    )
     assert made.message() == [
         content.Thinking("a", "1"),
         ToolCall("c_1", "pwd", {}),
@@ -173,7 +185,7 @@ def test_redacted_thinking_is_handed_back_as_it_came():
 
 
 def test_thinking_that_was_cut_is_left_out_because_a_vendor_takes_none_without_signature():
-    assert fed(Thinking("a"), Signature("1"), Thinking("b")).message() == [content.Thinking("a", "1")]
+    assert fed(ThinkingChunk("a"), Signature("1"), ThinkingChunk("b")).message() == [content.Thinking("a", "1")]
 
 
 # --- figures --------------------------------------------------------------------------------------------------
@@ -185,7 +197,7 @@ def test_the_last_count_is_the_one_that_holds():
 
 
 def test_a_reply_without_end_has_no_stop():
-    assert fed(Opened(), text("x")).stop is None
+    assert fed(RequestAccepted(), text("x")).stop is None
 
 
 # --- any cutting ----------------------------------------------------------------------------------------------
@@ -204,13 +216,13 @@ blocks = st.lists(
 
 
 def parts_of(shape):
-    parts: list[reply.Part] = [Opened()]
+    parts: list[reply.Part] = [RequestAccepted()]
     for index, block in enumerate(shape):
         match block:
             case ("text", word):
                 parts.append(text(word))
             case ("thinking", word):
-                parts += [Thinking(word), Signature(f"signature {index}")]
+                parts += [ThinkingChunk(word), Signature(f"signature {index}")]
             case (name, args, pieces):
                 parts += call(index, name, args, pieces=pieces)
     return [*parts, Counted(Tokens(1, 2)), Stopped("tool_use")]
@@ -240,10 +252,10 @@ def test_a_character_at_a_time_gives_the_same_message(shape):
 
 def crumbs(part):
     match part:
-        case reply.Text(words):
+        case reply.TextChunk(words):
             return [text(char) for char in words] or [part]
-        case Thinking(words):
-            return [Thinking(char) for char in words]
+        case ThinkingChunk(words):
+            return [ThinkingChunk(char) for char in words]
         case CallArgs(index, words):
             return [CallArgs(index, char) for char in words]
         case _:

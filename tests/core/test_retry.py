@@ -13,7 +13,7 @@ from zotd.core.retry import (
     TAKEN_AT_ITS_WORD,
     Failure,
     ModelError,
-    Policy,
+    RetryPolicy,
     gave_up,
 )
 
@@ -28,7 +28,7 @@ def error(failure=Failure.SERVER, **fields):
 
 
 def delay(failed=None, *, policy=None, failures=1, elapsed_s=0.0, random=MIDDLE):
-    policy = policy or Policy()
+    policy = policy or RetryPolicy()
     return policy.delay_s(failed or error(), failures=failures, elapsed_s=elapsed_s, random=random)
 
 
@@ -53,7 +53,7 @@ def test_the_last_try_comes_before_the_patience_is_used_up():
 
 
 def test_without_patience_the_first_failure_is_the_last():
-    assert delay(policy=Policy(patience_s=0)) is None
+    assert delay(policy=RetryPolicy(patience_s=0)) is None
 
 
 @pytest.mark.parametrize("failure", Failure)

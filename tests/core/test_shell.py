@@ -6,21 +6,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from zotd.core.permissions import Action, Policy, Question, Rule, judge, rule_for
+from zotd.core.permissions import Action, PermissionQuery, PermissionRule, Policy, judge, rule_for
 from zotd.core.shell import MAX_CHARS, parsed
 
 
 def ruled(command, *rules, mode="yolo"):
-    question = Question("bash", None, is_safe=False, args={"command": command})
+    question = PermissionQuery("bash", None, is_safe=False, args={"command": command})
     return judge(Policy(mode, rules=rules), question).action.value
 
 
 def deny(match):
-    return Rule("bash", Action.DENY, match)
+    return PermissionRule("bash", Action.DENY, match)
 
 
 def allow(match):
-    return Rule("bash", Action.ALLOW, match)
+    return PermissionRule("bash", Action.ALLOW, match)
 
 
 RUNS_RM = [
@@ -97,7 +97,7 @@ def test_a_denied_command_is_found_wherever_it_stands(command):
     ],
 )
 def test_a_command_of_git_is_asked_about_wherever_it_stands(command):
-    assert ruled(command, Rule("bash", Action.ASK, "git push*")) == "ask"
+    assert ruled(command, PermissionRule("bash", Action.ASK, "git push*")) == "ask"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_an_everyday_command_fits_the_allow_that_is_meant_for_it(command, patter
 
 
 def test_the_rule_of_a_command_with_a_hatch_names_it():
-    question = Question("bash", None, is_safe=False, args={"command": "find . -exec grep -l 'x' {} +"})
+    question = PermissionQuery("bash", None, is_safe=False, args={"command": "find . -exec grep -l 'x' {} +"})
     rule = rule_for(question)
     assert rule is not None
     assert judge(Policy("ask", rules=[rule]), question).action is Action.ALLOW

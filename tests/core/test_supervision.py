@@ -6,25 +6,25 @@ from tests.core.conftest import Life
 from zotd.core.life import (
     Broke,
     Closed,
-    Drain,
     Drained,
+    DrainProcess,
     Exited,
+    ExtensionState,
     Fail,
     Forget,
+    FrameReceived,
     Greet,
     Greeted,
-    Heard,
     Reload,
-    Reloaded,
+    ReloadsDone,
     Serve,
     Show,
-    Shutdown,
     Signal,
     Spawn,
-    Start,
-    State,
+    StartRequested,
     Stop,
     Withdraw,
+    WriteShutdown,
 )
 from zotd.core.supervision import BACKOFF_CAP_S, CRASHES, DRAIN_S, KILL_S, STABLE_S
 
@@ -40,9 +40,9 @@ def life():
 def running(life):
     """Process 1 is ready."""
     life.dialogue(
-        (Start(), [Show(State.STARTING), Spawn(1)]),
+        (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
         (Greeted(1, "x"), [Greet(1), Serve(1)]),
-        (Heard(1, "ready"), [Show(State.READY)]),
+        (FrameReceived(1, "ready"), [Show(ExtensionState.READY)]),
     )
     assert life.machine.wake_at is None
     return life
@@ -54,31 +54,31 @@ def running(life):
 def test_silence_instead_of_hello_ends_the_group_at_once(life):
     reason = "sent no hello within 5 s"
     life.dialogue(
-        (Start(), [Show(State.STARTING), Spawn(1)]),
+        (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
         (4.9, []),
         (0.1, [Fail(1, reason), Signal(1, KILL)]),
         (Greeted(1, "x"), []),
-        (Exited(1, "was ended by signal 9"), [Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
+        (Exited(1, "was ended by signal 9"), [Fail(1, reason), Forget(1), Show(ExtensionState.RESTARTING, reason)]),
     )
 
 
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        (Heard(1, "register_tool"), "began with `register_tool` instead of `hello`"),
+        (FrameReceived(1, "register_tool"), "began with `register_tool` instead of `hello`"),
         (Greeted(1, ""), "sent a hello without a name"),
         (Broke(1, "did not read"), "did not read"),
     ],
 )
 def test_a_bad_beginning_ends_the_group_at_once(life, event, reason):
-    life.tell(Start())
+    life.tell(StartRequested())
     assert life.tell(event) == [Fail(1, reason), Signal(1, KILL)]
 
 
 def test_what_cannot_be_killed_is_not_waited_for(life):
-    life.tell(Start())
+    life.tell(StartRequested())
     life.tell(Broke(1, "did not read"))
-    assert life.tick(KILL_S) == [Fail(1, "did not read"), Forget(1), Show(State.RESTARTING, "did not read")]
+    assert life.tick(KILL_S) == [Fail(1, "did not read"), Forget(1), Show(ExtensionState.RESTARTING, "did not read")]
 
 
 # --- crash ----------------------------------------------------------------------------------------------------
@@ -87,10 +87,10 @@ def test_what_cannot_be_killed_is_not_waited_for(life):
 def test_a_crash_withdraws_everything_and_another_process_follows(running):
     reason = "exited with code 3"
     running.dialogue(
-        (Exited(1, reason), [Withdraw(reason), Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
-        (Start(), []),
+        (Exited(1, reason), [Withdraw(reason), Fail(1, reason), Forget(1), Show(ExtensionState.RESTARTING, reason)]),
+        (StartRequested(), []),
         (0.4, []),
-        (0.1, [Show(State.STARTING), Spawn(2)]),
+        (0.1, [Show(ExtensionState.STARTING), Spawn(2)]),
         (Greeted(2, "x"), [Greet(2), Serve(2)]),
     )
 
@@ -100,7 +100,7 @@ def test_the_end_of_the_output_waits_for_the_reason(running):
     running.dialogue(
         (Closed(1), []),
         (Closed(1), []),
-        (Exited(1, reason), [Withdraw(reason), Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
+        (Exited(1, reason), [Withdraw(reason), Fail(1, reason), Forget(1), Show(ExtensionState.RESTARTING, reason)]),
     )
 
 
@@ -109,19 +109,19 @@ def test_a_process_without_output_is_of_no_use(running):
     running.dialogue(
         (Closed(1), []),
         (0.05, [Withdraw(reason), Fail(1, reason), Signal(1, KILL)]),
-        (Exited(1, "was ended by signal 9"), [Fail(1, reason), Forget(1), Show(State.RESTARTING, reason)]),
+        (Exited(1, "was ended by signal 9"), [Fail(1, reason), Forget(1), Show(ExtensionState.RESTARTING, reason)]),
     )
 
 
 @pytest.mark.parametrize(("random", "factor"), [(0.0, 0.8), (0.5, 1.0), (0.999999, 1.2)])
 def test_the_wait_doubles_and_is_spread(life, random, factor):
-    life.tell(Start())
+    life.tell(StartRequested())
     for number, planned in enumerate([0.5, 1, 2, 4], start=1):
         life.tell(Exited(number, "broke"), random=random)
         wait = (life.machine.wake_at or 0) - life.now
         assert wait == pytest.approx(planned * factor, rel=1e-5)
         assert wait <= BACKOFF_CAP_S * 1.2
-        assert life.tick(wait + 0.001) == [Show(State.STARTING), Spawn(number + 1)]
+        assert life.tick(wait + 0.001) == [Show(ExtensionState.STARTING), Spawn(number + 1)]
 
 
 def crash(life, number):
@@ -131,44 +131,49 @@ def crash(life, number):
 
 
 def test_the_fifth_crash_parks_it(life):
-    life.tell(Start())
+    life.tell(StartRequested())
     for number in range(1, CRASHES):
-        assert crash(life, number) == Show(State.RESTARTING, "broke")
+        assert crash(life, number) == Show(ExtensionState.RESTARTING, "broke")
         life.tick(10)
-    assert crash(life, CRASHES) == Show(State.PARKED, "broke; it crashed 5 times in a row and is not restarted")
+    assert crash(life, CRASHES) == Show(
+        ExtensionState.PARKED, "broke; it crashed 5 times in a row and is not restarted"
+    )
     assert life.machine.wake_at is None
     assert life.tick(1000) == []
 
 
 def test_crashes_that_are_three_minutes_old_do_not_count(life):
     """Only a machine that slept has any."""
-    life.tell(Start())
+    life.tell(StartRequested())
     crash(life, 1)
     for number in range(2, CRASHES + 1):
         life.tick(180 if number == 2 else 10)
-        assert crash(life, number).state is State.RESTARTING
+        assert crash(life, number).state is ExtensionState.RESTARTING
 
 
 def test_ten_seconds_of_life_reset_the_count(life):
-    life.tell(Start())
+    life.tell(StartRequested())
     for number in range(1, 20):
         life.now += STABLE_S
-        assert crash(life, number) == Show(State.RESTARTING, "broke")
+        assert crash(life, number) == Show(ExtensionState.RESTARTING, "broke")
         assert life.machine.wake_at == life.now + 0.5
         life.tick(0.5)
 
 
 def test_what_is_parked_can_be_started_and_reloaded(life):
-    life.tell(Start())
+    life.tell(StartRequested())
     for number in range(1, CRASHES + 1):
         crash(life, number)
         life.tick(10)
     life.dialogue(
-        (Reload(), [Show(State.STARTING), Spawn(6)]),
-        (Exited(6, "broke"), [Fail(6, "broke"), Forget(6), Reloaded("broke"), Show(State.RESTARTING, "broke")]),
-        (Stop(), [Show(State.STOPPING), Show(State.STOPPED)]),
+        (Reload(), [Show(ExtensionState.STARTING), Spawn(6)]),
+        (
+            Exited(6, "broke"),
+            [Fail(6, "broke"), Forget(6), ReloadsDone("broke"), Show(ExtensionState.RESTARTING, "broke")],
+        ),
+        (Stop(), [Show(ExtensionState.STOPPING), Show(ExtensionState.STOPPED)]),
         (Stop(), []),
-        (Start(), [Show(State.STARTING), Spawn(7)]),
+        (StartRequested(), [Show(ExtensionState.STARTING), Spawn(7)]),
     )
 
 
@@ -177,11 +182,11 @@ def test_what_is_parked_can_be_started_and_reloaded(life):
 
 def test_a_polite_process_is_asked_to_leave(running):
     running.dialogue(
-        (Stop(), [Withdraw("was stopped"), Show(State.STOPPING), Fail(1, "was stopped"), Shutdown(1)]),
+        (Stop(), [Withdraw("was stopped"), Show(ExtensionState.STOPPING), Fail(1, "was stopped"), WriteShutdown(1)]),
         (Stop(), []),
-        (Start(), []),
+        (StartRequested(), []),
         (Closed(1), []),
-        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1), Show(State.STOPPED)]),
+        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1), Show(ExtensionState.STOPPED)]),
         (Exited(1, "exited"), []),
     )
     assert running.machine.wake_at is None
@@ -189,19 +194,19 @@ def test_a_polite_process_is_asked_to_leave(running):
 
 def test_a_stubborn_process_is_gone_after_three_seconds(running):
     running.dialogue(
-        (Stop(), [Withdraw("was stopped"), Show(State.STOPPING), Fail(1, "was stopped"), Shutdown(1)]),
+        (Stop(), [Withdraw("was stopped"), Show(ExtensionState.STOPPING), Fail(1, "was stopped"), WriteShutdown(1)]),
         (1.9, []),
         (0.1, [Signal(1, TERM)]),
         (0.9, []),
         (0.1, [Signal(1, KILL)]),
-        (KILL_S, [Fail(1, "could not be killed"), Forget(1), Show(State.STOPPED)]),
+        (KILL_S, [Fail(1, "could not be killed"), Forget(1), Show(ExtensionState.STOPPED)]),
     )
 
 
 def test_a_stop_ends_a_wait(life):
-    life.tell(Start())
+    life.tell(StartRequested())
     crash(life, 1)
-    life.dialogue((Stop(), [Show(State.STOPPING), Show(State.STOPPED)]), (100, []))
+    life.dialogue((Stop(), [Show(ExtensionState.STOPPING), Show(ExtensionState.STOPPED)]), (100, []))
 
 
 # --- reload ---------------------------------------------------------------------------------------------------
@@ -211,31 +216,34 @@ def test_a_new_process_takes_over_when_it_is_ready_and_the_old_one_drains(runnin
     running.dialogue(
         (Reload(), [Spawn(2)]),
         (Greeted(2, "x"), [Greet(2)]),
-        (Heard(2, "register_tool"), []),
-        (Heard(2, "ready"), [Serve(2), Drain(1), Reloaded()]),
+        (FrameReceived(2, "register_tool"), []),
+        (FrameReceived(2, "ready"), [Serve(2), DrainProcess(1), ReloadsDone()]),
         (20, []),
-        (Drained(1), [Shutdown(1)]),
+        (Drained(1), [WriteShutdown(1)]),
         (Drained(1), []),
         (Exited(1, "exited"), [Fail(1, "exited"), Forget(1)]),
     )
-    assert running.machine.state is State.READY
+    assert running.machine.state is ExtensionState.READY
 
 
 def test_an_old_process_does_not_drain_for_ever(running):
     running.tell(Reload())
     running.tell(Greeted(2, "x"))
-    running.tell(Heard(2, "ready"))
-    assert running.tick(DRAIN_S) == [Fail(1, "was replaced and did not answer within 30 s"), Shutdown(1)]
+    running.tell(FrameReceived(2, "ready"))
+    assert running.tick(DRAIN_S) == [Fail(1, "was replaced and did not answer within 30 s"), WriteShutdown(1)]
 
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_an_old_process_that_breaks_while_it_drains_costs_its_calls_only(running, replace):
     running.tell(Reload())
     running.tell(Greeted(2, "x"))
-    running.tell(Heard(2, "ready"))
+    running.tell(FrameReceived(2, "ready"))
     running.dialogue(
         (Exited(1, "broke"), [Fail(1, "broke"), Forget(1)]),
-        (Exited(2, "broke"), [Withdraw("broke"), Fail(2, "broke"), Forget(2), Show(State.RESTARTING, "broke")]),
+        (
+            Exited(2, "broke"),
+            [Withdraw("broke"), Fail(2, "broke"), Forget(2), Show(ExtensionState.RESTARTING, "broke")],
+        ),
     )
 
 
@@ -243,28 +251,31 @@ AS_BEFORE = "was not reloaded and continues as before: the new process broke"
 
 
 def test_a_new_process_that_fails_leaves_the_old_one_and_the_reason_until_a_reload_works(running):
-    shown = Show(State.READY, AS_BEFORE)
+    shown = Show(ExtensionState.READY, AS_BEFORE)
     running.dialogue(
         (Reload(), [Spawn(2)]),
-        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), shown, Reloaded("broke")]),
+        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), shown, ReloadsDone("broke")]),
     )
     assert running.machine.wake_at is None
     running.dialogue(
         (Reload(), [Spawn(3)]),
-        (Exited(3, "broke"), [Fail(3, "broke"), Forget(3), shown, Reloaded("broke")]),
+        (Exited(3, "broke"), [Fail(3, "broke"), Forget(3), shown, ReloadsDone("broke")]),
         (Reload(), [Spawn(4)]),
         (Greeted(4, "x"), [Greet(4)]),
-        (Heard(4, "ready"), [Serve(4), Drain(1), Show(State.READY), Reloaded()]),
+        (FrameReceived(4, "ready"), [Serve(4), DrainProcess(1), Show(ExtensionState.READY), ReloadsDone()]),
     )
 
 
 def test_a_new_process_that_fails_does_not_make_one_ready_that_still_begins(life):
-    life.tell(Start())
+    life.tell(StartRequested())
     life.dialogue(
         (Greeted(1, "x"), [Greet(1), Serve(1)]),
         (Reload(), [Spawn(2)]),
-        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), Show(State.STARTING, AS_BEFORE), Reloaded("broke")]),
-        (Heard(1, "ready"), [Show(State.READY)]),
+        (
+            Exited(2, "broke"),
+            [Fail(2, "broke"), Forget(2), Show(ExtensionState.STARTING, AS_BEFORE), ReloadsDone("broke")],
+        ),
+        (FrameReceived(1, "ready"), [Show(ExtensionState.READY)]),
     )
 
 
@@ -272,7 +283,7 @@ def test_a_new_process_that_fails_leaves_nothing_to_one_that_is_being_killed(run
     running.tell(Reload())
     running.dialogue(
         (Broke(1, "did not read"), [Withdraw("did not read"), Fail(1, "did not read"), Signal(1, KILL)]),
-        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), Reloaded("broke")]),
+        (Exited(2, "broke"), [Fail(2, "broke"), Forget(2), ReloadsDone("broke")]),
     )
 
 
@@ -280,8 +291,8 @@ def test_an_old_process_that_dies_during_a_reload_hands_over_at_once(running):
     running.tell(Reload())
     running.dialogue(
         (Greeted(2, "x"), [Greet(2)]),
-        (Exited(1, "broke"), [Withdraw("broke"), Fail(1, "broke"), Forget(1), Show(State.STARTING), Serve(2)]),
-        (Heard(2, "ready"), [Show(State.READY), Reloaded()]),
+        (Exited(1, "broke"), [Withdraw("broke"), Fail(1, "broke"), Forget(1), Show(ExtensionState.STARTING), Serve(2)]),
+        (FrameReceived(2, "ready"), [Show(ExtensionState.READY), ReloadsDone()]),
     )
 
 
@@ -291,16 +302,16 @@ def test_a_new_process_takes_over_from_one_that_is_being_killed(running):
     running.tell(Greeted(2, "x"))
     running.dialogue(
         (Broke(1, reason), [Withdraw(reason), Fail(1, reason), Signal(1, KILL)]),
-        (Heard(2, "ready"), [Serve(2), Reloaded()]),
+        (FrameReceived(2, "ready"), [Serve(2), ReloadsDone()]),
         (Exited(1, "was killed"), [Fail(1, reason), Forget(1)]),
     )
-    assert running.machine.state is State.READY
+    assert running.machine.state is ExtensionState.READY
 
 
 def test_an_old_process_that_dies_before_the_new_one_said_hello(running):
     running.tell(Reload())
     running.dialogue(
-        (Exited(1, "broke"), [Withdraw("broke"), Fail(1, "broke"), Forget(1), Show(State.STARTING)]),
+        (Exited(1, "broke"), [Withdraw("broke"), Fail(1, "broke"), Forget(1), Show(ExtensionState.STARTING)]),
         (Greeted(2, "x"), [Greet(2), Serve(2)]),
     )
 
@@ -308,21 +319,21 @@ def test_an_old_process_that_dies_before_the_new_one_said_hello(running):
 def test_a_second_reload_replaces_the_process_of_the_first(running):
     running.dialogue(
         (Reload(), [Spawn(2)]),
-        (Reload(), [Fail(2, "was replaced"), Shutdown(2), Spawn(3)]),
+        (Reload(), [Fail(2, "was replaced"), WriteShutdown(2), Spawn(3)]),
         (Exited(2, "exited"), [Fail(2, "exited"), Forget(2)]),
         (Greeted(3, "x"), [Greet(3)]),
-        (Heard(3, "ready"), [Serve(3), Drain(1), Reloaded()]),
+        (FrameReceived(3, "ready"), [Serve(3), DrainProcess(1), ReloadsDone()]),
     )
 
 
 def test_by_replace_the_old_process_ends_first_and_what_it_offers_stays(running):
     running.dialogue(
-        (Reload(replace=True), [Drain(1), Show(State.STARTING)]),
+        (Reload(replace=True), [DrainProcess(1), Show(ExtensionState.STARTING)]),
         (Reload(replace=True), []),
-        (Drained(1), [Shutdown(1)]),
+        (Drained(1), [WriteShutdown(1)]),
         (Exited(1, "exited"), [Fail(1, "exited"), Forget(1), Spawn(2)]),
         (Greeted(2, "x"), [Greet(2), Serve(2)]),
-        (Heard(2, "ready"), [Show(State.READY), Reloaded()]),
+        (FrameReceived(2, "ready"), [Show(ExtensionState.READY), ReloadsDone()]),
     )
 
 
@@ -332,14 +343,14 @@ def test_by_replace_a_new_process_that_fails_is_tried_again(running):
     running.tell(Exited(1, "exited"))
     assert running.tell(Exited(2, "broke")) == [
         *[Fail(2, "broke"), Forget(2), Withdraw("broke")],
-        *[Reloaded("broke"), Show(State.RESTARTING, "broke")],
+        *[ReloadsDone("broke"), Show(ExtensionState.RESTARTING, "broke")],
     ]
 
 
 def test_a_reload_before_hello_begins_again(life):
     life.dialogue(
-        (Start(), [Show(State.STARTING), Spawn(1)]),
-        (Reload(), [Fail(1, "was replaced"), Shutdown(1), Spawn(2)]),
+        (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
+        (Reload(), [Fail(1, "was replaced"), WriteShutdown(1), Spawn(2)]),
         (Exited(1, "exited"), [Fail(1, "exited"), Forget(1)]),
     )
 
@@ -348,18 +359,18 @@ def test_a_stop_ends_a_reload(running):
     running.tell(Reload())
     stopped = "was stopped"
     assert running.tell(Stop()) == [
-        *[Withdraw(stopped), Reloaded(stopped), Show(State.STOPPING)],
-        *[Fail(1, stopped), Shutdown(1), Fail(2, stopped), Shutdown(2)],
+        *[Withdraw(stopped), ReloadsDone(stopped), Show(ExtensionState.STOPPING)],
+        *[Fail(1, stopped), WriteShutdown(1), Fail(2, stopped), WriteShutdown(2)],
     ]
-    assert running.tell(Reload()) == [Reloaded("is being stopped")]
+    assert running.tell(Reload()) == [ReloadsDone("is being stopped")]
 
 
 def test_a_stop_ends_a_reload_by_replace(running):
     running.tell(Reload(replace=True))
     running.tell(Stop())
     running.dialogue(
-        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1), Show(State.STOPPED)]),
-        (Start(), [Show(State.STARTING), Spawn(2)]),
+        (Exited(1, "exited"), [Fail(1, "exited"), Forget(1), Show(ExtensionState.STOPPED)]),
+        (StartRequested(), [Show(ExtensionState.STARTING), Spawn(2)]),
         (Greeted(2, "x"), [Greet(2), Serve(2)]),
         (Reload(), [Spawn(3)]),
     )

@@ -8,26 +8,26 @@ from tests.core.conftest import Life
 from zotd.core.life import (
     Broke,
     Closed,
-    Drain,
     Drained,
+    DrainProcess,
     Exited,
+    ExtensionState,
     Fail,
     Forget,
+    FrameReceived,
     Greet,
     Greeted,
-    Heard,
     Reload,
-    Reloaded,
+    ReloadsDone,
     Serve,
     Show,
-    Shutdown,
     Signal,
     Spawn,
-    Start,
-    State,
+    StartRequested,
     Stop,
     Tick,
     Withdraw,
+    WriteShutdown,
 )
 from zotd.core.supervision import KILL_S, LEAVE_S, TERM_S
 
@@ -49,7 +49,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.greeted = set()
         self.serving = None
         self.offering = False
-        self.state = State.STOPPED
+        self.state = ExtensionState.STOPPED
         self.asked = 0
         """Reloads without an answer."""
         self.spawned = []
@@ -66,12 +66,12 @@ class AnyOrder(RuleBasedStateMachine):
                 self.serving, self.offering = None, False
             case Show(state):
                 self.state = state
-            case Reloaded():
+            case ReloadsDone():
                 assert self.asked
                 self.asked = 0
             case Spawn(key):
                 assert key not in self.spawned
-                assert self.state not in {State.STOPPED, State.STOPPING, State.PARKED}
+                assert self.state not in {ExtensionState.STOPPED, ExtensionState.STOPPING, ExtensionState.PARKED}
                 self.spawned.append(key)
                 self.alive[key] = None
             case _:
@@ -89,11 +89,11 @@ class AnyOrder(RuleBasedStateMachine):
                 assert key in self.greeted
                 assert self.alive[key] is None
                 self.serving, self.offering = key, True
-            case Drain():
+            case DrainProcess():
                 assert self.alive[key] is None
                 self.alive[key] = "drain"
                 self.serving = None if self.serving == key else self.serving
-            case Shutdown() | Signal():
+            case WriteShutdown() | Signal():
                 assert key != self.serving
                 self.end_process(action)
             case Fail(_, reason):
@@ -108,7 +108,7 @@ class AnyOrder(RuleBasedStateMachine):
     def end_process(self, action):
         before = self.alive[action.process]
         match action:
-            case Shutdown(key):
+            case WriteShutdown(key):
                 assert before in {None, "drain"}
                 self.alive[key] = "shutdown"
             case Signal(key, False):
@@ -132,7 +132,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def start(self):
-        self.tell(Start())
+        self.tell(StartRequested())
 
     @rule()
     def stop(self):
@@ -151,7 +151,7 @@ class AnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.alive))
     @rule(index=st.integers(0, 9), kind=st.sampled_from(["ready", "ready", "notify"]))
     def frame(self, index, kind):
-        self.tell(Heard(self.pick(index), kind))
+        self.tell(FrameReceived(self.pick(index), kind))
 
     @precondition(lambda self: bool(self.alive))
     @rule(index=st.integers(0, 9), kind=st.sampled_from([Broke, Exited]), reason=reasons, random=randoms)
@@ -187,7 +187,7 @@ class AnyOrder(RuleBasedStateMachine):
     def a_process_that_is_gone_speaks(self, index, reason):
         key = self.gone[index % len(self.gone)]
         for event in (
-            *[Greeted(key, "x"), Heard(key, "ready"), Closed(key)],
+            *[Greeted(key, "x"), FrameReceived(key, "ready"), Closed(key)],
             *[Broke(key, reason), Exited(key, reason), Drained(key)],
         ):
             self.expect_nothing(event)
@@ -196,7 +196,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(index=st.integers(0, 9), reason=reasons)
     def a_process_that_was_told_to_go_speaks(self, index, reason):
         key = self.pick(index, self.told_to_go())
-        for event in (Greeted(key, "x"), Heard(key, "ready"), Closed(key), Broke(key, reason), Drained(key)):
+        for event in (Greeted(key, "x"), FrameReceived(key, "ready"), Closed(key), Broke(key, reason), Drained(key)):
             self.expect_nothing(event)
 
     @precondition(lambda self: any(order != "drain" for order in self.alive.values()))
@@ -217,22 +217,22 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def ready_means_served(self):
         """Unless the one that serves broke a moment ago, and has not ended yet."""
-        if self.state is State.READY and self.serving is None:
+        if self.state is ExtensionState.READY and self.serving is None:
             assert self.alive
 
     @invariant()
     def it_rests_when_it_should(self):
-        if self.state in {State.STOPPED, State.PARKED}:
+        if self.state in {ExtensionState.STOPPED, ExtensionState.PARKED}:
             assert self.serving is None
             assert not self.offering
-        if self.state is State.STOPPED:
+        if self.state is ExtensionState.STOPPED:
             assert not self.alive
             assert self.life.machine.wake_at is None
 
     @invariant()
     def it_never_just_hangs(self):
         """In every state that is no rest, something alive or a clock moves it on."""
-        if self.state in {State.STARTING, State.RESTARTING, State.STOPPING}:
+        if self.state in {ExtensionState.STARTING, ExtensionState.RESTARTING, ExtensionState.STOPPING}:
             assert self.life.machine.wake_at is not None
 
     def teardown(self):
@@ -243,7 +243,7 @@ class AnyOrder(RuleBasedStateMachine):
         while self.life.machine.wake_at is not None:
             self.time_passes(0, 0.5)
         assert self.life.now <= end + 1e-6
-        assert self.state is State.STOPPED
+        assert self.state is ExtensionState.STOPPED
         assert not self.alive
 
 

@@ -9,16 +9,16 @@ from zotd.core.turn import (
     Begin,
     Cancel,
     CancelCalls,
-    Compact,
-    Compacted,
+    CompactionDone,
     Drain,
     End,
     Finished,
     Leave,
-    Opened,
+    ReplyStarted,
+    RequestCompaction,
     Send,
     Skip,
-    Start,
+    StartCalls,
     Wait,
     Waited,
 )
@@ -27,7 +27,7 @@ from zotd.core.turn import (
 
 
 def test_a_reply_without_calls_ends_the_run():
-    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Opened(1), []), (replied(1), [DONE]))
+    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (ReplyStarted(1), []), (replied(1), [DONE]))
 
 
 def test_the_model_is_asked_again_when_its_calls_are_done():
@@ -36,10 +36,10 @@ def test_the_model_is_asked_again_when_its_calls_are_done():
     dialogue(
         machine,
         (Begin(), [Send(1, 1, 1)]),
-        (Opened(1), []),
-        (replied(1, alone("a")), [Start(["a"])]),
+        (ReplyStarted(1), []),
+        (replied(1, alone("a")), [StartCalls(["a"])]),
         (Finished("a"), [Send(2, 2, 1)]),
-        (Opened(2), []),
+        (ReplyStarted(2), []),
         (replied(2), [DONE]),
     )
     assert machine.step == 2
@@ -49,7 +49,7 @@ def test_calls_that_may_run_beside_others_start_together_and_may_end_in_any_orde
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, beside("a", "b", "c")), [Start(["a", "b", "c"])]),
+        (replied(1, beside("a", "b", "c")), [StartCalls(["a", "b", "c"])]),
         (Finished("b"), []),
         (Finished("c"), []),
         (Finished("a"), [Send(2, 2, 1)]),
@@ -60,9 +60,9 @@ def test_calls_that_must_run_alone_do_so_in_the_order_of_the_model():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, alone("a", "b", "c")), [Start(["a"])]),
-        (Finished("a"), [Start(["b"])]),
-        (Finished("b"), [Start(["c"])]),
+        (replied(1, alone("a", "b", "c")), [StartCalls(["a"])]),
+        (Finished("a"), [StartCalls(["b"])]),
+        (Finished("b"), [StartCalls(["c"])]),
         (Finished("c"), [Send(2, 2, 1)]),
     )
 
@@ -72,12 +72,12 @@ def test_only_neighbours_run_side_by_side():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, calls), [Start(["a", "b"])]),
+        (replied(1, calls), [StartCalls(["a", "b"])]),
         (Finished("a"), []),
-        (Finished("b"), [Start(["c"])]),
-        (Finished("c"), [Start(["d"])]),
-        (Finished("d"), [Start(["e"])]),
-        (Finished("e"), [Start(["f", "g"])]),
+        (Finished("b"), [StartCalls(["c"])]),
+        (Finished("c"), [StartCalls(["d"])]),
+        (Finished("d"), [StartCalls(["e"])]),
+        (Finished("e"), [StartCalls(["f", "g"])]),
         (Finished("g"), []),
         (Finished("f"), [Send(2, 2, 1)]),
     )
@@ -87,12 +87,12 @@ def test_a_result_that_comes_twice_counts_once():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, [*beside("a", "b"), *alone("c")]), [Start(["a", "b"])]),
+        (replied(1, [*beside("a", "b"), *alone("c")]), [StartCalls(["a", "b"])]),
         (Finished("a"), []),
         (Finished("a"), []),
         (Finished("c"), []),
         (Finished("nobody"), []),
-        (Finished("b"), [Start(["c"])]),
+        (Finished("b"), [StartCalls(["c"])]),
     )
 
 
@@ -108,9 +108,9 @@ def test_a_run_stops_at_its_step_limit():
     dialogue(
         turn(max_steps=2),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, alone("a")), [Start(["a"])]),
+        (replied(1, alone("a")), [StartCalls(["a"])]),
         (Finished("a"), [Send(2, 2, 1)]),
-        (replied(2, alone("b")), [Start(["b"])]),
+        (replied(2, alone("b")), [StartCalls(["b"])]),
         (Finished("b"), [End("error", open_step=False, error=sentence)]),
     )
 
@@ -122,16 +122,18 @@ def test_a_transcript_that_has_become_too_long_is_summarised_before_the_next_ste
     dialogue(
         turn(compact_from=100, context=99),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, alone("a"), context=100), [Start(["a"])]),
-        (Finished("a"), [Compact(2)]),
-        (Compacted(2), [Send(3, 2, 1)]),
-        (replied(3, alone("b"), context=99), [Start(["b"])]),
+        (replied(1, alone("a"), context=100), [StartCalls(["a"])]),
+        (Finished("a"), [RequestCompaction(2)]),
+        (CompactionDone(2), [Send(3, 2, 1)]),
+        (replied(3, alone("b"), context=99), [StartCalls(["b"])]),
         (Finished("b"), [Send(4, 3, 1)]),
     )
 
 
 def test_a_session_that_was_left_too_long_is_summarised_before_its_first_step():
-    dialogue(turn(compact_from=100, context=100), (Begin(), [Compact(1)]), (Compacted(1), [Send(2, 1, 1)]))
+    dialogue(
+        turn(compact_from=100, context=100), (Begin(), [RequestCompaction(1)]), (CompactionDone(1), [Send(2, 1, 1)])
+    )
 
 
 def test_without_a_known_window_nothing_is_summarised_beforehand():
@@ -143,8 +145,8 @@ def test_a_transcript_that_the_provider_finds_too_long_is_summarised_once_and_se
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (failed(1, Failure.CONTEXT), [Compact(2)]),
-        (Compacted(2), [Send(3, 1, 2)]),
+        (failed(1, Failure.CONTEXT), [RequestCompaction(2)]),
+        (CompactionDone(2), [Send(3, 1, 2)]),
         (failed(3, Failure.CONTEXT), [end]),
     )
 
@@ -153,8 +155,8 @@ def test_one_that_was_just_summarised_is_not_summarised_again_for_the_same_step(
     end = End("error", open_step=True, error="it failed: context")
     dialogue(
         turn(compact_from=100, context=100),
-        (Begin(), [Compact(1)]),
-        (Compacted(1), [Send(2, 1, 1)]),
+        (Begin(), [RequestCompaction(1)]),
+        (CompactionDone(1), [Send(2, 1, 1)]),
         (failed(2, Failure.CONTEXT), [end]),
     )
 
@@ -163,11 +165,11 @@ def test_a_later_step_may_be_summarised_again():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (failed(1, Failure.CONTEXT), [Compact(2)]),
-        (Compacted(2), [Send(3, 1, 2)]),
-        (replied(3, alone("a")), [Start(["a"])]),
+        (failed(1, Failure.CONTEXT), [RequestCompaction(2)]),
+        (CompactionDone(2), [Send(3, 1, 2)]),
+        (replied(3, alone("a")), [StartCalls(["a"])]),
         (Finished("a"), [Send(4, 2, 1)]),
-        (failed(4, Failure.CONTEXT), [Compact(5)]),
+        (failed(4, Failure.CONTEXT), [RequestCompaction(5)]),
     )
 
 
@@ -176,17 +178,17 @@ def test_no_step_is_summarised_twice_whichever_it_is():
     dialogue(
         machine,
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, alone("a")), [Start(["a"])]),
+        (replied(1, alone("a")), [StartCalls(["a"])]),
         (Finished("a"), [Send(2, 2, 1)]),
-        (failed(2, Failure.CONTEXT), [Compact(3)]),
-        (Compacted(3), [Send(4, 2, 2)]),
+        (failed(2, Failure.CONTEXT), [RequestCompaction(3)]),
+        (CompactionDone(3), [Send(4, 2, 2)]),
         (failed(4, Failure.CONTEXT), [End("error", open_step=True, error="it failed: context")]),
     )
 
 
 def test_a_summary_that_fails_ends_the_run():
     machine = turn()
-    dialogue(machine, (Begin(), [Send(1, 1, 1)]), (failed(1, Failure.CONTEXT), [Compact(2)]))
+    dialogue(machine, (Begin(), [Send(1, 1, 1)]), (failed(1, Failure.CONTEXT), [RequestCompaction(2)]))
     [end] = machine.receive(failed(2, Failure.REFUSED))
     assert (end.stop, end.error) == ("error", "it failed: refused")
 
@@ -195,10 +197,10 @@ def test_a_summary_that_an_overloaded_model_did_not_write_is_asked_for_again():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (failed(1, Failure.CONTEXT), [Compact(2)]),
+        (failed(1, Failure.CONTEXT), [RequestCompaction(2)]),
         (failed(2, Failure.OVERLOADED), [Wait(3, 0.5, 1, "it failed: overloaded")]),
-        (Waited(3), [Compact(4)]),
-        (Compacted(4), [Send(5, 1, 2)]),
+        (Waited(3), [RequestCompaction(4)]),
+        (CompactionDone(4), [Send(5, 1, 2)]),
     )
 
 
@@ -213,7 +215,7 @@ def calling():
 
 def answering():
     machine = calling()
-    dialogue(machine, (Opened(1), []))
+    dialogue(machine, (ReplyStarted(1), []))
     return machine
 
 
@@ -225,7 +227,7 @@ def waiting():
 
 def compacting():
     machine = calling()
-    dialogue(machine, (failed(1, Failure.CONTEXT), [Compact(2)]))
+    dialogue(machine, (failed(1, Failure.CONTEXT), [RequestCompaction(2)]))
     return machine
 
 
@@ -235,11 +237,11 @@ def test_an_abort_cancels_what_is_awaited_and_its_late_answers_change_nothing(be
     dialogue(
         machine,
         (Abort(), [Cancel(awaited), ABORTED]),
-        (Opened(awaited), []),
+        (ReplyStarted(awaited), []),
         (replied(awaited, alone("a")), []),
         (failed(awaited), []),
         (Waited(awaited), []),
-        (Compacted(awaited), []),
+        (CompactionDone(awaited), []),
         (Abort(), []),
     )
     assert machine.awaited is None
@@ -256,7 +258,7 @@ def test_an_abort_cuts_running_calls_and_waits_for_their_results():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, beside("a", "b")), [Start(["a", "b"])]),
+        (replied(1, beside("a", "b")), [StartCalls(["a", "b"])]),
         (Abort(), [CancelCalls(["a", "b"])]),
         (Finished("a"), []),
         (Finished("a"), []),
@@ -269,7 +271,7 @@ def test_an_abort_skips_the_calls_that_wait():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, [*beside("a", "b"), *alone("c"), *beside("d")]), [Start(["a", "b"])]),
+        (replied(1, [*beside("a", "b"), *alone("c"), *beside("d")]), [StartCalls(["a", "b"])]),
         (Finished("a"), []),
         (Abort(), [CancelCalls(["b"]), Skip("c"), Skip("d")]),
         (Finished("c"), []),
@@ -281,7 +283,7 @@ def test_a_second_abort_while_calls_are_being_cut_does_nothing():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, alone("a", "b")), [Start(["a"])]),
+        (replied(1, alone("a", "b")), [StartCalls(["a"])]),
         (Abort(), [CancelCalls(["a"]), Skip("b")]),
         (Abort(), []),
         (Finished("a"), [ABORTED]),
@@ -296,7 +298,7 @@ def test_an_answer_of_an_earlier_attempt_does_not_stand_for_the_later_one():
         (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
         (replied(1), []),
         (Waited(2), [Send(3, 1, 2)]),
-        (Opened(1), []),
+        (ReplyStarted(1), []),
         (Waited(2), []),
         (failed(1), []),
         (failed(3), [Wait(4, 1.0, 2, "it failed: server")]),
@@ -311,8 +313,8 @@ def test_a_draining_run_does_its_calls_and_asks_the_model_nothing_more():
         turn(),
         (Begin(), [Send(1, 1, 1)]),
         (Drain(), []),
-        (replied(1, alone("a", "b")), [Start(["a"])]),
-        (Finished("a"), [Start(["b"])]),
+        (replied(1, alone("a", "b")), [StartCalls(["a"])]),
+        (Finished("a"), [StartCalls(["b"])]),
         (Finished("b"), [Leave()]),
         (Abort(), []),
     )
@@ -332,7 +334,7 @@ def test_a_draining_run_neither_repeats_a_request_nor_summarises():
         turn(context=0, compact_from=5),
         (Begin(), [Send(1, 1, 1)]),
         (Drain(), []),
-        (replied(1, alone("a"), context=7), [Start(["a"])]),
+        (replied(1, alone("a"), context=7), [StartCalls(["a"])]),
         (Finished("a"), [Leave()]),
     )
 

@@ -3,14 +3,14 @@
 import pytest
 
 from tests.core.dialogue import alone, dialogue, failed, replied, turn
-from zotd.core.retry import BROKEN_REPLIES, REPEATED, Failure, Policy
-from zotd.core.turn import Begin, End, Finished, Opened, Send, Start, Wait, Waited
+from zotd.core.retry import BROKEN_REPLIES, REPEATED, Failure, RetryPolicy
+from zotd.core.turn import Begin, End, Finished, ReplyStarted, Send, StartCalls, Wait, Waited
 
 
 def test_a_request_that_fails_is_tried_again_after_longer_and_longer_waits_until_the_patience_is_used_up():
     sentence = "gave up after 4 tries in 60 s: it failed: server; /continue tries again"
     dialogue(
-        turn(policy=Policy(patience_s=60)),
+        turn(policy=RetryPolicy(patience_s=60)),
         (Begin(), [Send(1, 1, 1)]),
         (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
         (Waited(2), [Send(3, 1, 2)]),
@@ -32,8 +32,8 @@ def test_a_reply_after_a_retry_is_as_good_as_one_at_once():
         (Begin(), [Send(1, 1, 1)]),
         (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
         (Waited(2), [Send(3, 1, 2)]),
-        (Opened(3), []),
-        (replied(3, alone("a")), [Start(["a"])]),
+        (ReplyStarted(3), []),
+        (replied(3, alone("a")), [StartCalls(["a"])]),
         (Finished("a"), [Send(4, 2, 1)]),
     )
 
@@ -44,7 +44,7 @@ def test_a_reply_that_fails_after_its_first_byte_is_asked_for_again(failure):
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (Opened(1), []),
+        (ReplyStarted(1), []),
         (failed(1, failure), [wait]),
         (Waited(2), [Send(3, 1, 2)]),
     )
@@ -53,7 +53,7 @@ def test_a_reply_that_fails_after_its_first_byte_is_asked_for_again(failure):
 @pytest.mark.parametrize("failure", sorted(set(Failure) - REPEATED))
 def test_what_does_not_pass_ends_the_run_also_after_the_first_byte(failure):
     end = End("error", open_step=True, error=f"it failed: {failure}")
-    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Opened(1), []), (failed(1, failure), [end]))
+    dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (ReplyStarted(1), []), (failed(1, failure), [end]))
 
 
 def test_a_step_is_given_up_after_so_many_replies_that_broke_off():
@@ -73,7 +73,7 @@ def test_the_pauses_of_a_later_step_begin_short_again():
         (Begin(), [Send(1, 1, 1)]),
         (failed(1), [Wait(2, 0.5, 1, "it failed: server")]),
         (Waited(2), [Send(3, 1, 2)]),
-        (replied(3, alone("a")), [Start(["a"])]),
+        (replied(3, alone("a")), [StartCalls(["a"])]),
         (Finished("a"), [Send(4, 2, 1)]),
         (failed(4), [Wait(5, 0.5, 1, "it failed: server")]),
     )
@@ -83,8 +83,8 @@ def test_the_next_request_may_be_repeated_although_the_last_one_was_answered():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (Opened(1), []),
-        (replied(1, alone("a")), [Start(["a"])]),
+        (ReplyStarted(1), []),
+        (replied(1, alone("a")), [StartCalls(["a"])]),
         (Finished("a"), [Send(2, 2, 1)]),
         (failed(2), [Wait(3, 0.5, 1, "it failed: server")]),
     )

@@ -1,7 +1,17 @@
 """Runs that somebody joins, and runs that go on where another one was cut."""
 
 from tests.core.dialogue import ABORTED, DONE, alone, beside, dialogue, replied, turn
-from zotd.core.turn import Abort, Begin, CancelCalls, Compact, Compacted, Finished, Send, Skip, Start
+from zotd.core.turn import (
+    Abort,
+    Begin,
+    CancelCalls,
+    CompactionDone,
+    Finished,
+    RequestCompaction,
+    Send,
+    Skip,
+    StartCalls,
+)
 
 # --- inputs that join ------------------------------------------------------------------------------------------
 
@@ -19,7 +29,7 @@ def test_an_input_that_waits_to_join_does_not_keep_calls_from_being_made():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, alone("a"), steered=True), [Start(["a"])]),
+        (replied(1, alone("a"), steered=True), [StartCalls(["a"])]),
         (Finished("a"), [Send(2, 2, 1)]),
         (replied(2), [DONE]),
     )
@@ -33,8 +43,8 @@ def test_a_transcript_that_is_too_long_is_summarised_before_an_input_is_answered
     dialogue(
         turn(compact_from=100),
         (Begin(), [Send(1, 1, 1)]),
-        (replied(1, context=100, steered=True), [Compact(2)]),
-        (Compacted(2), [Send(3, 2, 1)]),
+        (replied(1, context=100, steered=True), [RequestCompaction(2)]),
+        (CompactionDone(2), [Send(3, 2, 1)]),
     )
 
 
@@ -45,9 +55,9 @@ def test_a_run_that_goes_on_first_makes_the_calls_that_were_left():
     machine = turn()
     dialogue(
         machine,
-        (Begin([*beside("a", "b"), *alone("c")]), [Start(["a", "b"])]),
+        (Begin([*beside("a", "b"), *alone("c")]), [StartCalls(["a", "b"])]),
         (Finished("b"), []),
-        (Finished("a"), [Start(["c"])]),
+        (Finished("a"), [StartCalls(["c"])]),
         (Finished("c"), [Send(1, 1, 1)]),
         (replied(1), [DONE]),
     )
@@ -55,13 +65,13 @@ def test_a_run_that_goes_on_first_makes_the_calls_that_were_left():
 
 
 def test_the_calls_that_were_left_are_no_step_of_the_run_that_goes_on():
-    dialogue(turn(max_steps=1), (Begin(alone("a")), [Start(["a"])]), (Finished("a"), [Send(1, 1, 1)]))
+    dialogue(turn(max_steps=1), (Begin(alone("a")), [StartCalls(["a"])]), (Finished("a"), [Send(1, 1, 1)]))
 
 
 def test_an_abort_of_a_run_that_goes_on_gives_each_call_that_was_left_an_end():
     dialogue(
         turn(),
-        (Begin(alone("a", "b")), [Start(["a"])]),
+        (Begin(alone("a", "b")), [StartCalls(["a"])]),
         (Begin(alone("c")), []),
         (Abort(), [CancelCalls(["a"]), Skip("b")]),
         (Finished("a"), [ABORTED]),

@@ -17,21 +17,21 @@ from zotd.core.retry import Failure, ModelError
 from zotd.core.turn import (
     Abort,
     Begin,
-    Call,
     Cancel,
     CancelCalls,
-    Compact,
-    Compacted,
+    CompactionDone,
     Drain,
     End,
     Failed,
     Finished,
     Leave,
-    Opened,
     Replied,
+    ReplyStarted,
+    RequestCompaction,
+    RequestedCall,
     Send,
     Skip,
-    Start,
+    StartCalls,
     Turn,
     Wait,
     Waited,
@@ -48,15 +48,15 @@ answers = st.sampled_from(["opened", "replied", "failed", "waited", "compacted"]
 def answer(kind, attempt):
     match kind:
         case "opened":
-            return Opened(attempt)
+            return ReplyStarted(attempt)
         case "replied":
-            return Replied(attempt, [Call("stale", parallel=True)], 0)
+            return Replied(attempt, [RequestedCall("stale", parallel=True)], 0)
         case "failed":
             return Failed(attempt, ModelError(Failure.SERVER, "stale"), 0.5)
         case "waited":
             return Waited(attempt)
         case _:
-            return Compacted(attempt)
+            return CompactionDone(attempt)
 
 
 class Run(RuleBasedStateMachine):
@@ -67,7 +67,7 @@ class Run(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.asked: Send | Wait | Compact | None = None
+        self.asked: Send | Wait | RequestCompaction | None = None
         """The action whose answer is due; `awaited()` where there must be one."""
         self.opened = False
         self.stale = [0]
@@ -118,7 +118,7 @@ class Run(RuleBasedStateMachine):
 
     def carry_out(self, action):
         match action:
-            case Send() | Wait() | Compact():
+            case Send() | Wait() | RequestCompaction():
                 assert not self.draining, "a draining run goes on"
                 assert not self.running, "the model is asked while calls run"
                 assert not self.aborted, "an aborted run goes on"
@@ -129,7 +129,7 @@ class Run(RuleBasedStateMachine):
             case Cancel(attempt):
                 assert self.awaited().attempt == attempt
                 self.settle()
-            case Start(calls):
+            case StartCalls(calls):
                 self.start(calls)
             case CancelCalls(calls):
                 assert sorted(calls) == sorted(self.running)
@@ -152,7 +152,7 @@ class Run(RuleBasedStateMachine):
                     self.steps.append(step)
                 self.number = number
                 assert step == self.steps[-1] == self.turn.step
-            case Compact():
+            case RequestCompaction():
                 if not self.compacting:
                     self.compactions.append(self.turn.step)
                 self.compacting = True
@@ -173,7 +173,7 @@ class Run(RuleBasedStateMachine):
     def promise(self, calls):
         """Calls with new names."""
         known = len(self.promised)
-        named = [Call(f"c{known + index}", parallel) for index, parallel in enumerate(calls)]
+        named = [RequestedCall(f"c{known + index}", parallel) for index, parallel in enumerate(calls)]
         self.promised |= {call.id: call.parallel for call in named}
         return named
 
@@ -209,13 +209,13 @@ class Run(RuleBasedStateMachine):
         """`left`: the calls that another run has left, whether each may run beside others."""
         self.begun = True
         actions = self.tell(Begin(self.promise(left)))
-        assert isinstance(actions[0], Start) == bool(left)
+        assert isinstance(actions[0], StartCalls) == bool(left)
 
     @precondition(lambda self: self.due(Send) and not self.opened)
     @rule()
     def the_provider_opens(self):
         self.opened = True
-        self.expect_nothing(Opened(self.awaited().attempt))
+        self.expect_nothing(ReplyStarted(self.awaited().attempt))
 
     @precondition(lambda self: self.due(Send))
     @rule(
@@ -231,9 +231,9 @@ class Run(RuleBasedStateMachine):
         self.settle()
         [action] = self.tell(Replied(attempt, named, context, steered))
         if named:
-            assert isinstance(action, Start)
+            assert isinstance(action, StartCalls)
         elif steered and step != self.max_steps and not self.draining:
-            assert isinstance(action, Send | Compact)
+            assert isinstance(action, Send | RequestCompaction)
         else:
             assert action == End("end_turn", open_step=False)
 
@@ -244,11 +244,11 @@ class Run(RuleBasedStateMachine):
         error = ModelError(failure, "it failed")
         summarise = failure is Failure.CONTEXT and not opened and sent.step not in self.compactions
         self.failures += not summarise
-        delay = retry.Policy().delay_s(error, failures=max(1, self.failures), elapsed_s=0, random=random)
+        delay = retry.RetryPolicy().delay_s(error, failures=max(1, self.failures), elapsed_s=0, random=random)
         self.settle()
         [action] = self.tell(Failed(sent.attempt, error, random))
         match action:
-            case Compact():
+            case RequestCompaction():
                 assert summarise
             case Leave():
                 assert summarise or delay is not None
@@ -265,17 +265,17 @@ class Run(RuleBasedStateMachine):
         attempt, number = self.awaited().attempt, self.number
         self.settle()
         [action] = self.tell(Waited(attempt))
-        expected = Compact(attempt + 1) if self.compacting else Send(attempt + 1, self.steps[-1], number + 1)
+        expected = RequestCompaction(attempt + 1) if self.compacting else Send(attempt + 1, self.steps[-1], number + 1)
         assert action == expected
 
-    @precondition(lambda self: self.due(Compact))
+    @precondition(lambda self: self.due(RequestCompaction))
     @rule(failure=st.none() | st.just(Failure.OVERLOADED) | st.just(Failure.REFUSED), random=randoms)
     def the_summary_comes(self, failure, random):
         attempt = self.awaited().attempt
         self.settle()
         if failure is None:
             self.failures, self.compacting = 0, False
-            [action] = self.tell(Compacted(attempt))
+            [action] = self.tell(CompactionDone(attempt))
             assert isinstance(action, Leave if self.draining else Send)
             return
         self.failures += 1
@@ -312,7 +312,7 @@ class Run(RuleBasedStateMachine):
     @precondition(lambda self: self.begun or self.ends)
     @rule(left=st.lists(st.booleans(), max_size=2))
     def it_begins_again(self, left):
-        self.expect_nothing(Begin([Call("again", parallel) for parallel in left]))
+        self.expect_nothing(Begin([RequestedCall("again", parallel) for parallel in left]))
 
     @rule(kind=answers, pick=st.integers(0, 20))
     def an_answer_comes_late_or_twice(self, kind, pick):
@@ -326,7 +326,7 @@ class Run(RuleBasedStateMachine):
     @precondition(lambda self: self.opened and self.due(Send))
     @rule()
     def the_provider_opens_twice(self):
-        self.expect_nothing(Opened(self.awaited().attempt))
+        self.expect_nothing(ReplyStarted(self.awaited().attempt))
 
     @rule()
     def an_unknown_call_finishes(self):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tests.needs import needs
 from zotd.testing.live_daemon import ROOT
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 EXAMPLES = ROOT / "examples" / "extensions"
 
-WEATHER = calls(Call("weather", {"city": "Berlin"})), text("It is 16 °C and foggy.")
+WEATHER = calls(CallPart("weather", {"city": "Berlin"})), text("It is 16 °C and foggy.")
 """What a model says that wants to know the weather."""
 
 

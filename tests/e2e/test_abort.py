@@ -8,7 +8,7 @@ import socket
 import psutil
 import pytest
 
-from zotd.testing.script import Call, Gate, Hang, Refusal, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, calls, text
 
 SOON = {"retry-after": "0.01"}
 
@@ -32,7 +32,7 @@ async def goes_on(talk, look):
 
 
 async def test_right_behind_its_prompt_in_the_same_write(house, model, vendor, look):
-    server = await model(lambda request: text("fine") if "go on" in str(request.messages) else Reply([Hang()]))
+    server = await model(lambda request: text("fine") if "go on" in str(request.messages) else ScriptedReply([Hang()]))
     talk = await house.create(vendor, server)
     lines = [{"type": "prompt", "id": "p", "message": "go"}, {"type": "abort", "id": "a"}]
     talk.client.write(b"".join(json.dumps(line | {"session": talk.id}).encode() + b"\n" for line in lines))
@@ -42,7 +42,7 @@ async def test_right_behind_its_prompt_in_the_same_write(house, model, vendor, l
 
 
 async def test_before_the_vendors_headers(house, model, vendor, look):
-    server = await model(Reply([Hang()]), text("fine"))
+    server = await model(ScriptedReply([Hang()]), text("fine"))
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     await server.received(1)
@@ -52,7 +52,7 @@ async def test_before_the_vendors_headers(house, model, vendor, look):
 
 
 async def test_in_the_middle_of_the_text_keeps_what_came(house, model, vendor, look):
-    server = await model(Reply([Text(["Once ", "upon"]), Hang()]), text("fine"))
+    server = await model(ScriptedReply([TextPart(["Once ", "upon"]), Hang()]), text("fine"))
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
@@ -64,7 +64,7 @@ async def test_in_the_middle_of_the_text_keeps_what_came(house, model, vendor, l
 
 async def test_in_the_middle_of_a_call_drops_the_call(house, model, vendor, look):
     server = await model(
-        Reply([Text(["I write."]), Call("write", {"path": "x", "content": "y"}), Hang()]), text("fine")
+        ScriptedReply([TextPart(["I write."]), CallPart("write", {"path": "x", "content": "y"}), Hang()]), text("fine")
     )
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
@@ -80,7 +80,7 @@ async def test_inside_a_tool_ends_its_whole_process_group(house, model, vendor, 
     os.mkfifo(house.cwd / "go")
     command = "sleep 1000 & echo $! > pid; echo started; cat go"
     server = await model(
-        calls(Call("bash", {"command": command}), Call("write", {"path": "x", "content": "y"})), text("fine")
+        calls(CallPart("bash", {"command": command}), CallPart("write", {"path": "x", "content": "y"})), text("fine")
     )
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
@@ -111,7 +111,7 @@ async def test_while_it_waits_to_try_again(house, model, vendor, look):
 
 async def test_while_the_client_does_not_read(house, model, vendor, look):
     """More waits for it than its pipe holds, less than it is cut for; another client sees that its abort counts."""
-    server = await model(Reply([Text(["x" * 10_000] * 120), Hang()], joined=True), text("fine"))
+    server = await model(ScriptedReply([TextPart(["x" * 10_000] * 120), Hang()], joined=True), text("fine"))
     talk = await house.create(vendor, server)
     with socket.socket(socket.AF_UNIX) as stalled:
         stalled.connect(house.place.socket)
@@ -126,7 +126,7 @@ async def test_while_the_client_does_not_read(house, model, vendor, look):
 
 
 async def test_twice_and_when_nothing_runs_changes_nothing(house, model, vendor, look):
-    server = await model(lambda request: text("fine") if "go on" in str(request.messages) else Reply([Hang()]))
+    server = await model(lambda request: text("fine") if "go on" in str(request.messages) else ScriptedReply([Hang()]))
     talk = await house.create(vendor, server)
     await talk.ask("abort")
     await talk.ask("prompt", message="go")
@@ -141,7 +141,7 @@ async def test_twice_and_when_nothing_runs_changes_nothing(house, model, vendor,
 async def test_two_clients_abort_at_the_very_end_of_a_run(house, model, look, step):
     """Whoever wins, there is one end, and the abort does not reach over to the next prompt."""
     gate = asyncio.Event()
-    server = await model(Reply([Text(["a", "b"]), Gate(gate)]), text("fine"), text("fine"))
+    server = await model(ScriptedReply([TextPart(["a", "b"]), Gate(gate)]), text("fine"), text("fine"))
     talk = await house.create("openai", server)
     second = await house.follow(talk.id)
     await talk.ask("prompt", message="go")

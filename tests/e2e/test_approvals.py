@@ -8,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
-WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"})), text("written")
+WRITE = calls(CallPart("write", {"path": "a.txt", "content": "one\n"})), text("written")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_a_person_may_have_it_run_with_other_arguments(bench, house):
 
 
 def bash(command):
-    return calls(Call("bash", {"command": command}))
+    return calls(CallPart("bash", {"command": command}))
 
 
 BASH = bash("echo a")
@@ -149,9 +149,9 @@ async def test_a_prefix_that_is_always_allowed_holds_in_other_sessions(bench, ho
 
 
 async def test_every_edit_in_the_workspace_can_be_allowed_for_the_session(bench, house, look):
-    outside = calls(Call("write", {"path": str(house.place.home / "x"), "content": "x"}))
-    hook = calls(Call("write", {"path": ".git/hooks/pre-commit", "content": "x"}))
-    talk, _ = await bench(*WRITE[:1], calls(Call("write", {"path": "b/c.txt", "content": "two"})), hook, outside)
+    outside = calls(CallPart("write", {"path": str(house.place.home / "x"), "content": "x"}))
+    hook = calls(CallPart("write", {"path": ".git/hooks/pre-commit", "content": "x"}))
+    talk, _ = await bench(*WRITE[:1], calls(CallPart("write", {"path": "b/c.txt", "content": "two"})), hook, outside)
     asked = await asked_by(talk)
     assert [(one["id"], one["scopes"]) for one in asked["choices"]] == [
         ("same", ["session", "always"]),

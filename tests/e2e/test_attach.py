@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from zotd.testing.script import Call, Gate, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Gate, Hang, ScriptedReply, TextPart, calls, text
 from zotd.wire.content import Tokens
 
 COMERS = 20
@@ -21,7 +21,7 @@ STEPS = 60
 
 def long_run(steps=STEPS):
     """Steps with a text in pieces and a call, and an end."""
-    some = [Reply([Text([f"{n} ", *"abcdefgh"]), Call("glob", {"pattern": "*"})]) for n in range(steps)]
+    some = [ScriptedReply([TextPart([f"{n} ", *"abcdefgh"]), CallPart("glob", {"pattern": "*"})]) for n in range(steps)]
     return [*some, text("over")]
 
 
@@ -105,7 +105,9 @@ async def test_clients_that_come_at_any_moment_miss_nothing_and_see_nothing_twic
 
 async def test_a_snapshot_shows_the_reply_that_is_arriving(house, model, vendor):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["Once ", "upon"]), Call("write", {"path": "x", "content": "y"}), Gate(gate)]))
+    server = await model(
+        ScriptedReply([TextPart(["Once ", "upon"]), CallPart("write", {"path": "x", "content": "y"}), Gate(gate)])
+    )
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     await talk.until("tool_use_args")
@@ -150,7 +152,9 @@ async def test_history_comes_in_pages_that_join_without_a_seam(house, model, loo
 
 
 async def test_attaching_again_starts_over_and_nothing_comes_twice(house, model):
-    server = await model(*[calls(Call("bash", {"command": "head -c 40000 /dev/zero | tr '\\0' x"}))] * 30, text("over"))
+    server = await model(
+        *[calls(CallPart("bash", {"command": "head -c 40000 /dev/zero | tr '\\0' x"}))] * 30, text("over")
+    )
     talk = await house.create("openai", server)
     await talk.run()
     client = await house.connect()
@@ -194,7 +198,7 @@ async def test_everybody_sees_who_is_there(house, model):
 
 async def test_work_goes_on_when_every_client_has_left(house, model, vendor):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["a"]), Gate(gate), Text(["b"])]))
+    server = await model(ScriptedReply([TextPart(["a"]), Gate(gate), TextPart(["b"])]))
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
@@ -224,7 +228,7 @@ async def test_an_ephemeral_session_ends_with_its_last_client_and_leaves_nothing
 
 async def test_an_ephemeral_session_outlives_its_client_until_its_run_is_over(house, model):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["a"]), Gate(gate)]))
+    server = await model(ScriptedReply([TextPart(["a"]), Gate(gate)]))
     watcher = await house.connect()
     await watcher.ask("subscribe", topics=["sessions"])
     talk = await house.create("openai", server, ephemeral=True)
@@ -290,7 +294,7 @@ FLOODS = {"the client read nothing": 12, "MiB were waiting": 20}
 async def test_a_client_that_does_not_read_is_cut_and_told_and_nobody_else_loses_anything(
     house, model, cut_notice, reason
 ):
-    server = await model(Reply([Text([PIECE] * FLOODS[reason])], joined=True), text("after"))
+    server = await model(ScriptedReply([TextPart([PIECE] * FLOODS[reason])], joined=True), text("after"))
     talk = await house.create("openai", server)
     with await stalled_on(house, talk.id) as sock:
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
@@ -311,7 +315,7 @@ async def test_a_client_that_does_not_read_is_cut_and_told_and_nobody_else_loses
 
 
 async def test_a_hanging_run_can_be_left_and_found_again(house, model):
-    talk = await house.create("openai", await model(Reply([Text(["a"]), Hang()])))
+    talk = await house.create("openai", await model(ScriptedReply([TextPart(["a"]), Hang()])))
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
     talk.client.cut()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.conftest import House
 from zotd.testing.live_daemon import DaemonProcess, serving
-from zotd.testing.script import Call, Cut, Gate, Hang, Refusal, Reply, Text, text
+from zotd.testing.script import CallPart, Cut, Gate, Hang, Refusal, ScriptedReply, TextPart, text
 from zotd.wire.content import Tokens
 
 QUARTER = Tokens(input=100_000)
@@ -97,7 +97,7 @@ async def test_the_prompt_after_the_last_cent_of_a_session_is_refused_until_it_g
 async def test_a_run_ends_before_the_request_that_nothing_is_left_for_and_what_waits_is_held(budgeted, model):
     house = await budgeted(SESSION_TOKENS=100_000)
     go = asyncio.Event()
-    server = await model(Reply([Gate(go), Call("read", {"path": "nowhere"})], usage=QUARTER))
+    server = await model(ScriptedReply([Gate(go), CallPart("read", {"path": "nowhere"})], usage=QUARTER))
     talk = await begin(house, server)
     await talk.ask("prompt", message="go")
     await server.received(1)
@@ -131,7 +131,10 @@ async def test_no_retry_is_sent_when_the_first_try_may_have_cost_what_was_left(b
 
 async def test_no_summary_is_asked_for_when_nothing_is_left(budgeted, model):
     full = Tokens(input=120_000, output=10)  # more than 85 % of the model's window
-    house, server = await budgeted(SESSION_TOKENS=120_010), await model(Reply([Text(["hm"]), Call("ls")], usage=full))
+    house, server = (
+        await budgeted(SESSION_TOKENS=120_010),
+        await model(ScriptedReply([TextPart(["hm"]), CallPart("ls")], usage=full)),
+    )
     talk = await begin(house, server)
     (sentence,) = failure(await talk.run())
     assert "could not be summarised: the budget of this session is used up" in sentence
@@ -149,7 +152,7 @@ async def test_a_model_without_a_known_price_is_never_free(budgeted, model):
 
 async def test_sessions_side_by_side_cannot_all_spend_the_last_dollar(budgeted, model):
     house, go = await budgeted(DAY_USD=1.0), asyncio.Event()
-    server = await model(lambda _: Reply([Gate(go), Text(["ok"])], usage=QUARTER))
+    server = await model(lambda _: ScriptedReply([Gate(go), TextPart(["ok"])], usage=QUARTER))
     talks = [await begin(house, server, ephemeral=True) for _ in range(8)]
     for talk in talks[:3]:
         await talk.ask("prompt", message="go")
@@ -169,8 +172,8 @@ async def test_sessions_side_by_side_cannot_all_spend_the_last_dollar(budgeted, 
 
 async def test_every_attempt_has_a_usage_row_also_one_that_failed_or_was_aborted(budgeted, model):
     house = await budgeted(DAY_USD=100)
-    cut = Reply([Text(["on"]), Cut()])
-    server = await model(Refusal(500), quarter("one"), cut, Refusal(400), Reply([Hang()]), quarter("Summary."))
+    cut = ScriptedReply([TextPart(["on"]), Cut()])
+    server = await model(Refusal(500), quarter("one"), cut, Refusal(400), ScriptedReply([Hang()]), quarter("Summary."))
     talk = await begin(house, server)
     for patience_s in (30, 0, 0):  # an answer after an error, a lost connection, a refusal
         await talk.run(patience_s=patience_s)
@@ -189,7 +192,7 @@ async def test_every_attempt_has_a_usage_row_also_one_that_failed_or_was_aborted
 
 async def test_a_summary_in_the_middle_of_a_run_has_a_row_also_when_it_fails(budgeted, model):
     house, full = await budgeted(DAY_USD=100), Tokens(input=120_000)
-    long = Reply([Call("read", {"path": "nowhere"})], usage=full)
+    long = ScriptedReply([CallPart("read", {"path": "nowhere"})], usage=full)
     server = await model(long, quarter("Summary."), long, Refusal(400))
     talk = await begin(house, server)
     assert "could not be summarised" in failure(await talk.run())[0]
@@ -198,7 +201,7 @@ async def test_a_summary_in_the_middle_of_a_run_has_a_row_also_when_it_fails(bud
 
 
 async def test_a_long_prompt_counts_although_its_request_was_aborted(budgeted, model):
-    house, server = await budgeted(DAY_USD=100, UNKNOWN_USD=0), await model(Reply([Hang()]))
+    house, server = await budgeted(DAY_USD=100, UNKNOWN_USD=0), await model(ScriptedReply([Hang()]))
     talk = await begin(house, server)
     await talk.ask("prompt", message="x" * 300_000)
     await server.received(1)
@@ -236,7 +239,7 @@ async def test_what_was_spent_today_still_counts_after_a_restart(budgeted, model
 
 
 async def test_a_request_that_a_crash_cut_counts_with_its_estimate(tmp_path, model):
-    server = await model(Reply([Hang()]))
+    server = await model(ScriptedReply([Hang()]))
     limits = {"ZOT_BUDGET_DAY_USD": "0.4", "ZOT_BUDGET_UNKNOWN_USD": str(UNKNOWN_USD)}
     async with AsyncExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(tmp_path, limits))

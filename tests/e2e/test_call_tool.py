@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.e2e.shop import Shop
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 NEST = '''
 import json
@@ -46,7 +46,7 @@ def ask(shop, model, look):
     """`ask(tool, args, ...)`: have the model call the tool; its result, and the events of the run."""
 
     async def ask(tool, args, **options):
-        server = await model(calls(Call(tool, args)), text("done"))
+        server = await model(calls(CallPart(tool, args)), text("done"))
         talk = await shop.open(server, **options)
         events = await talk.run()
         result = look.only(events, "tool_result")[0]["content"][0]["text"]
@@ -176,7 +176,7 @@ STAYS = "echo $$ > pid; echo here; exec sleep 60"
 
 async def test_an_abort_ends_what_the_aborted_call_has_called(shop, model, look):
     nest(shop, "outer")
-    talk = await shop.open(await model(calls(Call("outer", nested("bash", args={"command": STAYS})))))
+    talk = await shop.open(await model(calls(CallPart("outer", nested("bash", args={"command": STAYS})))))
     await talk.ask("prompt", message="go")
     await talk.until("tool_progress")
     await talk.ask("abort")
@@ -219,7 +219,7 @@ async def test_a_crash_of_the_extension_ends_what_it_has_called(shop, model, loo
             os._exit(3)
         ''',
     )
-    talk = await shop.open(await model(calls(Call("outer")), text("it fell")))
+    talk = await shop.open(await model(calls(CallPart("outer")), text("it fell")))
     await talk.ask("prompt", message="go")
     await talk.until("tool_progress")
     talk.send("run_command", name="fall")
@@ -254,7 +254,7 @@ async def test_an_interactive_tool_has_no_more_time_than_others_when_an_extensio
 async def test_a_call_that_had_something_unsafe_run_is_not_repeated_whatever_it_says(process, model):
     shop = Shop(process)
     nest(shop, "outer", options='@ext.tool(replay="safe")')
-    talk = await shop.open(await model(calls(Call("outer", nested("bash", args={"command": STAYS})))))
+    talk = await shop.open(await model(calls(CallPart("outer", nested("bash", args={"command": STAYS})))))
     await talk.ask("prompt", message="go")
     await talk.until("tool_progress")
     process.restart(signal.SIGKILL)

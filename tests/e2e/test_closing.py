@@ -2,7 +2,7 @@
 
 import pytest
 
-from zotd.testing.script import Hang, Reply, text
+from zotd.testing.script import Hang, ScriptedReply, text
 
 OPTIONS = {"provider": "ollama", "model": "m"}
 
@@ -53,7 +53,7 @@ async def test_commands_beside_it_are_done_or_refused_and_nothing_is_said_of_the
 
 
 async def test_who_comes_while_it_is_being_closed_waits_and_finds_it_as_it_is_stored(house, model):
-    server = await model(Reply([Hang()]), text("fine"), text("fine"))
+    server = await model(ScriptedReply([Hang()]), text("fine"), text("fine"))
     client, other = await house.connect(), await house.connect()
     session = await made(client, house, server)
     await client.ask("prompt", session=session, message="first")

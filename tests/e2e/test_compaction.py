@@ -3,7 +3,7 @@
 import pytest
 
 from zotd.core.transcript import SUMMARY_HEAD
-from zotd.testing.script import Call, Hang, Refusal, Reply, calls, text
+from zotd.testing.script import CallPart, Hang, Refusal, ScriptedReply, calls, text
 from zotd.wire.content import Tokens
 
 FULL = Tokens(input=190_000, output=10)
@@ -50,7 +50,7 @@ async def test_a_compaction_that_fails_changes_nothing(house, model, vendor, loo
 
 
 async def test_a_compaction_that_is_aborted_changes_nothing(house, model, vendor, look):
-    server = await model(text("one"), Reply([Hang()]), text("two"))
+    server = await model(text("one"), ScriptedReply([Hang()]), text("two"))
     talk = await house.create(vendor, server)
     await talk.run("a")
     before = await talk.texts()
@@ -82,7 +82,7 @@ async def test_a_compaction_waits_its_turn(house, model, look):
 
 async def test_a_full_window_is_summarised_before_the_next_step(house, model, vendor, look):
     (house.cwd / "a").write_text("walrus")
-    full = Reply([Call("read", {"path": "a"})], usage=FULL)
+    full = ScriptedReply([CallPart("read", {"path": "a"})], usage=FULL)
     server = await model(full, text("A walrus was read."), text("done"))
     talk = await house.create(vendor, server, model=SMALL[vendor])
     events = await talk.run("read a")
@@ -95,7 +95,7 @@ async def test_a_full_window_is_summarised_before_the_next_step(house, model, ve
 
 
 async def test_a_prompt_to_a_full_session_is_accepted_at_once_and_shown_before_the_summary(house, model, vendor, look):
-    server = await model(text("one", usage=FULL), Reply([Hang()]), text("two"))
+    server = await model(text("one", usage=FULL), ScriptedReply([Hang()]), text("two"))
     talk = await house.create(vendor, server, model=SMALL[vendor])
     await talk.run("a")
     await talk.ask("prompt", message="b")
@@ -132,7 +132,7 @@ async def test_a_transcript_that_is_too_long_after_its_summary_is_an_error(house
 @pytest.mark.parametrize("kept", range(1, 6))
 async def test_a_call_is_never_cut_from_its_result(house, model, vendor, look, kept):
     """However the transcript ends, the scripted model refuses a history that is not legal."""
-    steps = [calls(Call("glob", {"pattern": str(n)}), Call("glob", {"pattern": "*"})) for n in range(kept)]
+    steps = [calls(CallPart("glob", {"pattern": str(n)}), CallPart("glob", {"pattern": "*"})) for n in range(kept)]
     server = await model(*steps, text("one"), text("Summary."), text("two"))
     talk = await house.create(vendor, server)
     await talk.run("a")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 
 @pytest.fixture
@@ -276,7 +276,9 @@ async def test_a_named_pipe_in_place_of_a_head_keeps_nobody_waiting(house, talk)
 
 
 async def test_a_list_tells_who_works_who_needs_somebody_and_who_has_failed(house, model):
-    asks = await house.create("openai", await model(calls(Call("bash", {"command": "true"})), text("ok")), mode="ask")
+    asks = await house.create(
+        "openai", await model(calls(CallPart("bash", {"command": "true"})), text("ok")), mode="ask"
+    )
     works = await model(text("again"))
     fails = await house.create("openai", works, base_url="http://127.0.0.1:9/v1")
     rests = await house.create("openai", await model(text("hi")))

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.conftest import House
 from tests.e2e.shop import Shop
 from zotd.testing.live_daemon import DaemonProcess
-from zotd.testing.script import Answer, Call, calls, text
+from zotd.testing.script import Answer, CallPart, calls, text
 
 APPROVE = """
 import os
@@ -37,7 +37,7 @@ async def nesting(tmp_path):
 
 
 def bash(command):
-    return calls(Call("bash", {"command": command}))
+    return calls(CallPart("bash", {"command": command}))
 
 
 def python(program):
@@ -114,7 +114,7 @@ async def test_an_extension_sees_the_sessions_that_it_serves(process, model, loo
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     other, beside = await shop.open(None, cwd=str(elsewhere)), await shop.open(None)
-    server = await model(calls(Call("peek")), text("Two."))
+    server = await model(calls(CallPart("peek")), text("Two."))
     talk = await shop.open(server)
     (said,) = await told(talk, look)
     assert talk.id in said

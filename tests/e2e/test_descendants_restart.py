@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.e2e.shop import Shop
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 ROLE = """
 import os, sys, time
@@ -85,7 +85,7 @@ def left(tmp_path):
 
 
 def bash(command):
-    return calls(Call("bash", {"command": command}))
+    return calls(CallPart("bash", {"command": command}))
 
 
 @pytest.mark.parametrize("way", AWAY)

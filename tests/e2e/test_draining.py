@@ -11,12 +11,12 @@ import pytest
 
 from tests.e2e.conftest import House, kinds, only
 from zotd.testing.live_daemon import STOP_S, DaemonProcess, place, serving
-from zotd.testing.script import Call, Gate, Hang, Refusal, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, calls, text
 
 FOREVER_S = "3600"
 """Nobody waits so long here: what ends before has not waited for it."""
 
-WAITS = calls(Call("bash", {"command": "echo started; cat go"}))
+WAITS = calls(CallPart("bash", {"command": "echo started; cat go"}))
 """A call that ends when somebody writes into the pipe `go`."""
 
 
@@ -87,7 +87,7 @@ async def test_a_run_that_waits_for_a_retry_stops_at_once_and_can_be_gone_on_wit
 
 async def test_a_run_that_comes_to_its_end_is_over_and_what_waited_is_held(draining, model):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["Once "]), Gate(gate), Text(["upon."])]))
+    server = await model(ScriptedReply([TextPart(["Once "]), Gate(gate), TextPart(["upon."])]))
     async with draining() as house:
         talk = await house.create("openai", server)
         await talk.ask("prompt", message="go")
@@ -106,7 +106,7 @@ async def test_a_run_that_comes_to_its_end_is_over_and_what_waited_is_held(drain
 
 @pytest.mark.parametrize("ephemeral", [False, True], ids=["kept", "not kept"])
 async def test_a_question_does_not_hold_a_drain_up_and_outlives_it_where_its_session_does(draining, model, ephemeral):
-    server = await model(calls(Call("write", {"path": "a.txt", "content": "one\n"})), text("written"))
+    server = await model(calls(CallPart("write", {"path": "a.txt", "content": "one\n"})), text("written"))
     async with draining() as house:
         client = await house.connect(can_approve=True)
         talk = await house.create("anthropic", server, client, mode="ask", ephemeral=ephemeral)
@@ -121,7 +121,7 @@ async def test_a_question_does_not_hold_a_drain_up_and_outlives_it_where_its_ses
 
 
 async def test_a_run_that_does_not_come_to_a_stop_is_cut_when_the_time_is_over(draining, model):
-    server = await model(Reply([Text(["Once "]), Hang()]))
+    server = await model(ScriptedReply([TextPart(["Once "]), Hang()]))
     async with draining("0.2") as house:
         talk = await house.create("anthropic", server)
         await talk.ask("prompt", message="go")
@@ -131,7 +131,7 @@ async def test_a_run_that_does_not_come_to_a_stop_is_cut_when_the_time_is_over(d
 
 
 async def test_a_stop_that_was_asked_for_does_not_drain(draining, model):
-    server = await model(Reply([Text(["Once "]), Hang()]))
+    server = await model(ScriptedReply([TextPart(["Once "]), Hang()]))
     async with draining() as house:
         talk = await house.create("anthropic", server)
         await talk.ask("prompt", message="go")
@@ -142,7 +142,7 @@ async def test_a_stop_that_was_asked_for_does_not_drain(draining, model):
 
 
 async def test_a_second_signal_ends_it_at_once(tmp_path, model):
-    server = await model(Reply([Text(["Once "]), Hang()]))
+    server = await model(ScriptedReply([TextPart(["Once "]), Hang()]))
     async with AsyncExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(tmp_path, {"ZOT_LIMITS_DRAIN_S": FOREVER_S}))
         talk = await House(stack, daemon.place, daemon).create("openai", server)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 KEY = "sk-a-key-that-nobody-may-find"
 
@@ -13,7 +13,7 @@ KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 
 
 def show_environment():
-    return calls(Call("bash", {"command": "env"}))
+    return calls(CallPart("bash", {"command": "env"}))
 
 
 def printed(events):
@@ -70,7 +70,7 @@ async def test_a_key_from_the_environment_goes_to_a_url_from_the_configuration(t
 
 
 async def test_a_key_is_in_no_file_log_or_status(process, model, vendor):
-    server = await model(calls(Call("bash", {"command": "env; exit 3"})), text("ok"))
+    server = await model(calls(CallPart("bash", {"command": "env; exit 3"})), text("ok"))
     client = await process.connect(role="admin")
     talk = await process.create(
         vendor, server, client=client, secrets={"api_key": KEY}, env={"PATH": os.environ["PATH"], KEYS[vendor]: KEY}

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from tests.e2e.shop import EXAMPLES, WEATHER, Shop, until_state
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def test_an_extension_that_crashes_in_a_call_fails_that_call_and_comes_bac
             os._exit(3)
         ''',
     )
-    server = await model(calls(Call("fall")), text("it fell"))
+    server = await model(calls(CallPart("fall")), text("it fell"))
     talk = await shop.open(server)
     events = await talk.run()
     result = look.only(events, "tool_result")[0]
@@ -176,7 +176,7 @@ async def test_a_python_module_is_a_tool_and_a_saved_change_counts_at_the_next_s
     (tools / "count.py").write_text(
         'async def run(text: str) -> int:\n    """Count."""\n    return len(text.split())\n'
     )
-    server = await model(calls(Call("count", {"text": "one two"})), text("done"))
+    server = await model(calls(CallPart("count", {"text": "one two"})), text("done"))
     talk = await shop.open(server)
     result = look.only(await talk.run(), "tool_result")[0]
     assert (result["content"][0]["text"], result["extension"]) == ("2", f"py-{shop.house.cwd.name}")
@@ -186,7 +186,7 @@ async def test_the_first_module_of_a_home_is_found_when_it_is_saved_and_a_saved_
     file = shop.installed / "tools" / "count.py"
     watcher = await shop.house.connect()
     await watcher.ask("subscribe", topics=["extensions"])
-    server = await model(text("hi"), calls(Call("count")), text("one"))
+    server = await model(text("hi"), calls(CallPart("count")), text("one"))
     talk = await shop.open(server)
     await talk.run()
     file.parent.mkdir(parents=True)
@@ -214,7 +214,7 @@ async def test_a_directory_that_was_trusted_when_it_was_empty_asks_about_its_fir
     admin = await shop.house.connect(role="admin")
     await admin.ask("subscribe", topics=["extensions", "trust"])
     await admin.ask("trust.grant", path=str(shop.house.cwd))
-    server = await model(text("hi"), calls(Call("count")), text("one"))
+    server = await model(text("hi"), calls(CallPart("count")), text("one"))
     talk = await shop.open(server)
     await talk.run()
     file = shop.house.cwd / ".zot" / "extensions" / "tools" / "count.py"
@@ -232,7 +232,7 @@ async def test_a_stuck_module_is_restarted_and_the_others_answer(impatient, shop
     tools.mkdir(parents=True)
     (tools / "stick.py").write_text("import time\n\n\nasync def run() -> None:\n    time.sleep(60)\n")
     (tools / "well.py").write_text('async def run() -> str:\n    return "well"\n')
-    server = await model(calls(Call("stick")), calls(Call("well")), text("done"))
+    server = await model(calls(CallPart("stick")), calls(CallPart("well")), text("done"))
     talk = await shop.open(server)
     first, second = look.only(await talk.run(), "tool_result")
     assert "did not answer within" in first["content"][0]["text"]
@@ -245,7 +245,7 @@ async def test_a_module_that_ends_its_process_costs_the_others_a_moment(shop, mo
     (tools / "fall.py").write_text('import os\n\n\nasync def run() -> str:\n    """Falls."""\n    os._exit(3)\n')
     (tools / "well.py").write_text('async def run() -> str:\n    """Well."""\n    return "well"\n')
     server = await model(
-        calls(Call("fall")), calls(Call("well")), text("broken"), calls(Call("well")), text("whole again")
+        calls(CallPart("fall")), calls(CallPart("well")), text("broken"), calls(CallPart("well")), text("whole again")
     )
     watcher = await shop.house.connect()
     await watcher.ask("subscribe", topics=["extensions"])

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.conftest import House
 from tests.e2e.shop import Shop
 from zotd.testing.live_daemon import place, serving
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 DAEMON_KEY = "sk-a-key-of-the-daemon"
 
@@ -74,7 +74,7 @@ async def environment(talk):
 
 async def test_every_frame_to_an_extension_of_the_daemon_says_what_it_is_about(recorded, model):
     shop, told = await recorded(scope="daemon")
-    talk = await shop.open(await model(calls(Call("look")), text("done")))
+    talk = await shop.open(await model(calls(CallPart("look")), text("done")))
     await talk.ask("run_command", name="panel")
     await talk.ask("panel.key", panel_id="p", key="up")
     await talk.ask("panel.resize", panel_id="p", width=80, height=20)

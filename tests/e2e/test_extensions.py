@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.e2e.shop import WEATHER
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 OPENER = r"""
 import json, sys
@@ -54,7 +54,7 @@ async def test_a_tool_that_is_registered_during_a_run_is_there_at_the_next_step(
             return "registered"
         ''',
     )
-    server = await model(calls(Call("first")), calls(Call("second")), text("done"))
+    server = await model(calls(CallPart("first")), calls(CallPart("second")), text("done"))
     talk = await shop.open(server)
     events = await talk.run()
     assert [result["content"][0]["text"] for result in look.only(events, "tool_result")] == ["registered", "here"]
@@ -196,7 +196,7 @@ async def test_events_reach_an_extension_in_their_order(shop, model):
             return Display("yes")
         """,
     )
-    server = await model(calls(Call("read", {"path": "a.txt"}), before="I look."), text("nothing"))
+    server = await model(calls(CallPart("read", {"path": "a.txt"}), before="I look."), text("nothing"))
     talk = await shop.open(server)
     await talk.ask("run_command", name="there")
     talk.send("prompt", message="go")

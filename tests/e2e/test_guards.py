@@ -1,12 +1,12 @@
 """Guards in a session: what they refuse, rewrite and hide, and what people and the model see of it."""
 
-from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
 
 async def test_a_guard_refuses_a_call_and_the_model_is_told_why(shop, model, vendor, look, results):
     shop.install("guard")
     (shop.house.cwd / "keep").mkdir()
-    server = await model(calls(Call("bash", {"command": "rm -rf keep"})), text("I may not."))
+    server = await model(calls(CallPart("bash", {"command": "rm -rf keep"})), text("I may not."))
     talk = await shop.open(server, vendor)
     events = await talk.run("delete keep")
     assert (shop.house.cwd / "keep").exists()
@@ -25,7 +25,7 @@ async def test_changed_arguments_run_and_the_transcript_keeps_the_model_s_own(sh
             return Decision.args({"command": "echo safe"})
         """,
     )
-    server = await model(calls(Call("bash", {"command": "echo danger"})), text("ok"))
+    server = await model(calls(CallPart("bash", {"command": "echo danger"})), text("ok"))
     talk = await shop.open(server)
     events = await talk.run()
     assert look.only(events, "tool_call")[0]["args"] == {"command": "echo danger"}
@@ -67,7 +67,7 @@ async def test_a_reply_that_a_guard_hides_is_kept_for_the_model_only(shop, model
 
 async def test_what_a_guard_has_not_seen_stays_hidden_when_the_run_is_aborted(shop, model, look):
     shop.write("censor", '@ext.guard("assistant_message")\ndef check(event):\n    return None')
-    server = await model(Reply([Text(["walrus"]), Hang()]))
+    server = await model(ScriptedReply([TextPart(["walrus"]), Hang()]))
     talk = await shop.open(server)
     await talk.ask("prompt", message="go")
     await talk.until("assistant_start")

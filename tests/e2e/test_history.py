@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.e2e.conftest import words
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ async def talk(house, model):
 @pytest.fixture
 async def busy(house, model):
     """A session that was prompted twice and answered once: a tool is at work on the second prompt."""
-    slow = calls(Call("bash", {"command": "sleep 30"}))
+    slow = calls(CallPart("bash", {"command": "sleep 30"}))
     talk = await house.create("openai", await model(text("hi"), slow, text("done")))
     await talk.run("first")
     await talk.ask("prompt", message="second")
@@ -118,7 +118,7 @@ async def test_a_busy_session_is_not_rewound(busy):
 
 
 async def test_one_goes_back_neither_to_what_is_no_message_nor_among_calls(house, model):
-    talk = await house.create("openai", await model(calls(Call("bash", {"command": "true"})), text("done")))
+    talk = await house.create("openai", await model(calls(CallPart("bash", {"command": "true"})), text("done")))
     await talk.run("go")
     asked, wanted, answered, _ = (message["seq"] for message in await history(talk))
     assert await talk.refused("session.rewind", seq=2) == "not_found"
@@ -255,7 +255,7 @@ async def test_only_an_admin_imports(house, tmp_path):
 
 
 async def test_a_session_that_was_exported_while_it_waited_for_a_tool_can_go_on(house, model, tmp_path):
-    slow = calls(Call("bash", {"command": "sleep 30"}))
+    slow = calls(CallPart("bash", {"command": "sleep 30"}))
     server = await model(slow, text("done"), text("more"))
     talk = await house.create("openai", server, await house.connect(role="admin"))
     await talk.ask("prompt", message="go")

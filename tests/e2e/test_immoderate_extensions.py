@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from zotd.testing.script import Call, Reply, Text, calls, text
+from zotd.testing.script import CallPart, ScriptedReply, TextPart, calls, text
 from zotd.wire.framing import SERVER_LIMIT
 
 HEAD = r"""
@@ -41,7 +41,7 @@ TAIL = r"""
         say(type="event_intercept_response", id=key)
 """
 
-ASKED = calls(Call("ask")), text("done")
+ASKED = calls(CallPart("ask")), text("done")
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_whatever_it_shows_a_client_can_attach(much, shop, model, shown):
 
 async def test_a_snapshot_without_room_for_a_message_leaves_it_to_the_history(much, shop, model):
     much("kind == 'command_invoked'", NOTES, """say(type="command_response", id=key, action="noop")""")
-    talk = await shop.open(await model(Reply([Text(["é" * 175_000] * 10)])))
+    talk = await shop.open(await model(ScriptedReply([TextPart(["é" * 175_000] * 10)])))
     await talk.run()
     await talk.ask("run_command", name="show")
     other = await shop.house.follow(talk.id)

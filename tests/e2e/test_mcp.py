@@ -6,7 +6,7 @@ from tests.bridges.conftest import program
 from tests.e2e.shop import until_state
 from zotd.core import supervision
 from zotd.core.supervision import LATE
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 
 def configure(file, **servers):
@@ -20,7 +20,7 @@ async def test_the_model_calls_a_tool_of_a_server_of_the_user_s_own(shop, model,
         first=program("sample_server"),
         second=program("sample_server"),
     )
-    server = await model(calls(Call("first__echo", {"text": "hello"})), text("done"))
+    server = await model(calls(CallPart("first__echo", {"text": "hello"})), text("done"))
     watcher = await shop.house.connect()
     await watcher.ask("subscribe", topics=["extensions"])
     talk = await shop.open(server)
@@ -46,7 +46,7 @@ async def test_a_project_s_servers_wait_for_trust(shop, model):
 
 async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look):
     file = shop.house.place.home / "mcp.json"
-    server = await model(text("hi"), calls(Call("srv__echo", {"text": "hello"})), text("done"))
+    server = await model(text("hi"), calls(CallPart("srv__echo", {"text": "hello"})), text("done"))
     talk = await shop.open(server)
     await talk.run()
     configure(file, srv=program("sample_server"))
@@ -61,7 +61,7 @@ async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look)
 async def test_a_tool_of_a_server_that_is_started_again_is_not_called_unknown(shop, model, look, tmp_path, monkeypatch):
     monkeypatch.setattr(supervision, "READY_S", 8)  # a bridge takes half a second, or several on a busy machine
     configure(shop.house.place.home / "mcp.json", odd=program("odd_server", f"once {tmp_path / 'mark'}"))
-    server = await model(calls(Call("odd__hi")), text("lost"), calls(Call("odd__hi")), text("done"))
+    server = await model(calls(CallPart("odd__hi")), text("lost"), calls(CallPart("odd__hi")), text("done"))
     watcher = await shop.house.connect()
     await watcher.ask("subscribe", topics=["extensions"])
     talk = await shop.open(server)

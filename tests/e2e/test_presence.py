@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.conftest import House, only
 from zotd.testing.live_daemon import serving
-from zotd.testing.script import Call, Hang, Refusal, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Hang, Refusal, ScriptedReply, TextPart, calls, text
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ async def test_nobody_is_called_for_a_run_that_was_short(house_after, model):
 
 async def test_a_question_calls_at_once_however_short_the_run(house_after, model):
     house = await house_after(3600)
-    server = await model(calls(Call("bash", {"command": "true"})), text("done"))
+    server = await model(calls(CallPart("bash", {"command": "true"})), text("done"))
     talk = await house.create("openai", server, mode="ask", name="tests")
     await talk.ask("hello", can_approve=True)
     await look(talk, focused=False)
@@ -179,7 +179,7 @@ async def test_a_run_that_fails_says_why(house, model):
 
 
 async def test_whoever_aborts_a_run_knows_that_it_has_ended(house, model):
-    talk = await house.create("openai", await model(Reply([Text(["Once "]), Hang()])))
+    talk = await house.create("openai", await model(ScriptedReply([TextPart(["Once "]), Hang()])))
     await look(talk, focused=False)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from zotd.testing.script import Hang, Refusal, Reply, text
+from zotd.testing.script import Hang, Refusal, ScriptedReply, text
 
 
 async def three_waiting(house, model, vendor):
     """A run that hangs, and behind it a, b and c."""
-    server = await model(Reply([Hang()]), *[text("fine")] * 4)
+    server = await model(ScriptedReply([Hang()]), *[text("fine")] * 4)
     talk = await house.create(vendor, server)
     answers = [await talk.ask("prompt", message=message, sender="me") for message in ("first", "a", "b", "c")]
     await server.received(1)
@@ -103,7 +103,7 @@ async def test_a_prompt_that_must_not_wait_is_refused(house, model, vendor):
 
 
 async def test_the_queue_is_bounded(house, model):
-    talk = await house.create("openai", await model(Reply([Hang()])))
+    talk = await house.create("openai", await model(ScriptedReply([Hang()])))
     await talk.ask("prompt", message="first")
     for _ in range(64):
         await talk.ask("prompt", message="more")

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from contextlib import closing
 
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
-WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"})), text("written")
+WRITE = calls(CallPart("write", {"path": "a.txt", "content": "one\n"})), text("written")
 
 
 async def asked(process, server, **options):

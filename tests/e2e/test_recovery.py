@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.shop import Shop
 from zotd.core.transcript import INTERRUPTED, NOT_RUN
-from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
 HAZARD = '''
 import json, os
@@ -137,7 +137,7 @@ def said(received, role):
 
 
 async def test_inputs_that_had_not_started_wait_in_their_order_and_run_once_when_somebody_goes_on(crash, look):
-    case = await crash(Reply([Hang()]), *[text("fine")] * 4)
+    case = await crash(ScriptedReply([Hang()]), *[text("fine")] * 4)
     await case.talk.ask("prompt", message="first")
     waiting = [await case.talk.ask("prompt", message=message, sender="me") for message in ("b", "c")]
     await case.talk.ask("queue.move", input=waiting[1]["input"], position=1)
@@ -159,7 +159,7 @@ async def test_inputs_that_had_not_started_wait_in_their_order_and_run_once_when
 
 
 async def test_a_request_in_flight_is_sent_again_when_somebody_goes_on_and_its_cost_is_unknown(crash, look):
-    case = await crash(Reply([Text(["Half a "]), Hang()]), text("A whole answer."))
+    case = await crash(ScriptedReply([TextPart(["Half a "]), Hang()]), text("A whole answer."))
     await case.talk.ask("prompt", message="go")
     await case.talk.until("text_delta")
     await case.talk.ask("prompt", message="b")  # commits go to the disk in order: what was kept is there
@@ -181,7 +181,7 @@ async def test_a_request_in_flight_is_sent_again_when_somebody_goes_on_and_its_c
 
 async def test_an_input_that_was_to_join_waits_and_joins_what_goes_on(crash, process, outcomes):
     os.mkfifo(process.cwd / "go")
-    case = await crash(calls(Call("bash", {"command": "echo started; read < go"})), text("fine"))
+    case = await crash(calls(CallPart("bash", {"command": "echo started; read < go"})), text("fine"))
     await case.talk.ask("prompt", message="go")
     await started(case.talk)
     joins = await case.talk.ask("prompt", message="to the left", when_busy="steer")
@@ -202,7 +202,7 @@ async def test_a_command_that_was_running_is_not_run_again_and_everybody_is_told
 ):
     os.mkfifo(process.cwd / "go")
     script = "echo once >> done; echo $$ > pid; echo started; exec cat go"
-    case = await crash(calls(Call("bash", {"command": script})), text("I see."))
+    case = await crash(calls(CallPart("bash", {"command": script})), text("I see."))
     await case.talk.ask("prompt", message="go")
     await started(case.talk)
     frames = await case.kill()
@@ -231,7 +231,7 @@ CLASSES = {
 async def test_a_call_of_an_extension_is_repeated_as_its_tool_allows(crash, hazard, outcomes, situation):
     replay, answers, made, outcome = CLASSES[situation]
     hazard.answer(answers)
-    case = await crash(calls(Call(replay, {"n": 1})), text("fine"), env=hazard.shop.env)
+    case = await crash(calls(CallPart(replay, {"n": 1})), text("fine"), env=hazard.shop.env)
     await case.talk.ask("prompt", message="go")
     await started(case.talk)
     await case.kill(env=hazard.shop.env)
@@ -247,7 +247,9 @@ async def test_a_call_of_an_extension_is_repeated_as_its_tool_allows(crash, haza
 
 
 async def test_a_second_crash_while_calls_are_repeated_changes_nothing(crash, hazard, outcomes):
-    case = await crash(calls(Call("idempotent", {"n": 1}), Call("never", {"n": 2})), text("fine"), env=hazard.shop.env)
+    case = await crash(
+        calls(CallPart("idempotent", {"n": 1}), CallPart("never", {"n": 2})), text("fine"), env=hazard.shop.env
+    )
     await case.talk.ask("prompt", message="go")
     await started(case.talk, 2)
     for _ in range(2):
@@ -269,9 +271,9 @@ async def test_each_unmatched_call_of_a_step_is_treated_as_its_own_kind_wants(cr
     kinds = "never", "idempotent", "reconcile", "safe"
     case = await crash(
         calls(
-            *(Call(kind, {"n": n}) for n, kind in enumerate(kinds)),
-            Call("write", {"path": "x", "content": "y"}),
-            Call("read", {"path": "a.txt"}),
+            *(CallPart(kind, {"n": n}) for n, kind in enumerate(kinds)),
+            CallPart("write", {"path": "x", "content": "y"}),
+            CallPart("read", {"path": "a.txt"}),
         ),
         text("fine"),
         env=hazard.shop.env,
@@ -289,8 +291,10 @@ async def test_each_unmatched_call_of_a_step_is_treated_as_its_own_kind_wants(cr
 
 
 async def test_calls_that_never_started_are_made_when_nothing_before_them_is_unknown(crash, hazard, process, outcomes):
-    first = Call("idempotent", {"n": 1})
-    case = await crash(calls(first, Call("write", {"path": "x", "content": "y"})), text("fine"), env=hazard.shop.env)
+    first = CallPart("idempotent", {"n": 1})
+    case = await crash(
+        calls(first, CallPart("write", {"path": "x", "content": "y"})), text("fine"), env=hazard.shop.env
+    )
     await case.talk.ask("prompt", message="go")
     await started(case.talk)
     await case.kill(env=hazard.shop.env)
@@ -301,7 +305,7 @@ async def test_calls_that_never_started_are_made_when_nothing_before_them_is_unk
 
 
 async def test_a_call_is_not_repeated_when_its_extension_is_gone(crash, hazard, outcomes):
-    case = await crash(calls(Call("idempotent", {"n": 1})), text("fine"), env=hazard.shop.env)
+    case = await crash(calls(CallPart("idempotent", {"n": 1})), text("fine"), env=hazard.shop.env)
     await case.talk.ask("prompt", message="go")
     await started(case.talk)
     (hazard.place / "extension.json").unlink()
@@ -312,7 +316,7 @@ async def test_a_call_is_not_repeated_when_its_extension_is_gone(crash, hazard, 
 
 async def test_a_prompt_instead_of_going_on_closes_what_was_cut_and_repeats_nothing(crash, hazard, look, outcomes):
     case = await crash(
-        calls(Call("idempotent", {"n": 1}), Call("write", {"path": "x"})), text("fine"), env=hazard.shop.env
+        calls(CallPart("idempotent", {"n": 1}), CallPart("write", {"path": "x"})), text("fine"), env=hazard.shop.env
     )
     await case.talk.ask("prompt", message="go")
     await started(case.talk)
@@ -328,7 +332,7 @@ async def test_a_prompt_instead_of_going_on_closes_what_was_cut_and_repeats_noth
 
 async def test_an_abort_of_what_goes_on_gives_every_call_an_end(crash, hazard, look):
     case = await crash(
-        calls(Call("idempotent", {"n": 1}), Call("write", {"path": "x"})), text("fine"), env=hazard.shop.env
+        calls(CallPart("idempotent", {"n": 1}), CallPart("write", {"path": "x"})), text("fine"), env=hazard.shop.env
     )
     await case.talk.ask("prompt", message="go")
     await started(case.talk)
@@ -346,7 +350,7 @@ async def test_an_abort_of_what_goes_on_gives_every_call_an_end(crash, hazard, l
 
 
 async def test_after_an_abort_the_model_is_asked_again_as_if_it_had_said_nothing(house, model, look):
-    server = await model(Reply([Text(["Half a "]), Hang()]), text("A whole answer."))
+    server = await model(ScriptedReply([TextPart(["Half a "]), Hang()]), text("A whole answer."))
     talk = await house.create("openai", server)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
@@ -359,7 +363,7 @@ async def test_after_an_abort_the_model_is_asked_again_as_if_it_had_said_nothing
 
 
 async def test_there_is_nothing_to_go_on_with_before_the_first_prompt_and_after_an_answer(house, model):
-    talk = await house.create("openai", await model(text("hi"), Reply([Hang()])))
+    talk = await house.create("openai", await model(text("hi"), ScriptedReply([Hang()])))
     assert await talk.refused("run_command", name="continue") == "conflict"
     await talk.run()
     assert await talk.refused("run_command", name="continue") == "conflict"
@@ -369,7 +373,7 @@ async def test_there_is_nothing_to_go_on_with_before_the_first_prompt_and_after_
 
 
 async def test_a_summary_that_was_cut_is_asked_for_again_and_not_gone_on_with(crash):
-    case = await crash(text("hi"), Reply([Hang()]))
+    case = await crash(text("hi"), ScriptedReply([Hang()]))
     await case.talk.run()
     await case.talk.ask("compact")
     await case.server.received(2)
@@ -381,7 +385,7 @@ async def test_a_summary_that_was_cut_is_asked_for_again_and_not_gone_on_with(cr
 
 async def test_a_session_may_go_on_by_itself(tmp_path, crash):
     (tmp_path / "zot" / "config.toml").write_text('resume = "auto"\n')
-    case = await crash(Reply([Hang()]), text("fine"))
+    case = await crash(ScriptedReply([Hang()]), text("fine"))
     await case.talk.ask("prompt", message="go")
     await case.server.received(1)
     case.process.restart(signal.SIGKILL)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.needs import needs
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Call, Refusal, calls, text
+from zotd.testing.script import CallPart, Refusal, calls, text
 
 EXAMPLES = Path(__file__).parents[2] / "examples/rpc"
 
@@ -89,8 +89,8 @@ def run(client, tmp_path):
 async def test_text_and_tools_are_shown_as_they_come(run, tmp_path):
     (tmp_path / "a.txt").write_text("walrus\n")
     answers = [
-        calls(Call("read", {"path": "a.txt"}), before="Looking."),
-        calls(Call("read", {"path": "b.txt"})),
+        calls(CallPart("read", {"path": "a.txt"}), before="Looking."),
+        calls(CallPart("read", {"path": "b.txt"})),
         text("It says\u2028", "wälrus."),
     ]
     result, requests = await run(answers=answers, prompt='what\'s in\n"a.txt"?')
@@ -110,7 +110,7 @@ async def test_a_failed_run_ends_with_its_sentence_and_exit_code_1(run):
 
 
 async def test_a_run_that_reaches_its_step_limit_has_failed(run):
-    result, _ = await run("--max-steps", "1", answers=[calls(Call("glob", {"pattern": "*"}))])
+    result, _ = await run("--max-steps", "1", answers=[calls(CallPart("glob", {"pattern": "*"}))])
     assert result.code == 1
     assert result.err.startswith("error: ")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from zotd.testing.script import Call, Refusal, calls, text
+from zotd.testing.script import CallPart, Refusal, calls, text
 
 PICTURE = {"mime_type": "image/png", "data": "iVBORw=="}
 
@@ -18,7 +18,7 @@ def picky(received):
     if "iVBORw" in body:
         return Refusal(status, "Could not process image; it is no PNG")
     if "use the tool" in body and LEFT_OUT not in body:
-        return calls(Call("read", {"path": "a.png"}))
+        return calls(CallPart("read", {"path": "a.png"}))
     return text("fine")
 
 

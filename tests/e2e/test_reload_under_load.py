@@ -11,13 +11,13 @@ import psutil
 import pytest
 
 from zotd.testing.live_daemon import ROOT
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 RELOADS = 10
 
 SESSIONS = 8
 
-BOTH = calls(*[Call("steady"), Call("reloaded")] * 2)
+BOTH = calls(*[CallPart("steady"), CallPart("reloaded")] * 2)
 
 SOURCE = '''
 import asyncio, os

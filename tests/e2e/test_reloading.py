@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
-BASH = calls(Call("bash", {"command": "echo ran"}))
+BASH = calls(CallPart("bash", {"command": "echo ran"}))
 
 DENIED = "[[rules]]\ntool = 'bash'\naction = 'deny'\n"
 

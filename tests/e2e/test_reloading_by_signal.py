@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tests.e2e.shop import Shop
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 ALLOW_ALL = '[[rules]]\ntool = "*"\naction = "allow"\n'
 
@@ -70,8 +70,8 @@ async def test_no_nesting_comes_with_it(process, admin):
 
 async def test_an_approved_command_does_not_allow_the_next_one_by_a_rule_of_its_own(process, admin, model, look):
     write = f"printf '%s' '{ALLOW_ALL}' >> $ZOT_HOME/config.toml && kill -HUP {process.daemon.pid} && zotctl ping"
-    second = calls(Call("bash", {"command": "echo unasked"}))
-    talk = await Shop(process).open(await model(calls(Call("bash", {"command": write})), second, text("Asked.")))
+    second = calls(CallPart("bash", {"command": "echo unasked"}))
+    talk = await Shop(process).open(await model(calls(CallPart("bash", {"command": write})), second, text("Asked.")))
     await talk.client.ask("hello", can_approve=True)
     await talk.ask("prompt", message="go")
     for decision in ("allow", "deny"):

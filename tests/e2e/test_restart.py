@@ -7,7 +7,7 @@ import signal
 import psutil
 import pytest
 
-from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
 
 def committed(events):
@@ -28,7 +28,7 @@ async def test_a_session_is_the_same_after_a_restart_and_a_cursor_gives_exactly_
     process, model, vendor, number
 ):
     (process.cwd / "a.txt").write_text("walrus")
-    server = await model(calls(Call("read", {"path": "a.txt"})), text("It says walrus."), text("Again."))
+    server = await model(calls(CallPart("read", {"path": "a.txt"})), text("It says walrus."), text("Again."))
     talk = await process.create(vendor, server, name="sea", reasoning="low", append_system_prompt=["Be brief."])
     events = committed(await talk.run("what does it say?"))
     before = [await talk.texts(), await talk.ask("get_state"), (await talk.ask("session.history"))["messages"]]
@@ -49,12 +49,12 @@ async def test_a_session_is_the_same_after_a_restart_and_a_cursor_gives_exactly_
 
 
 MOMENTS = {
-    "before the headers": Reply([Hang()]),
-    "in the text": Reply([Text(["Once ", "upon"]), Hang()]),
-    "in a call": Reply([Text(["Once "]), Call("write", {"path": "x", "content": "y"}), Hang()]),
+    "before the headers": ScriptedReply([Hang()]),
+    "in the text": ScriptedReply([TextPart(["Once ", "upon"]), Hang()]),
+    "in a call": ScriptedReply([TextPart(["Once "]), CallPart("write", {"path": "x", "content": "y"}), Hang()]),
     "in a tool": calls(
-        Call("bash", {"command": "echo $$ > pid; echo started; exec cat go"}),
-        Call("write", {"path": "x"}),
+        CallPart("bash", {"command": "echo $$ > pid; echo started; exec cat go"}),
+        CallPart("write", {"path": "x"}),
         before="So.",
     ),
 }
@@ -98,7 +98,7 @@ async def test_a_run_that_was_killed_is_repaired_and_its_queue_is_held(process, 
 
 
 async def test_a_second_restart_repairs_nothing_again(process, model):
-    talk = await process.create("openai", await model(Reply([Hang()])))
+    talk = await process.create("openai", await model(ScriptedReply([Hang()])))
     await talk.ask("prompt", message="go")
     process.restart(signal.SIGKILL)
     _, first = await replayed(process, talk, 0)
@@ -110,7 +110,7 @@ async def test_a_second_restart_repairs_nothing_again(process, model):
 
 async def test_a_stop_ends_runs_as_an_abort_does_and_holds_what_waits(process, model, look):
     os.mkfifo(process.cwd / "go")
-    server = await model(calls(Call("bash", {"command": "echo $$ > pid; echo started; cat go"})))
+    server = await model(calls(CallPart("bash", {"command": "echo $$ > pid; echo started; cat go"})))
     talk = await process.create("openai", server)
     await talk.ask("prompt", message="go")
     await talk.until("tool_progress")
@@ -129,7 +129,7 @@ async def test_a_stop_ends_runs_as_an_abort_does_and_holds_what_waits(process, m
 
 
 async def test_an_abort_right_behind_its_prompt_counts_also_when_the_session_must_be_read_first(process, model, look):
-    server = await model(text("hi"), Reply([Hang()]))
+    server = await model(text("hi"), ScriptedReply([Hang()]))
     talk = await process.create("openai", server)
     await talk.run()
     process.restart(signal.SIGTERM)
@@ -144,7 +144,7 @@ async def test_an_abort_right_behind_its_prompt_counts_also_when_the_session_mus
 
 
 async def test_an_abort_right_behind_its_prompt_counts_also_when_the_session_must_be_repaired_first(process, model):
-    server = await model(*[Reply([Hang()])] * 2)
+    server = await model(*[ScriptedReply([Hang()])] * 2)
     talk = await process.create("ollama", None, base_url=server.openai_url, model="m", secrets=None)
     await talk.ask("prompt", message="go")
     process.restart(signal.SIGKILL)
@@ -158,7 +158,7 @@ async def test_an_abort_right_behind_its_prompt_counts_also_when_the_session_mus
 
 
 async def test_every_prompt_that_was_answered_survives_a_kill_the_next_moment(process, model, look):
-    server = await model(*[Reply([Hang()])] * 5)
+    server = await model(*[ScriptedReply([Hang()])] * 5)
     client = await process.connect()
     talks = [await process.create("openai", server, client=client) for _ in range(5)]
     for talk in talks:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from zotd.testing.script import Call, Cut, Fault, Refusal, Reply, Text, Thinking, calls, text
+from zotd.testing.script import CallPart, Cut, Refusal, ScriptedReply, StreamError, TextPart, ThinkingPart, calls, text
 from zotd.wire.content import Tokens
 
 HTTP_BUSY = {"anthropic": 529, "openai": 503}
@@ -16,7 +16,7 @@ LATER = {"retry-after": "3600"}
 
 async def test_the_events_of_a_run_come_in_their_order(house, model, vendor, look):
     (house.cwd / "a.txt").write_text("walrus\n")
-    server = await model(calls(Call("read", {"path": "a.txt"}), before="I look."), text("It says ", "walrus", "."))
+    server = await model(calls(CallPart("read", {"path": "a.txt"}), before="I look."), text("It says ", "walrus", "."))
     talk = await house.create(vendor, server)
     events = await talk.run("what does a.txt say?")
     assert look.kinds(events) == [
@@ -78,7 +78,9 @@ async def test_calls_that_may_run_in_parallel_run_side_by_side(house, model, ven
     program = house.cwd / "rg"
     program.write_text(RENDEZVOUS)
     program.chmod(0o755)
-    server = await model(calls(Call("grep", {"pattern": "one"}), Call("grep", {"pattern": "other"})), text("ok"))
+    server = await model(
+        calls(CallPart("grep", {"pattern": "one"}), CallPart("grep", {"pattern": "other"})), text("ok")
+    )
     talk = await house.create(vendor, server, env={"PATH": f"{house.cwd}:{os.environ['PATH']}"})
     events = await talk.run()
     found = look.only(events, "tool_result")
@@ -89,10 +91,10 @@ async def test_calls_that_change_something_run_one_after_the_other_in_their_orde
     (house.cwd / "log").write_text("0\n")
     server = await model(
         calls(
-            Call("bash", {"command": "echo 1 >> log"}),
-            Call("edit", {"path": "log", "edits": [{"oldText": "0\n1\n", "newText": "0\n1\n2\n"}]}),
-            Call("write", {"path": "copy", "content": "before"}),
-            Call("bash", {"command": "cat log copy; echo 3 >> log"}),
+            CallPart("bash", {"command": "echo 1 >> log"}),
+            CallPart("edit", {"path": "log", "edits": [{"oldText": "0\n1\n", "newText": "0\n1\n2\n"}]}),
+            CallPart("write", {"path": "copy", "content": "before"}),
+            CallPart("bash", {"command": "cat log copy; echo 3 >> log"}),
         ),
         text("done"),
     )
@@ -107,7 +109,7 @@ async def test_calls_that_change_something_run_one_after_the_other_in_their_orde
 
 async def test_a_tools_output_shows_while_it_runs(house, model, vendor, look):
     os.mkfifo(house.cwd / "go")
-    server = await model(calls(Call("bash", {"command": "echo working; cat go"})), text("ok"))
+    server = await model(calls(CallPart("bash", {"command": "echo working; cat go"})), text("ok"))
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     shown = await talk.until("tool_progress")
@@ -119,7 +121,7 @@ async def test_a_tools_output_shows_while_it_runs(house, model, vendor, look):
 
 async def test_an_unknown_tool_and_broken_arguments_are_answered_and_the_run_goes_on(house, model, vendor, look):
     server = await model(
-        calls(Call("fly", {}), Call("read", raw='{"path": "a'), Call("read", raw='["a"]')), text("I see.")
+        calls(CallPart("fly", {}), CallPart("read", raw='{"path": "a'), CallPart("read", raw='["a"]')), text("I see.")
     )
     talk = await house.create(vendor, server)
     events = await talk.run()
@@ -136,7 +138,7 @@ async def test_an_unknown_tool_and_broken_arguments_are_answered_and_the_run_goe
 
 async def test_the_model_sees_what_was_said_and_done(house, model, vendor, results):
     (house.cwd / "a").write_text("walrus")
-    server = await model(calls(Call("read", {"path": "a"})), text("ok"), text("again"))
+    server = await model(calls(CallPart("read", {"path": "a"})), text("ok"), text("again"))
     talk = await house.create(vendor, server, append_system_prompt=["Answer in Latin."])
     await talk.run("first")
     await talk.run("second")
@@ -154,7 +156,8 @@ async def test_the_model_sees_what_was_said_and_done(house, model, vendor, resul
 
 async def test_thinking_goes_back_to_the_model_but_is_not_shown(house, model, look):
     server = await model(
-        Reply([Thinking(["hm ", "hm"]), Text(["I look."]), Call("glob", {"pattern": "*"})]), text("ok")
+        ScriptedReply([ThinkingPart(["hm ", "hm"]), TextPart(["I look."]), CallPart("glob", {"pattern": "*"})]),
+        text("ok"),
     )
     talk = await house.create("anthropic", server, reasoning="low")
     events = await talk.run()
@@ -163,7 +166,7 @@ async def test_thinking_goes_back_to_the_model_but_is_not_shown(house, model, lo
 
 
 async def test_the_step_limit_is_an_error_and_the_next_prompt_goes_on(house, model, vendor, look):
-    more = calls(Call("glob", {"pattern": "*"}))
+    more = calls(CallPart("glob", {"pattern": "*"}))
     server = await model(more, more, text("finished"))
     talk = await house.create(vendor, server, max_steps=2)
     events = await talk.run()
@@ -175,7 +178,7 @@ async def test_the_step_limit_is_an_error_and_the_next_prompt_goes_on(house, mod
 
 
 async def test_an_empty_reply_ends_the_run_and_leaves_a_legal_history(house, model, vendor, look):
-    server = await model(Reply([]), text("now"))
+    server = await model(ScriptedReply([]), text("now"))
     talk = await house.create(vendor, server)
     assert look.kinds(await talk.run())[-2:] == ["turn_end", "done"]
     assert look.kinds(await talk.run())[-2:] == ["turn_end", "done"]
@@ -234,18 +237,25 @@ async def test_a_request_that_is_refused_is_not_repeated(house, model, vendor, l
 
 
 BREAKS = {
-    "the connection in the text": Reply([Text(["Once upon"]), Cut()]),
-    "an error in the text": Reply([Text(["Once upon"]), Fault()]),
-    "the connection in a call": Reply([Text(["Once upon"]), Call("write", {"path": "x", "content": "y"}), Cut()]),
-    "the connection in a second call": Reply(
-        [Text(["Once upon"]), Call("glob", {"pattern": "*"}), Call("write", {"path": "x", "content": "y"}), Cut()]
+    "the connection in the text": ScriptedReply([TextPart(["Once upon"]), Cut()]),
+    "an error in the text": ScriptedReply([TextPart(["Once upon"]), StreamError()]),
+    "the connection in a call": ScriptedReply(
+        [TextPart(["Once upon"]), CallPart("write", {"path": "x", "content": "y"}), Cut()]
+    ),
+    "the connection in a second call": ScriptedReply(
+        [
+            TextPart(["Once upon"]),
+            CallPart("glob", {"pattern": "*"}),
+            CallPart("write", {"path": "x", "content": "y"}),
+            Cut(),
+        ]
     ),
 }
 
 
 @pytest.mark.parametrize("count", [2, 200])
 async def test_text_that_comes_together_with_an_error_is_shown_and_kept(house, model, vendor, look, count):
-    server = await model(Reply([Text(["word "] * count), Fault()], joined=True))
+    server = await model(ScriptedReply([TextPart(["word "] * count), StreamError()], joined=True))
     talk = await house.create(vendor, server)
     events = await talk.run(patience_s=0)
     whole = "word " * count
@@ -304,7 +314,8 @@ async def test_without_patience_a_reply_that_breaks_is_an_error_and_leaves_a_leg
 
 async def test_a_call_that_ran_out_of_tokens_does_not_run(house, model, vendor, look):
     server = await model(
-        Reply([Text(["I write."]), Call("write", {"path": "x", "content": "y"})], stop="length"), text("ok")
+        ScriptedReply([TextPart(["I write."]), CallPart("write", {"path": "x", "content": "y"})], stop="length"),
+        text("ok"),
     )
     talk = await house.create(vendor, server)
     events = await talk.run()
@@ -329,9 +340,9 @@ async def test_the_total_of_all_python_lines_is_counted_and_written(house, model
     for number in range(1, 4):
         (house.cwd / f"{number}.py").write_text("pass\n" * number)
     server = await model(
-        calls(Call("glob", {"pattern": "**/*.py"})),
-        calls(Call("bash", {"command": "cat *.py | wc -l"})),
-        calls(Call("write", {"path": "total.txt", "content": "6\n"})),
+        calls(CallPart("glob", {"pattern": "**/*.py"})),
+        calls(CallPart("bash", {"command": "cat *.py | wc -l"})),
+        calls(CallPart("write", {"path": "total.txt", "content": "6\n"})),
         text("6 lines."),
     )
     talk = await house.create(vendor, server)

@@ -17,7 +17,7 @@ from tests.needs import ABSENT
 from zotd.client.blocking import connect
 from zotd.process.descriptors import RESERVE
 from zotd.testing.live_daemon import DaemonProcess
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 SOFT, HARD = 120, 4 * RESERVE
 LIMITED = ["sh", "-c", f'ulimit -Sn {SOFT}; ulimit -Hn {HARD}; exec "$@"', "sh"]
@@ -34,14 +34,14 @@ async def limited(tmp_path):
 async def test_the_daemon_has_the_hard_limit_and_its_commands_have_the_soft_one(limited, model, results):
     # It gets the limit back in the moment after its start.
     command = f'until [ "$(ulimit -Sn)" = {SOFT} ]; do :; done; ulimit -Sn'
-    server = await model(calls(Call("bash", {"command": command, "timeout": 20})), text("done"))
+    server = await model(calls(CallPart("bash", {"command": command, "timeout": 20})), text("done"))
     await (await limited.create("openai", server)).run()
     assert psutil.Process(limited.daemon.pid).rlimit(psutil.RLIMIT_NOFILE) == (HARD, HARD)
     assert str(SOFT) in results(server.requests[1])[0].split()
 
 
 async def test_those_who_are_inside_go_on_when_others_are_refused_for_want_of_descriptors(limited, model, results):
-    server = await model(calls(Call("bash", {"command": "echo still"})), text("done"))
+    server = await model(calls(CallPart("bash", {"command": "echo still"})), text("done"))
     talk = await limited.create("openai", server)
     with ExitStack() as others:
         refused = False

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tests.e2e.conftest import kinds, only
-from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
 
 async def shell(talk, command, **fields):
@@ -130,7 +130,7 @@ async def test_it_runs_in_every_mode_because_a_person_types_it(house, model):
 
 
 async def test_while_the_model_is_at_work_it_is_refused(house, model):
-    talk = await house.create("openai", await model(Reply([Text(["Once "]), Hang()])))
+    talk = await house.create("openai", await model(ScriptedReply([TextPart(["Once "]), Hang()])))
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
     assert await talk.refused("shell", command="true") == "busy"
@@ -188,7 +188,7 @@ async def test_once_it_has_ended_nothing_can_cut_it_short_while_its_output_is_st
 
 
 async def test_inputs_that_are_held_stay_held(house, model):
-    talk = await house.create("openai", await model(Reply([Text(["Once "]), Hang()]), text("never")))
+    talk = await house.create("openai", await model(ScriptedReply([TextPart(["Once "]), Hang()]), text("never")))
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
     await talk.ask("prompt", message="later")
@@ -293,7 +293,7 @@ async def test_what_one_has_said_is_there_after_a_restart(process, model):
 
 
 async def test_nothing_comes_between_a_call_and_its_result(process, model):
-    server = await model(calls(Call("bash", {"command": "exec sleep 60"})), text("done"))
+    server = await model(calls(CallPart("bash", {"command": "exec sleep 60"})), text("done"))
     talk = await process.create("openai", server, mode="ask")
     await talk.ask("hello", can_approve=True)
     await talk.ask("prompt", message="go")

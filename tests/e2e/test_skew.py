@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.conftest import House
 from zotd.client.follow import Disconnected, Follower
 from zotd.testing.live_daemon import DaemonProcess
-from zotd.testing.script import Gate, Reply, Text, text
+from zotd.testing.script import Gate, ScriptedReply, TextPart, text
 from zotd.wire.api import Attached
 from zotd.wire.version import agreed, is_newer, refusal
 
@@ -81,7 +81,7 @@ async def test_a_run_goes_on_while_clients_of_all_versions_come(tmp_path, model)
     async with AsyncExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(tmp_path, wrapper=as_version(number)))
         house, gate = House(stack, daemon.place, daemon), asyncio.Event()
-        server = await model(Reply([Text(["It "]), Gate(gate), Text(["goes on."])]))
+        server = await model(ScriptedReply([TextPart(["It "]), Gate(gate), TextPart(["goes on."])]))
         talk = await house.create("openai", server)
         await talk.ask("prompt", message="go")
         await talk.until("text_delta")
@@ -151,7 +151,7 @@ async def test_those_who_follow_a_session_come_back_after_a_restart(tmp_path, mo
         daemon = stack.enter_context(DaemonProcess(tmp_path))
         stack.push_async_callback(zotctl, 1, daemon.place.env, "stop")  # the next one is nobody's child
         house, gate = House(stack, daemon.place, daemon), asyncio.Event()
-        server = await model(Reply([Text(["It "]), Gate(gate), Text(["goes on."])]), text("again"))
+        server = await model(ScriptedReply([TextPart(["It "]), Gate(gate), TextPart(["goes on."])]), text("again"))
         talk = await house.create("openai", server)
         await talk.ask("prompt", message="go")
         follower, seen = Follower(talk.id, env=daemon.place.env), []
@@ -179,7 +179,9 @@ async def test_those_who_follow_a_session_come_back_after_a_restart(tmp_path, mo
 
 async def test_ctrl_c_leaves_a_restart_asked_for(process, model):
     gate = asyncio.Event()
-    talk = await process.create("openai", await model(Reply([Text(["It "]), Gate(gate), Text(["goes on."])])))
+    talk = await process.create(
+        "openai", await model(ScriptedReply([TextPart(["It "]), Gate(gate), TextPart(["goes on."])]))
+    )
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
     restart = await asyncio.create_subprocess_exec(

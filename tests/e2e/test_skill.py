@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.e2e.shop import Shop
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 MAIN = """#!/usr/bin/env python3
 import json, sys
@@ -33,14 +33,14 @@ async def test_the_model_writes_an_extension_checks_it_reloads_and_calls_it(proc
     shop.env["PATH"] = os.pathsep.join([str(bin_), shop.env["PATH"]])
     manifest = json.dumps({"name": "dice", "exec": "python3", "args": ["main.py"]})
     server = await model(
-        calls(Call("skill", {"name": "write-zot-extension"})),
+        calls(CallPart("skill", {"name": "write-zot-extension"})),
         calls(
-            Call("write", {"path": str(dice / "extension.json"), "content": manifest}),
-            Call("write", {"path": str(dice / "main.py"), "content": MAIN}),
+            CallPart("write", {"path": str(dice / "extension.json"), "content": manifest}),
+            CallPart("write", {"path": str(dice / "main.py"), "content": MAIN}),
         ),
-        calls(Call("bash", {"command": f"zotctl ext validate {dice}"})),
-        calls(Call("bash", {"command": "zotctl ext reload"})),
-        calls(Call("roll")),
+        calls(CallPart("bash", {"command": f"zotctl ext validate {dice}"})),
+        calls(CallPart("bash", {"command": "zotctl ext reload"})),
+        calls(CallPart("roll")),
         text("You rolled a four."),
     )
     talk = await shop.open(server)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from zotd.testing.script import Call, Gate, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Gate, Hang, ScriptedReply, TextPart, calls, text
 
 
 def asked(received):
@@ -28,7 +28,7 @@ async def test_an_input_joins_behind_the_calls_that_run_and_the_model_reads_it_w
     house, model, vendor, look
 ):
     os.mkfifo(house.cwd / "go")
-    server = await model(calls(Call("bash", {"command": "echo started; read < go"})), text("As you like."))
+    server = await model(calls(CallPart("bash", {"command": "echo started; read < go"})), text("As you like."))
     talk = await house.create(vendor, server)
     first = await talk.ask("prompt", message="go")
     await talk.until("tool_progress")
@@ -49,7 +49,9 @@ async def test_an_input_joins_behind_the_calls_that_run_and_the_model_reads_it_w
 
 async def test_a_run_whose_model_is_done_goes_on_with_those_that_join_it_in_their_order(house, model, vendor, look):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["The first "]), Gate(gate), Text(["answer."])]), text("The second answer."))
+    server = await model(
+        ScriptedReply([TextPart(["The first "]), Gate(gate), TextPart(["answer."])]), text("The second answer.")
+    )
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
@@ -63,7 +65,7 @@ async def test_a_run_whose_model_is_done_goes_on_with_those_that_join_it_in_thei
 
 async def test_one_that_waits_for_its_turn_does_not_join_and_comes_after_those_that_do(house, model, vendor):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["Well, "]), Gate(gate)]), text("joined"), text("queued"))
+    server = await model(ScriptedReply([TextPart(["Well, "]), Gate(gate)]), text("joined"), text("queued"))
     talk = await house.create(vendor, server)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
@@ -84,7 +86,7 @@ async def test_with_nothing_running_it_starts_like_any_other(house, model, vendo
 
 async def test_one_that_comes_after_an_abort_gets_a_run_of_its_own(house, model, look):
     os.mkfifo(house.cwd / "go")
-    server = await model(calls(Call("bash", {"command": "echo started; read < go"})), text("fine"))
+    server = await model(calls(CallPart("bash", {"command": "echo started; read < go"})), text("fine"))
     talk = await house.create("openai", server)
     await talk.ask("prompt", message="go")
     await talk.until("tool_progress")
@@ -97,7 +99,7 @@ async def test_one_that_comes_after_an_abort_gets_a_run_of_its_own(house, model,
 
 async def test_one_that_joins_may_be_withdrawn_until_it_has(house, model):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["Well, "]), Gate(gate)]), text("never asked for"))
+    server = await model(ScriptedReply([TextPart(["Well, "]), Gate(gate)]), text("never asked for"))
     talk = await house.create("openai", server)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
@@ -111,7 +113,7 @@ async def test_one_that_joins_may_be_withdrawn_until_it_has(house, model):
 
 async def test_at_the_step_limit_the_run_ends_well_and_the_input_gets_a_run_of_its_own(house, model, look):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["Well, "]), Gate(gate)]), text("yes"))
+    server = await model(ScriptedReply([TextPart(["Well, "]), Gate(gate)]), text("yes"))
     talk = await house.create("anthropic", server, max_steps=1)
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
@@ -123,7 +125,9 @@ async def test_at_the_step_limit_the_run_ends_well_and_the_input_gets_a_run_of_i
 
 
 async def test_after_an_abort_it_is_held_like_all_that_wait(house, model):
-    talk = await house.create("openai", await model(Reply([Text(["Well, "]), Hang()]), text("a"), text("b")))
+    talk = await house.create(
+        "openai", await model(ScriptedReply([TextPart(["Well, "]), Hang()]), text("a"), text("b"))
+    )
     await talk.ask("prompt", message="go")
     await talk.until("text_delta")
     (joined,) = await steer(talk, "no, so")

@@ -10,9 +10,9 @@ from tests.e2e.shop import Shop
 from tests.e2e.test_call_tool import nest, nested
 from zotd.app import Daemon, prepare
 from zotd.testing.live_daemon import place
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
-WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"})), text("written")
+WRITE = calls(CallPart("write", {"path": "a.txt", "content": "one\n"})), text("written")
 
 
 async def stop_when_idle(house):
@@ -54,7 +54,9 @@ async def test_it_waits_for_a_call_of_an_extension_about_which_somebody_is_asked
     nest(shop, "outer")
     process.restart(15)
     client = await process.connect(can_approve=True)
-    server = await model(calls(Call("outer", nested("write", args={"path": "a.txt", "content": "x"}))), text("done"))
+    server = await model(
+        calls(CallPart("outer", nested("write", args={"path": "a.txt", "content": "x"}))), text("done")
+    )
     talk = await shop.open(server, client=client, mode="ask")
     asked = await asked_by(talk)
     await stop_when_idle(process)

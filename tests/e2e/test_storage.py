@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.conftest import House
 from zotd.testing.live_daemon import DaemonProcess
-from zotd.testing.script import Gate, Reply, Text, text
+from zotd.testing.script import Gate, ScriptedReply, TextPart, text
 
 BURST = 12
 
@@ -113,7 +113,7 @@ async def test_a_run_that_could_not_be_stored_is_closed_as_after_a_crash_and_wha
     process, model, limit, look
 ):
     go = asyncio.Event()
-    server = await model(Reply([Text(["Once "]), Gate(go), Text(["upon"])]), *[text("fine")] * 4)
+    server = await model(ScriptedReply([TextPart(["Once "]), Gate(go), TextPart(["upon"])]), *[text("fine")] * 4)
     talk = await process.create("openai", server)
     await talk.ask("prompt", message="first")
     await talk.until("text_delta")

@@ -1,9 +1,9 @@
 """What a model thinks: shown while it does, to whoever wants to see it, and in no message."""
 
 from tests.e2e.conftest import only
-from zotd.testing.script import Reply, Text, Thinking
+from zotd.testing.script import ScriptedReply, TextPart, ThinkingPart
 
-MULL = Reply([Thinking(["Hm, ", "walrus?"]), Text(["Yes."])])
+MULL = ScriptedReply([ThinkingPart(["Hm, ", "walrus?"]), TextPart(["Yes."])])
 
 
 async def test_thinking_is_shown_while_it_comes_before_the_text(house, model, vendor):

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.e2e.shop import Shop, until_state
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 LOCAL = '''
 @ext.tool
@@ -120,7 +120,7 @@ def results_of(look, events):
 
 async def test_what_a_pull_brings_waits_for_trust_in_open_sessions_and_after_a_restart(repository, model, look):
     house, shop = repository.shop.house, repository.shop
-    used = calls(Call("count"), Call("local"), Call("deploy"))
+    used = calls(CallPart("count"), CallPart("local"), CallPart("deploy"))
     server = await model(used, text("done"), used, text("done"), used, text("done"), used, text("done"))
     clients = await trusted(repository)
     talk = await shop.open(server)
@@ -179,7 +179,7 @@ async def zotctl(house, *words):
 
 
 async def test_a_changed_extension_is_not_started_again_when_it_crashes(repository, model, look):
-    server = await model(calls(Call("fall")), text("done"))
+    server = await model(calls(CallPart("fall")), text("done"))
     clients = await trusted(repository)
     talk = await repository.shop.open(server)
     await until_state(clients[1], "local", "ready")
@@ -202,7 +202,7 @@ async def test_a_changed_helper_of_a_module_is_not_run(repository, model, look):
     repository.write(".zot/extensions/tools/late.py", importing)
     repository.commit()
     repository.pull()
-    server = await model(calls(Call("late")), text("done"))
+    server = await model(calls(CallPart("late")), text("done"))
     clients = await trusted(repository)
     talk = await repository.shop.open(server)
     await until_state(clients[1], f"py-{repository.clone.name}", "ready")
@@ -244,7 +244,7 @@ async def test_the_interpreter_of_an_untrusted_repository_never_runs(process, tm
     interpreter.parent.mkdir(parents=True)
     interpreter.write_text(f'#!/bin/sh\ntouch {ran}\nexec {sys.executable} "$@"\n')
     interpreter.chmod(0o755)
-    server = await model(calls(Call("own")), text("done"), calls(Call("own")), text("done"))
+    server = await model(calls(CallPart("own")), text("done"), calls(CallPart("own")), text("done"))
     client = await watcher(process)
     talk = await shop.open(server)
     assert await asked(client) == [[".venv/bin/python"]]

@@ -1,6 +1,6 @@
 """Type hints of an extension's tools, seen where they count: the model gets a schema, the function gets the type."""
 
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 HEAD = """\
 import collections.abc, dataclasses, datetime, decimal, enum, pathlib, typing, uuid
@@ -139,7 +139,9 @@ def typed(hints):
 async def ask_all(shop, model, hints, values):
     """What the model is offered for each hint, and the answers to these values."""
     shop.write("typed", typed(hints))
-    server = await model(calls(*(Call(f"tool_{n:02}", {"value": value}) for n, value in enumerate(values))), text("-"))
+    server = await model(
+        calls(*(CallPart(f"tool_{n:02}", {"value": value}) for n, value in enumerate(values))), text("-")
+    )
     talk = await shop.open(server)
     await talk.run()
     offered = {tool["function"]["name"]: tool["function"] for tool in server.requests[0].body["tools"]}

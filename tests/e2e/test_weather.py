@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from zotd.testing.script import Call, Cut, Fault, Refusal, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Cut, Refusal, ScriptedReply, StreamError, TextPart, calls, text
 
 LONG = {"retry-after": "20"}
 """A pause that no test waits for: what ends it is what the test is about."""
@@ -60,7 +60,7 @@ async def test_abort_ends_the_pause_at_once(paused, look):
 
 
 async def test_an_overload_inside_an_answered_stream_is_waited_out(house, model, look):
-    overloaded = Reply([Fault("Overloaded", "overloaded_error")])
+    overloaded = ScriptedReply([StreamError("Overloaded", "overloaded_error")])
     server = await model(overloaded, overloaded, text("at last"))
     talk = await house.create("anthropic", server)
     events = await talk.run()
@@ -71,7 +71,7 @@ async def test_an_overload_inside_an_answered_stream_is_waited_out(house, model,
 
 @pytest.mark.parametrize("kind", ["invalid_request_error", "authentication_error", "billing_error"])
 async def test_a_permanent_error_inside_a_stream_ends_the_run(house, model, look, kind):
-    server = await model(Reply([Text(["Once"]), Fault("no", kind)]), text("later"))
+    server = await model(ScriptedReply([TextPart(["Once"]), StreamError("no", kind)]), text("later"))
     talk = await house.create("anthropic", server)
     events = await talk.run()
     assert look.only(events, "turn_end")[-1]["stop"] == "error"
@@ -79,10 +79,10 @@ async def test_a_permanent_error_inside_a_stream_ends_the_run(house, model, look
 
 
 async def test_a_call_of_a_reply_that_broke_off_runs_once_and_not_before_the_whole_reply(house, model, vendor, look):
-    append = Call("bash", {"command": "echo ran >> ran.txt"})
+    append = CallPart("bash", {"command": "echo ran >> ran.txt"})
     server = await model(
-        Reply([append, Call("bash", {"command": "true"}), Cut()]),
-        Reply([Text(["I append."]), append, Cut()]),
+        ScriptedReply([append, CallPart("bash", {"command": "true"}), Cut()]),
+        ScriptedReply([TextPart(["I append."]), append, Cut()]),
         calls(append),
         text("done"),
     )
@@ -93,7 +93,7 @@ async def test_a_call_of_a_reply_that_broke_off_runs_once_and_not_before_the_who
 
 
 async def test_results_of_the_step_before_are_kept_over_an_outage(house, model, vendor, results):
-    append = Call("bash", {"command": "echo ran | tee -a ran.txt"})
+    append = CallPart("bash", {"command": "echo ran | tee -a ran.txt"})
     server = await model(calls(append), *[Refusal(503, headers={"retry-after": "0.01"})] * 3, text("done"))
     talk = await house.create(vendor, server)
     await talk.run()

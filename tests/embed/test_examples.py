@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zotd.client import blocking
-from zotd.testing.script import Call, Refusal, calls, text
+from zotd.testing.script import CallPart, Refusal, calls, text
 
 EXAMPLES = Path(__file__).parents[2] / "examples/embed"
 
@@ -34,7 +34,9 @@ def run(place):
 
 async def test_async_runtime(run, model, place):
     (place.cwd / "a").write_text("walrus")
-    server = await model(calls(Call("read", {"path": "a"})), text("It says ", "walrus."), Refusal(401, "no such key"))
+    server = await model(
+        calls(CallPart("read", {"path": "a"})), text("It says ", "walrus."), Refusal(401, "no such key")
+    )
     code, out, err = await run("async_runtime.py", server, "what does a say?")
     assert (code, out) == (0, "It says walrus.")
     assert "[read {'path': 'a'}]" in err

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from zotd.testing.script import Call, Hang, Reply, Text, Thinking, calls, text
+from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, ThinkingPart, calls, text
 
 TOKEN = "a-token-of-this-process"
 
@@ -19,7 +19,7 @@ def types(frames):
 
 async def test_a_run_has_the_events_of_the_protocol_and_nothing_of_the_daemons(rpc, model, vendor, place):
     (place.cwd / "a").write_text("walrus")
-    program = await rpc(vendor, await model(calls(Call("read", {"path": "a"})), text("ok")))
+    program = await rpc(vendor, await model(calls(CallPart("read", {"path": "a"})), text("ok")))
     program.send("prompt", message="go", id="p")
     frames = await program.until("done")
     assert frames[0] == {"type": "response", "id": "p", "command": "prompt", "success": True, "data": {"started": True}}
@@ -36,7 +36,7 @@ async def test_a_run_has_the_events_of_the_protocol_and_nothing_of_the_daemons(r
 
 
 async def test_what_the_model_thinks_is_not_sent(rpc, model, vendor):
-    program = await rpc(vendor, await model(Reply([Thinking(["Hm, ", "walrus?"]), Text(["yes"])])))
+    program = await rpc(vendor, await model(ScriptedReply([ThinkingPart(["Hm, ", "walrus?"]), TextPart(["yes"])])))
     program.send("prompt", message="go")
     frames = await program.until("done")
     assert "text_delta" in types(frames)
@@ -91,7 +91,9 @@ async def test_prompts_are_answered_when_it_is_their_turn(rpc, model, vendor):
 
 
 async def test_after_the_end_of_its_input_the_work_in_flight_is_done(rpc, model, vendor):
-    program = await rpc(vendor, await model(calls(Call("bash", {"command": "echo a > x"})), text("ok"), text("last")))
+    program = await rpc(
+        vendor, await model(calls(CallPart("bash", {"command": "echo a > x"})), text("ok"), text("last"))
+    )
     program.send("prompt", message="go")
     program.write(b'{"type":"prompt","message":"no newline at the end"}')
     code, frames, err = await program.end()
@@ -142,7 +144,7 @@ async def test_without_the_right_token_nothing_is_heard_and_the_exit_code_is_1(r
 
 async def test_the_token_is_not_in_the_environment_of_tools(rpc, model):
     program = await rpc(
-        "openai", await model(calls(Call("bash", {"command": "env"})), text("ok")), ZOTCORE_RPC_TOKEN=TOKEN
+        "openai", await model(calls(CallPart("bash", {"command": "env"})), text("ok")), ZOTCORE_RPC_TOKEN=TOKEN
     )
     program.send("hello", token=TOKEN)
     program.send("prompt", message="go")
@@ -196,7 +198,7 @@ async def test_bad_lines_are_answered_and_it_goes_on(rpc, model):
 
 async def test_an_abort_counts_while_nobody_reads_its_output(rpc, model):
     """More than any pipe holds: a program that blocked on writing would never send the second request."""
-    server = await model(Reply([Text(["x" * 10_000] * 300), Hang()], joined=True), text("after"))
+    server = await model(ScriptedReply([TextPart(["x" * 10_000] * 300), Hang()], joined=True), text("after"))
     program = await rpc("openai", server)
     program.send("prompt", message="go")
     await server.received(1)
@@ -241,7 +243,7 @@ async def test_a_prompt_and_its_abort_written_together_behind_a_done_are_both_he
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_aborts_what_runs_and_starts_nothing_that_waits(rpc, model, place, number):
     os.mkfifo(place.cwd / "go")
-    server = await model(calls(Call("bash", {"command": "echo started; cat go"})), *[text("never")] * 2)
+    server = await model(calls(CallPart("bash", {"command": "echo started; cat go"})), *[text("never")] * 2)
     program = await rpc("openai", server)
     for _ in range(3):
         program.send("prompt", message="go")

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.e2e.shop import EXAMPLES, WEATHER, Shop
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def test_notes_reach_the_client_and_nothing_that_only_a_daemon_has(rpc, mo
             return "ok"
         ''',
     )
-    program = await rpc("openai", await model(calls(Call("speak")), text("ok")))
+    program = await rpc("openai", await model(calls(CallPart("speak")), text("ok")))
     program.send("prompt", message="go")
     frames = await program.until("done")
     shown = [frame for frame in frames if frame["type"].startswith("ext_")]
@@ -55,7 +55,7 @@ async def test_notes_reach_the_client_and_nothing_that_only_a_daemon_has(rpc, mo
 
 async def test_a_guard_works_and_its_words_come_as_a_note(rpc, model, shop):
     shop.install("guard")
-    program = await rpc("openai", await model(calls(Call("bash", {"command": "rm -rf x"})), text("ok")))
+    program = await rpc("openai", await model(calls(CallPart("bash", {"command": "rm -rf x"})), text("ok")))
     program.send("prompt", message="go")
     frames = await program.until("done")
     result = next(frame for frame in frames if frame["type"] == "tool_result")
@@ -79,7 +79,7 @@ async def test_of_a_guard_that_dies_no_two_notes_are_the_same(rpc, model, shop):
             os._exit(9)
         """,
     )
-    program = await rpc("openai", await model(calls(Call("bash", {"command": "true"})), text("ok")))
+    program = await rpc("openai", await model(calls(CallPart("bash", {"command": "true"})), text("ok")))
     program.send("prompt", message="go")
     frames = await program.until("done")
     notes = [frame["message"] for frame in frames if frame["type"] == "ext_notify"]

@@ -7,9 +7,9 @@ from contextlib import aclosing
 import pytest
 
 from zotd.embed.runtime import BusyError, Runtime
-from zotd.testing.script import Call, Gate, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Gate, Hang, ScriptedReply, TextPart, calls, text
 from zotd.wire import events
-from zotd.wire.content import Text as Words
+from zotd.wire.content import Text
 from zotd.wire.errors import CommandError
 
 
@@ -19,7 +19,7 @@ async def all_of(iterator):
 
 async def test_a_prompt_gives_its_events_and_ends_with_done(opened, model, vendor, place):
     (place.cwd / "a").write_text("walrus")
-    server = await model(calls(Call("read", {"path": "a"})), text("It says ", "walrus."))
+    server = await model(calls(CallPart("read", {"path": "a"})), text("It says ", "walrus."))
     async with Runtime.open(**opened(vendor, server)) as runtime:
         found = await all_of(runtime.prompt("what does a say?"))
         assert isinstance(found[0], events.UserMessage)
@@ -32,7 +32,7 @@ async def test_a_prompt_gives_its_events_and_ends_with_done(opened, model, vendo
 
 async def test_only_one_thing_runs_at_a_time(opened, model):
     gate = asyncio.Event()
-    server = await model(Reply([Text(["a"]), Gate(gate)]), text("later"))
+    server = await model(ScriptedReply([TextPart(["a"]), Gate(gate)]), text("later"))
     async with Runtime.open(**opened("openai", server)) as runtime:
         async with aclosing(runtime.prompt("go")) as running:
             await anext(running)
@@ -47,7 +47,7 @@ async def test_only_one_thing_runs_at_a_time(opened, model):
 
 
 async def test_an_abort_ends_the_events_as_always(opened, model, vendor):
-    server = await model(Reply([Text(["a"]), Hang()]), text("later"))
+    server = await model(ScriptedReply([TextPart(["a"]), Hang()]), text("later"))
     async with Runtime.open(**opened(vendor, server)) as runtime:
         found = []
         async for event in runtime.prompt("go"):
@@ -60,7 +60,7 @@ async def test_an_abort_ends_the_events_as_always(opened, model, vendor):
 
 async def test_leaving_the_loop_early_aborts_and_the_next_prompt_works(opened, model, place):
     os.mkfifo(place.cwd / "go")
-    server = await model(calls(Call("bash", {"command": "echo started; cat go"})), text("later"))
+    server = await model(calls(CallPart("bash", {"command": "echo started; cat go"})), text("later"))
     async with Runtime.open(**opened("openai", server)) as runtime:
         async with aclosing(runtime.prompt("go")) as running:
             async for event in running:
@@ -72,7 +72,7 @@ async def test_leaving_the_loop_early_aborts_and_the_next_prompt_works(opened, m
 
 async def test_a_runtime_that_is_closed_in_the_middle_leaves_nothing(opened, model, place):
     os.mkfifo(place.cwd / "go")
-    server = await model(calls(Call("bash", {"command": "echo started; cat go"})))
+    server = await model(calls(CallPart("bash", {"command": "echo started; cat go"})))
     async with Runtime.open(**opened("openai", server)) as runtime:
         running = runtime.prompt("go")
         async for event in running:
@@ -100,7 +100,7 @@ async def test_several_runtimes_share_nothing(opened, model, vendor):
             runs = [tasks.create_task(all_of(runtime.prompt("go"))) for runtime in (first, second)]
         assert [isinstance(run.result()[-1], events.Done) for run in runs] == [True, True]
         said = [runtime.messages[-1].content for runtime in (first, second)]
-    assert said == [[Words("one")], [Words("other")]]
+    assert said == [[Text("one")], [Text("other")]]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from zotd.core.ports import ToolContext
 from zotd.exthost.discovery import Discovered, discover
-from zotd.exthost.host import Host, Limits, Wish
+from zotd.exthost.host import ExtensionTimeouts, Host, Wish
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import About, Surroundings
 from zotd.testing.misbehaviours import PROGRAM
@@ -122,7 +122,7 @@ class Workshop:
         *,
         wait: bool = True,
         env: Mapping[str, str] = ENV,
-        limits: Limits | None = None,
+        limits: ExtensionTimeouts | None = None,
         find: Callable[[], Discovered] | None = None,
         **fields,
     ):

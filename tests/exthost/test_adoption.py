@@ -24,7 +24,7 @@ from zotd.tasks import contained
 from zotd.testing.fd_store import FakeStore
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Call, calls, text
+from zotd.testing.script import CallPart, calls, text
 from zotd.wire.content import Text
 
 RESTARTING = "#!/bin/sh\necho '12 zotd-under-test.service restart running'\n"
@@ -137,7 +137,7 @@ async def test_a_call_that_the_crash_cuts_is_answered_to_nobody_and_runs_once(pl
     fifo, done = tmp_path / "gate", tmp_path / "gate.done"
     for path in (fifo, done):
         os.mkfifo(path)
-    async with ModelServer([calls(Call("wait", {"path": str(fifo)})), text("Done.")]) as model:
+    async with ModelServer([calls(CallPart("wait", {"path": str(fifo)})), text("Done.")]) as model:
         place.daemon.start()
         options = {"provider": "openai", "model": "m", "base_url": model.openai_url}
         async with place.opened(**options, secrets={"api_key": "sk-scripted"}) as client:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from zotd.exthost.calls import CallError, Calls, CallTimeoutError
+from zotd.exthost.calls import Calls, CallTimeoutError, ExtensionCallError
 from zotd.wire import ext
 
 
@@ -35,9 +35,9 @@ async def test_what_was_not_sent_is_not_given_up(calls):
     calls, _, given_up = calls
 
     def refuse(_):
-        raise CallError("cannot be sent")
+        raise ExtensionCallError("cannot be sent")
 
-    with pytest.raises(CallError, match="cannot be sent"):
+    with pytest.raises(ExtensionCallError, match="cannot be sent"):
         await calls.call(ext.ToolResult, refuse, limit_s=1)
     assert (len(calls), given_up) == (0, [])
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from tests.exthost.conftest import ABOUT, tell
-from zotd.core.life import State
-from zotd.exthost.guards import TIMEOUTS, Note
-from zotd.exthost.host import Limits
+from zotd.core.life import ExtensionState
+from zotd.exthost.guards import TIMEOUTS, GuardRemark
+from zotd.exthost.host import ExtensionTimeouts
 from zotd.wire import ext
 
 GUARD = """
@@ -21,7 +21,7 @@ def ask(frame):
 serve(ask)
 """
 
-IMPATIENT = Limits(intercept_s=0.1)
+IMPATIENT = ExtensionTimeouts(intercept_s=0.1)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ async def test_a_silent_guard_is_asked_three_times_and_then_skipped(workshop, gu
             verdict = await ask(host, command="ls")
             assert (verdict.value, verdict.notes[:1]) == (
                 {"command": "safe"},
-                [Note("deaf", "tool_call", said + about)],
+                [GuardRemark("deaf", "tool_call", said + about)],
             )
         assert all(one.is_responding for one in host.status())
         last = await ask(host, command="ls")
@@ -214,8 +214,10 @@ async def test_a_guard_that_dies_while_it_is_asked_costs_no_wait(workshop):
     async with workshop.host() as host:
         async with asyncio.timeout(4.5):  # an interception may take 5 s
             verdict = await ask(host)
-        assert verdict.notes == [Note("fragile", "tool_call", "fragile exited with code 9 (asked about tool_call)")]
-        assert host.status()[0].state is not State.READY
+        assert verdict.notes == [
+            GuardRemark("fragile", "tool_call", "fragile exited with code 9 (asked about tool_call)")
+        ]
+        assert host.status()[0].state is not ExtensionState.READY
 
 
 async def test_a_frame_over_4_mib_is_like_no_answer(workshop, guard):

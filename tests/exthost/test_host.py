@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from tests.exthost.conftest import ABOUT, ENV, context, run, tell
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.ports import Replay
-from zotd.exthost.host import Limits
-from zotd.exthost.offers import Command
+from zotd.exthost.host import ExtensionTimeouts
+from zotd.exthost.offers import ExtensionCommand
 from zotd.testing.misbehaviours import PROGRAM
 from zotd.wire import ext
 
@@ -46,7 +46,7 @@ def tool_names(host):
 async def test_a_shell_script_is_an_extension(workshop):
     workshop.extension("hello", ["sh", "-c", SHELL])
     async with workshop.host() as host:
-        assert host.offers.commands() == [Command("hello", "say hi", "hello")]
+        assert host.offers.commands() == [ExtensionCommand("hello", "say hi", "hello")]
         name, response = await host.offers.invoke("hello", "", about=ABOUT, client=None)
         assert (name, response.action, response.prompt) == ("hello", "prompt", "Greet me.")
     assert workshop.heard.states[-1] == ("hello", "stopped", "")
@@ -100,7 +100,7 @@ async def test_a_slow_one_is_waited_for_only_so_long(workshop):
     workshop.acting("good")
     workshop.acting("slow", "silent")
     async with workshop.host(wait=False) as host:
-        await workshop.heard.until(lambda: state_of(host, "good").state is State.READY)
+        await workshop.heard.until(lambda: state_of(host, "good").state is ExtensionState.READY)
         assert await host.wait_ready(0.05) == ["slow"]
 
 
@@ -217,7 +217,7 @@ for frame in frames():
     say({"type": "notify", "message": frame["type"]})
 """
     workshop.script("x", source)
-    async with workshop.host(limits=Limits(tool_s=0.05)) as host:
+    async with workshop.host(limits=ExtensionTimeouts(tool_s=0.05)) as host:
         assert await run(host, "x") == (True, "x failed: x did not answer within 0.05 s")
         await workshop.heard.until(lambda: len(workshop.heard.wishes) == 2)
     assert [wish.message for _, _, wish in workshop.heard.wishes] == ["tool_call", "tool_cancel"]
@@ -272,7 +272,7 @@ async def test_it_is_parked_after_five_crashes_and_a_reload_frees_it(workshop, t
         "x", ["sh", "-c", f"test -e {tmp_path}/fine && exec {sys.executable} -I -S {PROGRAM} good x; exit 7"]
     )
     async with workshop.host(wait=False) as host:
-        await workshop.heard.until(lambda: state_of(host, "x").state is State.PARKED)
+        await workshop.heard.until(lambda: state_of(host, "x").state is ExtensionState.PARKED)
         reason = "exited with code 7; it crashed 5 times in a row and is not restarted"
         assert state_of(host, "x").reason == reason
         assert ("x", reason) in host.doctor()
@@ -339,6 +339,6 @@ async def test_no_descriptor_and_no_thread_is_left(workshop):
     before = psutil.Process().num_fds()
     for _ in range(3):
         async with workshop.host(wait=False) as host:
-            await workshop.heard.until(lambda host=host: state_of(host, "good").state is State.READY)
+            await workshop.heard.until(lambda host=host: state_of(host, "good").state is ExtensionState.READY)
     assert psutil.Process().num_fds() == before
     assert os.getpid()  # and the fixture of all tests looks for tasks and processes

@@ -6,13 +6,13 @@ import psutil
 import pytest
 
 from tests.exthost.conftest import ABOUT, run
-from zotd.core.life import State
-from zotd.exthost.host import Host, Limits
+from zotd.core.life import ExtensionState
+from zotd.exthost.host import ExtensionTimeouts, Host
 from zotd.testing import hostile
 from zotd.testing.misbehaviours import MISBEHAVIOURS, PROGRAM, Misbehaviour, Probe
 from zotd.wire import ext
 
-IMPATIENT = Limits(tool_s=1.0, command_s=1.0, intercept_s=0.2)
+IMPATIENT = ExtensionTimeouts(tool_s=1.0, command_s=1.0, intercept_s=0.2)
 
 EVENT = ext.Event(event="turn_start", step=1, text="x" * 10_000)
 
@@ -92,7 +92,7 @@ async def test_all_of_them_at_once(workshop, ended):
                 await probe(host, bad)
         assert await run(host, "good", city="Berlin") == (False, '{"city": "Berlin"}')
         states = {one.manifest.name: one.state for one in host.status()}
-        assert states["good"] is State.READY
+        assert states["good"] is ExtensionState.READY
         assert len(states) == len(bad_ones) + 1
         pids = [child.pid for child in psutil.Process().children(recursive=True)]
         started = asyncio.get_running_loop().time()

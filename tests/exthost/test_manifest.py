@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from zotd.exthost.manifest import DataPlace, Manifest, ManifestError, ReloadBy, Scope, read_manifest
+from zotd.exthost.manifest import DataPlace, Manifest, ManifestError, ProcessScope, ReloadBy, read_manifest
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_every_field_is_read(read, tmp_path):
         language="sh",
         is_enabled=False,
         skills=(tmp_path / "skills", tmp_path / "more/SKILL.md"),
-        scope=Scope.DAEMON,
+        scope=ProcessScope.DAEMON,
         closed=frozenset({"tool_call"}),
         env=("GITHUB_TOKEN",),
         data=DataPlace.SEPARATE,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.exthost.conftest import ABOUT
-from zotd.exthost.host import Limits
+from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.offers import UnknownCommandError
 
 
@@ -50,6 +50,6 @@ for frame in frames():
 
 async def test_a_command_that_is_not_answered_says_so(workshop):
     workshop.acting("deaf", "answers nothing", "deaf")
-    async with workshop.host(limits=Limits(command_s=0.05)) as host:
+    async with workshop.host(limits=ExtensionTimeouts(command_s=0.05)) as host:
         _, response = await host.offers.invoke("deaf", "", about=ABOUT, client=None)
     assert response.error == "/deaf failed: deaf did not answer within 0.05 s"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.exthost.conftest import ENV
 from zotd.exthost.log import ExtensionLog
-from zotd.exthost.process import Process, how_it_ended, why_not_started
+from zotd.exthost.process import ExtensionProcess, how_it_ended, why_not_started
 
 
 class Reader:
@@ -42,7 +42,7 @@ class Reader:
 async def listen(tmp_path, reader, command):
     """Run a shell command to its end."""
     log = ExtensionLog(tmp_path / "log")
-    Process(["sh", "-c", command], cwd=str(tmp_path), env=ENV, listener=reader, log=log)
+    ExtensionProcess(["sh", "-c", command], cwd=str(tmp_path), env=ENV, listener=reader, log=log)
     async with asyncio.timeout(10):
         await reader.ended.wait()
     log.close()

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from tests.exthost.conftest import run
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.exthost.host import Host
 
 VERSION = """
@@ -72,7 +72,7 @@ async def test_a_new_version_that_fails_leaves_the_old_one(workshop, x):
         assert [tool.spec.name for tool in host.offers.tools()] == ["x", "only_one"]
         assert host.status()[0].pid == pid
         why = "was not reloaded and continues as before: the new process exited with code 1: it does not even start"
-        assert (host.status()[0].state, host.status()[0].reason) == (State.READY, why)
+        assert (host.status()[0].state, host.status()[0].reason) == (ExtensionState.READY, why)
         assert workshop.heard.states[-1] == ("x", "ready", why)
         assert host.doctor() == [("x", why)]
         x("two")
@@ -112,7 +112,7 @@ async def test_calls_without_pause_are_not_lost_in_many_reloads(workshop, x):
             for _ in range(reloads):
                 assert await host.reload("x") is None
             done = True
-        await workshop.heard.until(lambda: host.status()[1].state is State.READY)
+        await workshop.heard.until(lambda: host.status()[1].state is ExtensionState.READY)
         assert {failed for failed, _ in answers} == {False}
         assert len(answers) > reloads * callers
         old = [child for child in psutil.Process().children() if child.pid not in {one.pid for one in host.status()}]
@@ -197,7 +197,7 @@ async def test_what_is_found_again_while_it_is_stopped_is_started_again(workshop
         await workshop.heard.until(lambda: workshop.heard.states[-1][:2] == ("stubborn", "stopping"))
         (directory / "hidden").rename(directory / "extension.json")
         assert (await host.reload_all()).errors == []
-        assert [one.state for one in host.status()] == [State.READY]
+        assert [one.state for one in host.status()] == [ExtensionState.READY]
 
 
 async def test_a_reload_that_meets_a_stop_ends(workshop, x):

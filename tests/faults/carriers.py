@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from zotd.testing.live_daemon import DaemonProcess, Place
+from zotd.testing.live_daemon import DaemonPaths, DaemonProcess
 from zotd.testing.wire_client import WireClient
 
 ANSWER_S = 30.0
@@ -97,7 +97,7 @@ class Daemon:
                 yield cls(process, control, model_url)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DaemonPaths:
         """Where it lives."""
         return self._process.place
 
@@ -159,7 +159,7 @@ class Rpc:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, folder: Path, place: Place, model_url: str) -> AsyncIterator["Rpc"]:
+    async def started(cls, folder: Path, place: DaemonPaths, model_url: str) -> AsyncIterator["Rpc"]:
         """It lives until the end of the block, and must then end by itself."""
         answers = Answers()
         flags = ["--provider=openai", f"--base-url={model_url}", "--api-key=sk-none", f"--cwd={place.cwd}"]

@@ -23,7 +23,7 @@ from zotd.store.queries import records_from
 from zotd.store.schema import open_read_only
 from zotd.store.verification import verify
 from zotd.testing.dialects import OpenAI
-from zotd.testing.live_daemon import Place
+from zotd.testing.live_daemon import DaemonPaths
 from zotd.testing.model_server import Received
 from zotd.wire.base import ENCODER
 from zotd.wire.content import ToolCall
@@ -113,7 +113,7 @@ class Story:
                 pass
 
 
-def look(place: Place, clients: Sequence[tuple[Sender, Seen]], findings: Findings) -> None:
+def look(place: DaemonPaths, clients: Sequence[tuple[Sender, Seen]], findings: Findings) -> None:
     """Look at the database and the effects, when all is at rest and the daemon has ended."""
     database = place.home / "zot.db"
     findings.complain(Promise.OTHER, *verify(database).problems)
@@ -260,4 +260,4 @@ def _stored_events(connection: sqlite3.Connection, session: str) -> list[AnyEven
         ORDER BY first_seq
     """
     data = b"".join(lines for (lines,) in connection.execute(query, (session,)))
-    return [frame for frame in frames.decode(data) if not isinstance(frame, frames.Answer)]
+    return [frame for frame in frames.decode(data) if not isinstance(frame, frames.ResponseFrame)]

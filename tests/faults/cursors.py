@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 from tests.faults.comer import END, Comer, Story
 from tests.faults.row import Options, Row
 from zotd.app import DATABASE
-from zotd.store.journal import Journal
-from zotd.testing.live_daemon import DaemonProcess, Place
+from zotd.store.journal import SqliteJournal
+from zotd.testing.live_daemon import DaemonPaths, DaemonProcess
 from zotd.testing.model_server import ModelServer, Received
-from zotd.testing.script import Answer, Call, Reply, Text, text
+from zotd.testing.script import Answer, CallPart, ScriptedReply, TextPart, text
 from zotd.testing.wire_client import WireClient
 
 SESSIONS = 4
@@ -101,7 +101,7 @@ def judged(stories: Sequence[Story], stored: Mapping[str, Sequence[bytes]]) -> O
     )
 
 
-async def _live(place: Place, url: str, options: Options) -> list[Story]:
+async def _live(place: DaemonPaths, url: str, options: Options) -> list[Story]:
     chance = random.Random(options.seed)
     stories: list[Story] = []
     async with WireClient.connect(place.socket) as control, asyncio.TaskGroup() as tasks:
@@ -140,19 +140,19 @@ def _answer(received: Received) -> Answer:
     step = sum(message["role"] == "assistant" for message in received.messages)
     if step == STEPS:
         return text("that was all")
-    return Reply([Text([f"{step}", *"abcdefg"]), Call("glob", {"pattern": "*"})])
+    return ScriptedReply([TextPart([f"{step}", *"abcdefg"]), CallPart("glob", {"pattern": "*"})])
 
 
 async def _stored(path: Path, sessions: set[str]) -> dict[str, list[bytes]]:
     """The events of each session in the database, in their order."""
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     try:
         return {session: await _events(journal, session) for session in sessions}
     finally:
         await journal.close()
 
 
-async def _events(journal: Journal, session: str) -> list[bytes]:
+async def _events(journal: SqliteJournal, session: str) -> list[bytes]:
     found: list[bytes] = []
     seq, page = await journal.events_after(session, 0, PAGE_BYTES)
     while page:

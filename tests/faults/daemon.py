@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from tests.faults.nursery import POINTS_FILE, Birth, Order
-from zotd.testing.live_daemon import ROOT, Place
+from zotd.testing.live_daemon import ROOT, DaemonPaths
 
 LOAD_S = 30.0
 """Longest wait for the nursery, which loads two vendors' libraries, and for a daemon's start after it."""
@@ -135,6 +135,6 @@ class Daemon:
         self._ready.cancel()
 
 
-def order(place: Place, *, point: str = "", nth: int = 0) -> Order:
+def order(place: DaemonPaths, *, point: str = "", nth: int = 0) -> Order:
     """A daemon in this place."""
     return Order(str(place.folder), dict(place.env), point, nth)

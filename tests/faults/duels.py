@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from tests.faults.row import Options, Row
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer, Received
-from zotd.testing.script import Answer, Call, calls, text
+from zotd.testing.script import Answer, CallPart, calls, text
 from zotd.testing.wire_client import Json, WireClient
 
 DUELS = 10_000
@@ -190,4 +190,4 @@ def _answer(received: Received) -> Answer:
     name, steps = asked.split(" ")
     if step == int(steps):
         return text("that was all")
-    return calls(Call("write", {"path": f"{name}-{step}", "content": "allowed"}))
+    return calls(CallPart("write", {"path": f"{name}-{step}", "content": "allowed"}))

@@ -23,7 +23,7 @@ from tests.faults.daemon import Daemon, Nursery
 from tests.faults.nursery import Order
 from tests.faults.workload import BUILTIN, EDITED, END, Plan, answer, mixed, same
 from zotd.client.client import Client
-from zotd.testing.live_daemon import Place, place
+from zotd.testing.live_daemon import DaemonPaths, place
 from zotd.testing.model_server import ModelServer
 from zotd.wire.api import Cursor
 
@@ -82,7 +82,7 @@ class Outcome:
 class Home:
     """One home. Made by `open`."""
 
-    def __init__(self, task: Task, where: Place, nursery: Nursery) -> None:
+    def __init__(self, task: Task, where: DaemonPaths, nursery: Nursery) -> None:
         self.kills = Kills()
         self._task = task
         self._place = where
@@ -96,7 +96,7 @@ class Home:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, task: Task, nursery: Nursery, where: Place) -> AsyncIterator[Self]:
+    async def open(cls, task: Task, nursery: Nursery, where: DaemonPaths) -> AsyncIterator[Self]:
         """The home in this place, with its sessions; at the end no daemon of it lives."""
         home = cls(task, where, nursery)
         async with asyncio.TaskGroup() as tasks:
@@ -229,7 +229,7 @@ async def run(task: Task, nursery: Nursery) -> Outcome:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
-def _furnish(folder: Path, task: Task, model_url: str) -> Place:
+def _furnish(folder: Path, task: Task, model_url: str) -> DaemonPaths:
     """A home whose daemon knows the model and has the witness; nobody has to bring it a key when it starts again."""
     ours = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for the witness
     where = place(folder, {"OPENAI_API_KEY": "none", "PATH": ours})

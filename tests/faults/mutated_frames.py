@@ -16,7 +16,7 @@ from tests.faults.carriers import Carrier, Daemon, Line, Rpc
 from tests.faults.mutations import Mutations, commands
 from tests.faults.row import Options, Row
 from tests.faults.web import Web
-from zotd.testing.live_daemon import Place, place
+from zotd.testing.live_daemon import DaemonPaths, place
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import text
 
@@ -124,7 +124,7 @@ async def over_websocket(options: Options) -> Outcome:
             return await _attack(options, "WebSocket", daemon, daemon.place)
 
 
-async def _attack(options: Options, name: str, carrier: Carrier, where: Place) -> Outcome:
+async def _attack(options: Options, name: str, carrier: Carrier, where: DaemonPaths) -> Outcome:
     outcome = Outcome(name)
     chance = random.Random(options.seed)
     start = time.monotonic()
@@ -155,7 +155,7 @@ async def _knock(carrier: Web, mutations: Mutations, count: int, outcome: Outcom
     return count
 
 
-def _known(line: Line, where: Place) -> dict[str, object]:
+def _known(line: Line, where: DaemonPaths) -> dict[str, object]:
     """Values of fields that lead somewhere."""
     after = {"epoch": line.epoch, "seq": 0}
     return {"session": line.session, "cwd": str(where.cwd), "path": str(where.cwd), "after": after}

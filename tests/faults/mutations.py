@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from zotd.wire.api import COMMANDS, Command
+from zotd.wire.api import COMMANDS, CommandSpec
 from zotd.wire.base import encode
 
 Frame = dict[str, object]
@@ -100,7 +100,7 @@ BY_TYPE: Mapping[object, object] = {str: "word", int: 3, bool: True, list[str]: 
 class Mutations:
     """An endless supply of damaged frames."""
 
-    def __init__(self, chance: random.Random, commands: Sequence[Command], known: Mapping[str, object]) -> None:
+    def __init__(self, chance: random.Random, commands: Sequence[CommandSpec], known: Mapping[str, object]) -> None:
         """Of these commands; `known` are values of fields by name, such as `session`."""
         self._chance = chance
         self._real = [_real(command, known) for command in commands if command.name not in NEVER]
@@ -199,12 +199,12 @@ class Mutations:
         return _encoded({**frame, **{name: [] for name in list(frame)[2:]}})
 
 
-def commands(*, stdio: bool) -> list[Command]:
+def commands(*, stdio: bool) -> list[CommandSpec]:
     """Those of a carrier."""
     return [command for command in COMMANDS if command.stdio or not stdio]
 
 
-def _real(command: Command, known: Mapping[str, object]) -> Frame:
+def _real(command: CommandSpec, known: Mapping[str, object]) -> Frame:
     fields = {field.encode_name: _value(field, known) for field in msgspec.structs.fields(command.params)}
     return {"id": command.name, "type": command.name, **fields}
 

@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from tests.faults.row import Options, Row
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer, Received
-from zotd.testing.script import Answer, Call, Hang, Reply, Text, text
+from zotd.testing.script import Answer, CallPart, Hang, ScriptedReply, TextPart, text
 from zotd.testing.wire_client import Json, WireClient
 
 CUTS = 200
@@ -252,9 +252,9 @@ def _answer(_: Received, chance: random.Random) -> Answer:
     """Replies that end, calls of a safe tool, and replies that go on when the power fails."""
     match chance.randrange(4):
         case 0 | 1:
-            return Reply([Text(["one", "two"]), Call("glob", {"pattern": "*"})])
+            return ScriptedReply([TextPart(["one", "two"]), CallPart("glob", {"pattern": "*"})])
         case 2:
-            return Reply([Text(["and "]), Hang()])
+            return ScriptedReply([TextPart(["and "]), Hang()])
         case _:
             return text("that was all")
 

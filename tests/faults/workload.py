@@ -14,7 +14,7 @@ from itertools import count
 
 from zotd.core.ports import Replay
 from zotd.testing.model_server import Received
-from zotd.testing.script import Answer, Call, Gate, Reply, Text, calls, text
+from zotd.testing.script import Answer, CallPart, Gate, ScriptedReply, TextPart, calls, text
 
 TOOLS: Mapping[str, Replay] = {
     "bash": Replay.NEVER,
@@ -96,24 +96,24 @@ def answer(received: Received) -> Answer:
         return text(f"{plan.key} ", "is done")
     rest = asyncio.Event()
     asyncio.get_running_loop().call_later(SLOW_S, rest.set)
-    return Reply([Text([f"{plan.key} ", "is "]), Gate(rest), Text(["done"])])
+    return ScriptedReply([TextPart([f"{plan.key} ", "is "]), Gate(rest), TextPart(["done"])])
 
 
 def _step(chance: random.Random) -> list[str]:
     return chance.sample(sorted(TOOLS), chance.randint(1, 3))
 
 
-def _call(tool: str, key: str) -> Call:
+def _call(tool: str, key: str) -> CallPart:
     match tool:
         case "bash":
-            return Call(tool, {"command": f"echo 'bash {key} - ran' >> {WITNESS}; sleep 0.005"})
+            return CallPart(tool, {"command": f"echo 'bash {key} - ran' >> {WITNESS}; sleep 0.005"})
         case "write":
-            return Call(tool, {"path": f"{WRITTEN}/{key}", "content": key})
+            return CallPart(tool, {"path": f"{WRITTEN}/{key}", "content": key})
         case "edit":
             session = key.partition("x")[0]
             edits = [{"oldText": END, "newText": f"{key}\n{END}"}]
-            return Call(tool, {"path": f"{EDITED}-{session}", "edits": edits})
+            return CallPart(tool, {"path": f"{EDITED}-{session}", "edits": edits})
         case "read":
-            return Call(tool, {"path": "notes.txt", "offset": 1})
+            return CallPart(tool, {"path": "notes.txt", "offset": 1})
         case _:
-            return Call(tool, {"key": key})
+            return CallPart(tool, {"key": key})

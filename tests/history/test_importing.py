@@ -11,11 +11,11 @@ import pytest
 from tests.history import original_files as old
 from zotd.core.transcript import SUMMARY_HEAD, Transcript
 from zotd.history import export
-from zotd.history.importing import LINE_BYTES, Source, import_file
+from zotd.history.importing import LINE_BYTES, ImportSource, import_file
 from zotd.ledger.ledger import Ledger
 from zotd.store import staged
 from zotd.store.archive import Archive
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.verification import verify
 from zotd.wire import events
 from zotd.wire.content import Image, Text, Tokens, ToolCall, ToolResult
@@ -42,7 +42,7 @@ class Desk:
         return await self.take(self.file(*lines), cwd=cwd, **fields)
 
     async def take(self, path, cwd="", mode="ask"):
-        session, known = await import_file(self.journal, Source(path, cwd, mode))
+        session, known = await import_file(self.journal, ImportSource(path, cwd, mode))
         assert not known
         return await self.open(session)
 
@@ -59,7 +59,7 @@ class Desk:
     async def refuses(self, path, cwd=""):
         """The sentence; nothing is there afterwards."""
         with pytest.raises(CommandError) as caught:
-            await import_file(self.journal, Source(path, cwd, "ask"))
+            await import_file(self.journal, ImportSource(path, cwd, "ask"))
         assert (await self.journal.list())[0] == []
         return caught.value.sentence
 
@@ -78,7 +78,7 @@ class Desk:
 
 @asynccontextmanager
 async def opened(folder):
-    journal = await Journal.open(folder / "zot.db")
+    journal = await SqliteJournal.open(folder / "zot.db")
     try:
         yield Desk(journal, folder)
     finally:
@@ -254,7 +254,7 @@ async def test_a_line_without_end_is_refused(desk):
 async def test_the_same_content_is_imported_once_until_its_session_is_deleted(desk):
     first = await desk.read(old.meta(), *ROUND)
     copy = desk.file(old.meta(), *ROUND, name="copy.jsonl")
-    assert await import_file(desk.journal, Source(copy, "", "ask")) == (first.row.id, True)
+    assert await import_file(desk.journal, ImportSource(copy, "", "ask")) == (first.row.id, True)
     await desk.journal.delete(first.row.id)
     assert (await desk.take(copy)).row.id != first.row.id
 
@@ -265,7 +265,7 @@ async def test_two_at_once_make_one_session(desk):
 
     async def take():
         try:
-            outcomes.append(await import_file(desk.journal, Source(path, "", "ask")))
+            outcomes.append(await import_file(desk.journal, ImportSource(path, "", "ask")))
         except Exception as error:  # noqa: BLE001  (the one that loses says so)
             outcomes.append(str(error))
 
@@ -297,7 +297,7 @@ async def test_a_large_file_takes_little_memory(desk):
             file.write(old.message("user", old.text(f"look at {minute}"), picture, minute=minute))
     assert path.stat().st_size > 60_000_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    session, _ = await import_file(desk.journal, Source(str(path), "", "ask"))
+    session, _ = await import_file(desk.journal, ImportSource(str(path), "", "ask"))
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert (await desk.journal.row(session)).messages == 60
     assert grown_kib < 40_000

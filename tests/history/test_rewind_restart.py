@@ -12,7 +12,7 @@ from zotd.core import records
 from zotd.history.past import past_at
 from zotd.history.rewind import go_back
 from zotd.ledger.ledger import Shown
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.testing.histories import TIME, assert_legal
 from zotd.wire import events
@@ -96,7 +96,7 @@ def test_a_restart_sees_what_was_there_wherever_the_session_went_back_to(choices
 @settings(deadline=None, max_examples=10, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_a_restart_from_disk_sees_it_too(tmp_path_factory, choices, marches):
     async def on_disk():
-        journal = await Journal.open(tmp_path_factory.mktemp("journal") / "zot.db")
+        journal = await SqliteJournal.open(tmp_path_factory.mktemp("journal") / "zot.db")
         try:
             await tell_a_history(journal, choices, marches)
         finally:

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from zotd.core import records
-from zotd.core.ports import Row, StorageError
+from zotd.core.ports import SessionRow, StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.ledger.titles import TITLE_COLUMNS
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.testing.histories import TIME
 from zotd.wire import events
@@ -60,7 +60,7 @@ class Follower:
 
 def new_row(**fields):
     fields = {"name": "", "created": TIME, "updated": TIME, "state": "idle"} | fields
-    return Row(id="s_1", cwd="/home", settings=records.Settings(provider="p", model="m"), **fields)
+    return SessionRow(id="s_1", cwd="/home", settings=records.Settings(provider="p", model="m"), **fields)
 
 
 def ledger_of(journal, *, addressed=True):
@@ -87,7 +87,7 @@ async def journal(request, tmp_path):
     if request.param == "memory":
         yield Memory()
         return
-    opened = await Journal.open(tmp_path / "zot.db")
+    opened = await SqliteJournal.open(tmp_path / "zot.db")
     yield opened
     await opened.close()
 
@@ -357,7 +357,7 @@ async def test_settings_may_be_written_without_the_transcript_in_memory(journal)
     assert not unloaded.loaded
     changed = msgspec.structs.replace(ledger.row.settings, model="n")
     await unloaded.write(
-        [Shown(records.Config(time=TIME, settings=changed, name="n"))], durable=False, settings=changed
+        [Shown(records.ConfigRecord(time=TIME, settings=changed, name="n"))], durable=False, settings=changed
     )
     assert (unloaded.row.messages, unloaded.row.base, unloaded.row.settings.model) == (1, ledger.row.base, "n")
     unloaded.load(await journal.records("s_1", unloaded.row.base))

@@ -7,10 +7,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from zotd.core import records
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.testing.histories import TIME, Scribe
 from zotd.wire.content import Text
@@ -18,7 +18,7 @@ from zotd.wire.content import Text
 
 def ledger_of(journal):
     settings = records.Settings(provider="p", model="m")
-    row = Row(id="s_1", name="", cwd="/home", created=TIME, updated=TIME, settings=settings, state="idle")
+    row = SessionRow(id="s_1", name="", cwd="/home", created=TIME, updated=TIME, settings=settings, state="idle")
     return Ledger(row, journal, Transcript(), addressed=True)
 
 
@@ -32,7 +32,7 @@ async def journal(request, tmp_path):
     if request.param == "memory":
         yield Memory()
         return
-    opened = await Journal.open(tmp_path / "zot.db")
+    opened = await SqliteJournal.open(tmp_path / "zot.db")
     yield opened
     await opened.close()
 
@@ -103,7 +103,7 @@ def test_a_restart_that_reads_from_the_base_on_sees_what_was_there(choices, live
 @settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_a_restart_from_disk_sees_what_was_there(tmp_path_factory, choices, lives):
     async def on_disk():
-        journal = await Journal.open(tmp_path_factory.mktemp("journal") / "zot.db")
+        journal = await SqliteJournal.open(tmp_path_factory.mktemp("journal") / "zot.db")
         try:
             await tell_a_history(journal, choices, lives)
         finally:

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from zotd.config import Budget
-from zotd.core.ports import Row
+from zotd.config import BudgetSection
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.ledger.spending import Spending, check_budget
 from zotd.wire.content import Tokens
@@ -45,7 +45,7 @@ def own(**budget):
 
 
 def row(spent, name="walrus", **budget):
-    return Row("s_1", name, "/", TIME, TIME, own(**budget), "idle", spent=spent)
+    return SessionRow("s_1", name, "/", TIME, TIME, own(**budget), "idle", spent=spent)
 
 
 def test_without_a_budget_nothing_is_refused():
@@ -56,7 +56,7 @@ def test_without_a_budget_nothing_is_refused():
 
 
 def test_all_sessions_spend_from_the_budget_of_the_day():
-    spending = Spending(Budget(day_usd=1.0))
+    spending = Spending(BudgetSection(day_usd=1.0))
     spend(spending, 0.75)
     assert spending.refusal(PLAIN, NOTHING) is None
     spend(spending, 0.5)
@@ -70,7 +70,7 @@ def test_all_sessions_spend_from_the_budget_of_the_day():
 
 
 def test_requests_that_start_at_once_cannot_all_spend_the_last_dollar():
-    spending = Spending(Budget(day_usd=1.0))
+    spending = Spending(BudgetSection(day_usd=1.0))
     reserved = [spending.reserve(usd(0.4)) for _ in range(8) if spending.refusal(PLAIN, NOTHING) is None]
     assert len(reserved) == 3
     assert "$1.20 are set aside for requests under way" in (spending.refusal(PLAIN, NOTHING) or "")
@@ -80,7 +80,7 @@ def test_requests_that_start_at_once_cannot_all_spend_the_last_dollar():
 
 
 async def test_what_is_on_record_since_midnight_counts(clock):
-    spending = Spending(Budget(day_usd=1.0), now=clock)
+    spending = Spending(BudgetSection(day_usd=1.0), now=clock)
     asked = []
 
     async def since(time):
@@ -93,11 +93,11 @@ async def test_what_is_on_record_since_midnight_counts(clock):
 
 
 async def test_nothing_is_looked_up_for_a_day_without_a_budget():
-    await Spending(Budget(session_usd=1.0)).recall(lambda _: pytest.fail("asked"))
+    await Spending(BudgetSection(session_usd=1.0)).recall(lambda _: pytest.fail("asked"))
 
 
 def test_a_new_day_begins_with_nothing_spent(clock):
-    spending = Spending(Budget(day_usd=1.0), now=clock)
+    spending = Spending(BudgetSection(day_usd=1.0), now=clock)
     spend(spending, 1.0)
     late = spending.reserve(usd(0.5))
     clock.time += timedelta(hours=11)
@@ -109,7 +109,7 @@ def test_a_new_day_begins_with_nothing_spent(clock):
 
 
 def test_a_clock_that_is_put_back_gives_no_second_budget(clock):
-    spending = Spending(Budget(day_usd=1.0), now=clock)
+    spending = Spending(BudgetSection(day_usd=1.0), now=clock)
     spend(spending, 1.0)
     clock.time -= timedelta(days=1)
     assert spending.refusal(PLAIN, NOTHING) is not None
@@ -118,13 +118,23 @@ def test_a_clock_that_is_put_back_gives_no_second_budget(clock):
 @pytest.mark.parametrize(
     ("configured", "settings", "spent", "way"),
     [
-        (Budget(session_usd=1.0), PLAIN, usd(1.0), "$1.00 of $1.00; raise it with --budget-usd, or begin another"),
-        (Budget(session_tokens=10), PLAIN, Tokens(10), "10 of 10 tokens; raise it with --budget-tokens, or begin"),
-        (Budget(session_usd=1.0), own(budget_usd=2.0), usd(1.0), None),
-        (Budget(session_usd=2.0), own(budget_usd=1.0), usd(1.0), "$1.00 of $1.00"),
-        (Budget(session_usd=1.0), own(budget_tokens=10), usd(1.0), "$1.00 of $1.00"),
-        (Budget(session_usd=1.0), own(budget_tokens=10), Tokens(10), "10 of 10 tokens"),
-        (Budget(), own(budget_usd=1.0), usd(0.99), None),
+        (
+            BudgetSection(session_usd=1.0),
+            PLAIN,
+            usd(1.0),
+            "$1.00 of $1.00; raise it with --budget-usd, or begin another",
+        ),
+        (
+            BudgetSection(session_tokens=10),
+            PLAIN,
+            Tokens(10),
+            "10 of 10 tokens; raise it with --budget-tokens, or begin",
+        ),
+        (BudgetSection(session_usd=1.0), own(budget_usd=2.0), usd(1.0), None),
+        (BudgetSection(session_usd=2.0), own(budget_usd=1.0), usd(1.0), "$1.00 of $1.00"),
+        (BudgetSection(session_usd=1.0), own(budget_tokens=10), usd(1.0), "$1.00 of $1.00"),
+        (BudgetSection(session_usd=1.0), own(budget_tokens=10), Tokens(10), "10 of 10 tokens"),
+        (BudgetSection(), own(budget_usd=1.0), usd(0.99), None),
     ],
 )
 def test_a_session_has_its_own_budget_or_the_configured_one(configured, settings, spent, way):
@@ -134,7 +144,7 @@ def test_a_session_has_its_own_budget_or_the_configured_one(configured, settings
 
 
 def test_what_is_left_is_shown_for_each_budget_that_there_is():
-    spending = Spending(Budget(day_usd=10.0))
+    spending = Spending(BudgetSection(day_usd=10.0))
     spend(spending, 4.0)
     spending.reserve(Tokens(input=5, cost_usd=1.0))
     day, session = spending.states([row(Tokens(3), name="plain"), row(Tokens(3), budget_tokens=10)])
@@ -145,7 +155,7 @@ def test_what_is_left_is_shown_for_each_budget_that_there_is():
 
 
 def test_one_is_warned_when_four_fifths_are_spent():
-    spending = Spending(Budget(day_usd=10.0, session_tokens=100))
+    spending = Spending(BudgetSection(day_usd=10.0, session_tokens=100))
     spend(spending, 7.9)
     assert spending.warnings([row(Tokens(79))]) == []
     spend(spending, 0.1)

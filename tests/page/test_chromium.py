@@ -10,7 +10,7 @@ from playwright.async_api import async_playwright, expect
 
 from tests.needs import needs
 from tests.page.world import WAIT_MS, opened
-from zotd.testing.script import Call, Gate, Reply, Text, Thinking, calls, text
+from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, ThinkingPart, calls, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -64,7 +64,7 @@ async def test_the_list_tells_what_each_session_does_as_it_happens(world, token)
         session = await world.session("Gardening", mode="ask")
         row = page.get_by_role("listitem").filter(has_text="Gardening")
         await expect(row).to_contain_text("idle")
-        world.answers.extend([Reply([Gate(go), Call("bash", {"command": "true"})])])
+        world.answers.extend([ScriptedReply([Gate(go), CallPart("bash", {"command": "true"})])])
         await world.ask("prompt", session=session, message="go")
         await expect(row).to_contain_text("working")
         go.set()
@@ -78,11 +78,11 @@ async def test_the_list_tells_what_each_session_does_as_it_happens(world, token)
 
 async def test_an_answer_is_shown_as_it_comes_with_its_thoughts_and_tools(world, token):
     go, on = asyncio.Event(), asyncio.Event()
-    count = Call("bash", {"command": "seq 30"})
+    count = CallPart("bash", {"command": "seq 30"})
     world.answers.extend(
         [
-            Reply([Thinking(["Hm."]), Text(["**Once**"]), Gate(go), Text([" upon"]), count]),
-            Reply([Gate(on), Text(["a `time`"])]),
+            ScriptedReply([ThinkingPart(["Hm."]), TextPart(["**Once**"]), Gate(go), TextPart([" upon"]), count]),
+            ScriptedReply([Gate(on), TextPart(["a `time`"])]),
         ]
     )
     async with world.page(token, await world.session("Tales", mode="yolo")) as page:
@@ -107,7 +107,7 @@ async def test_an_answer_is_shown_as_it_comes_with_its_thoughts_and_tools(world,
 
 async def test_an_answer_on_one_page_closes_the_question_on_the_other(world, token):
     session = await world.session("Orchard", mode="ask")
-    world.answers.extend([calls(Call("write", {"path": "tree.txt", "content": "apple\n"})), text("planted")])
+    world.answers.extend([calls(CallPart("write", {"path": "tree.txt", "content": "apple\n"})), text("planted")])
     async with world.page(token, session) as first, world.page(token, session) as second:
         await first.get_by_label("Prompt").fill("plant")
         await first.get_by_role("button", name="Send").click()
@@ -124,7 +124,7 @@ async def test_an_answer_on_one_page_closes_the_question_on_the_other(world, tok
 
 
 async def test_a_refusal_carries_its_reason_to_the_model(world, token):
-    world.answers.extend([calls(Call("bash", {"command": "rm -rf tree"})), text("I see")])
+    world.answers.extend([calls(CallPart("bash", {"command": "rm -rf tree"})), text("I see")])
     async with world.page(token, await world.session("Forest", mode="ask")) as page:
         await page.get_by_label("Prompt").fill("clear it")
         await page.keyboard.press("Enter")
@@ -138,7 +138,7 @@ async def test_a_refusal_carries_its_reason_to_the_model(world, token):
 async def test_what_a_model_writes_stays_text(world, token):
     session = await world.session("<b>Bold</b>", mode="yolo")
     (world.daemon.place.cwd / "hostile.txt").write_text(HOSTILE)
-    world.answers.extend([calls(Call("bash", {"command": "cat hostile.txt"})), text(HOSTILE)])
+    world.answers.extend([calls(CallPart("bash", {"command": "cat hostile.txt"})), text(HOSTILE)])
     async with world.page(token, session) as page:
         await page.get_by_label("Prompt").fill(HOSTILE)
         await page.keyboard.press("Enter")
@@ -180,7 +180,7 @@ async def test_a_page_comes_back_after_a_restart_and_shows_each_thing_once(world
 
 async def test_a_token_that_may_only_read_gets_no_prompt_box(world):
     session = await world.session("Museum", mode="ask")
-    world.answers.append(calls(Call("bash", {"command": "true"})))
+    world.answers.append(calls(CallPart("bash", {"command": "true"})))
     async with world.page(await world.token("reader", "read"), session) as page:
         await world.ask("prompt", session=session, message="look")
         await expect(page.get_by_text("This token cannot approve calls.")).to_be_visible()
@@ -191,7 +191,7 @@ async def test_a_token_that_may_only_read_gets_no_prompt_box(world):
 
 async def test_five_thousand_deltas_and_thirty_turns_leave_a_bounded_page(world, token):
     session = await world.session("Flood", mode="yolo")
-    world.answers.append(Reply([Text([f"w{number} " for number in range(5000)])], joined=True))
+    world.answers.append(ScriptedReply([TextPart([f"w{number} " for number in range(5000)])], joined=True))
     async with world.page(token, session) as page:
         await page.get_by_label("Prompt").fill("much")
         await page.keyboard.press("Enter")
@@ -212,7 +212,7 @@ async def test_five_thousand_deltas_and_thirty_turns_leave_a_bounded_page(world,
 async def test_a_narrow_screen_shows_one_thing_at_a_time(world, token):
     session = await world.session("Path " + "x" * 190, mode="ask")
     link = "[a](https://a.example/" + "z" * 300 + ")"
-    world.answers.append(calls(Call("bash", {"command": "echo " + "y" * 500}), before=link))
+    world.answers.append(calls(CallPart("bash", {"command": "echo " + "y" * 500}), before=link))
     async with world.page(token, viewport={"width": 360, "height": 740}) as page:
         await page.get_by_role("link", name="Path").click()
         await page.get_by_label("Prompt").fill("walk")

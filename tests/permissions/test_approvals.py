@@ -7,18 +7,18 @@ import pytest
 from tests.ledger.test_ledger import Follower, Journals, new_row
 from zotd.core import records
 from zotd.core.choices import of_rule
-from zotd.core.permissions import Action, Rule, digest
+from zotd.core.permissions import Action, PermissionRule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
-from zotd.permissions.approvals import Answer, Approvals, asked
+from zotd.permissions.approvals import ApprovalAnswer, SessionApprovals, asked
 from zotd.store.memory import Memory
 from zotd.wire import api, events
 from zotd.wire.content import Block, ToolCall
 from zotd.wire.errors import Code, CommandError
 
 ARGS: dict[str, object] = {"command": "git push"}
-RULE = Rule("bash", Action.ALLOW, "git push")
+RULE = PermissionRule("bash", Action.ALLOW, "git push")
 TOML = '[[rules]]\ntool = "bash"\nmatch = "git push"\naction = "allow"\n'
 PAST = "2020-01-01T00:00:01.000Z"
 
@@ -31,7 +31,7 @@ class Place:
         self.ledger = Ledger(row or new_row(), self.journal, calling(), addressed=True)
         self.changes: list[int] = []
         self.changed = asyncio.Event()
-        self.approvals = Approvals(self.ledger, changed=self.note_change)
+        self.approvals = SessionApprovals(self.ledger, changed=self.note_change)
         self.follower = Follower()
         self.ledger.subscribe(self.follower)
         self.log = self.follower.log
@@ -136,7 +136,7 @@ async def test_a_decision_is_on_disk_then_answered_then_shown_then_felt(slow):
         slow.journals.commit_next()
         assert slow.log == ["ApprovalRequested", "response", "ApprovalResolved"]
         await deciding
-        assert await task == Answer(allowed=True, args=None, reason="", by="ann", scope="once")
+        assert await task == ApprovalAnswer(allowed=True, args=None, reason="", by="ann", scope="once")
     assert (slow.approvals.pending(), slow.changes) == ([], [1, 0])
 
 
@@ -267,7 +267,7 @@ async def test_a_question_with_a_deadline_ends_as_denied(place):
     async with asyncio.TaskGroup() as tasks:
         task = place.ask(tasks, ttl_s=0.01)
         answer = await task
-    assert answer == Answer(
+    assert answer == ApprovalAnswer(
         allowed=False, args=None, reason="not run: nobody decided within 0.01 s", by="", scope="once"
     )
     assert place.log == ["ApprovalRequested", "ApprovalResolved"]

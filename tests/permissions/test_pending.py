@@ -12,7 +12,7 @@ from zotd.core import records
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions import pending
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.wire.content import ToolCall
 
 TIME = "2026-11-21T20:11:18.919Z"
@@ -21,7 +21,7 @@ PAST, FUTURE = "2020-01-01T00:00:01.000Z", "2999-01-01T00:00:01.000Z"
 
 @pytest.fixture
 async def journal(tmp_path):
-    made = await Journal.open(tmp_path / "zot.db")
+    made = await SqliteJournal.open(tmp_path / "zot.db")
     yield made
     await made.close()
 

@@ -6,14 +6,14 @@ import tomllib
 import pytest
 
 from zotd import config
-from zotd.core.permissions import Action, Question, Rule, judge
+from zotd.core.permissions import Action, PermissionQuery, PermissionRule, judge
 from zotd.permissions.preview import paths_of
 from zotd.permissions.rules import FILE, FILE_BYTES, RuleStore, WorkspaceRules
 from zotd.wire.errors import Code, CommandError
 
 
 def rule(tool, action, match="*"):
-    return config.Rule(tool=tool, action=action, match=match)
+    return config.RuleEntry(tool=tool, action=action, match=match)
 
 
 class Home:
@@ -41,7 +41,7 @@ class Home:
         book, cwd, home = self.book(*rules), str(self.cwd), str(self.path.parent)
         ground = await book.survey(cwd, home=home, is_trusted=True)
         found = await paths_of(tool, None, {"path": path}, cwd, home=home)
-        question = Question(tool, None, tool == "read", {"path": path}, found.spellings, found.is_resolved)
+        question = PermissionQuery(tool, None, tool == "read", {"path": path}, found.spellings, found.is_resolved)
         return judge(book.policy(ground, mode=mode, granted=()), question).action.value
 
 
@@ -55,7 +55,7 @@ def home(tmp_path):
 
 async def test_a_rule_that_is_added_is_saved_and_holds_at_once(home):
     book = home.book()
-    new = Rule("bash", Action.ALLOW, "git push")
+    new = PermissionRule("bash", Action.ALLOW, "git push")
     before = book.policy(WorkspaceRules(), mode="ask", granted=())
     await book.check(new)
     assert not home.config.exists()
@@ -72,11 +72,11 @@ async def test_a_rule_that_cannot_be_saved_holds_for_nobody(home):
     book = home.book()
     for attempt in (book.check, book.add):
         with pytest.raises(CommandError, match="not valid TOML") as caught:
-            await attempt(Rule("bash", Action.ALLOW))
+            await attempt(PermissionRule("bash", Action.ALLOW))
         assert caught.value.code == Code.CONFLICT
     assert book.rules == ()
     with pytest.raises(CommandError, match="no configuration"):
-        await RuleStore().check(Rule("bash", Action.ALLOW))
+        await RuleStore().check(PermissionRule("bash", Action.ALLOW))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ async def test_a_trusted_workspace_asks_and_denies_and_allows_nothing(home):
         '[[rules]]\ntool = "bash"\naction = "deny"\n[[rules]]\ntool = "write"\naction = "allow"\n[approval]\nmode = "ask"\n'
     )
     ground = await home.survey()
-    assert (ground.narrowing, ground.mode, ground.note) == ((Rule("bash", Action.DENY),), "ask", None)
+    assert (ground.narrowing, ground.mode, ground.note) == ((PermissionRule("bash", Action.DENY),), "ask", None)
     assert await home.survey(is_trusted=False) == WorkspaceRules()
     assert [home.book().policy(ground, mode=mode, granted=()).mode for mode in ("yolo", "read-only")] == [
         "ask",
@@ -142,7 +142,7 @@ async def test_a_file_that_would_never_end_is_broken_too(home):
     file = home.own("")
     file.unlink()
     os.mkfifo(file)
-    assert (await home.survey()).narrowing == (Rule("*", Action.ASK),)
+    assert (await home.survey()).narrowing == (PermissionRule("*", Action.ASK),)
 
 
 async def test_no_file_is_nothing_to_worry_about(home):

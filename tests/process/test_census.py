@@ -5,7 +5,18 @@ import subprocess
 
 import pytest
 
-from zotd.process.census import KERNEL, MARK, Identity, Portable, Process, Status, census, identify, is_alive, world
+from zotd.process.census import (
+    KERNEL,
+    MARK,
+    Identity,
+    Portable,
+    ProcessInfo,
+    ProcessStatus,
+    census,
+    identify,
+    is_alive,
+    world,
+)
 
 
 @pytest.fixture(params=[KERNEL, Portable()], ids=["this system", "portable"])
@@ -78,7 +89,7 @@ class MidExec:
 
     def status(self, pid):
         assert pid == 4711
-        return Status(started=1, parent=1, group=4711, session=4711, is_alive=True)
+        return ProcessStatus(started=1, parent=1, group=4711, session=4711, is_alive=True)
 
     def mark(self, pid):
         assert pid == 4711
@@ -86,7 +97,7 @@ class MidExec:
 
 
 def test_a_process_that_is_just_becoming_another_program_is_looked_at_again():
-    assert census(MidExec()) == [Process(Identity(4711, 1), 4711, "0123456789abcdef")]
+    assert census(MidExec()) == [ProcessInfo(Identity(4711, 1), 4711, "0123456789abcdef")]
 
 
 def test_the_world_is_named_without_a_separator_of_files():

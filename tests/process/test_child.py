@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.process.conftest import entries
-from zotd.process import Ledger, spawn
+from zotd.process import ChildLedger, spawn
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -210,7 +210,7 @@ async def test_a_second_cancellation_does_not_save_the_group(shell, output, ende
 
 
 async def test_a_child_stands_in_the_ledger_as_long_as_it_runs(tmp_path, shell, output):
-    ledger = Ledger(tmp_path / "run" / "children")
+    ledger = ChildLedger(tmp_path / "run" / "children")
     child = shell("echo ready; while :; do sleep 0.01; done", ledger=ledger)
     await output.until(b"ready")
     (entry,) = entries(tmp_path)
@@ -220,7 +220,7 @@ async def test_a_child_stands_in_the_ledger_as_long_as_it_runs(tmp_path, shell, 
 
 
 async def test_what_cannot_start_does_not_stand_in_the_ledger(tmp_path, output):
-    ledger = Ledger(tmp_path / "run" / "children")
+    ledger = ChildLedger(tmp_path / "run" / "children")
     with pytest.raises(FileNotFoundError):
         spawn(["no-such-program"], cwd="/", env=ENV, on_output=output, ledger=ledger)
     assert entries(tmp_path) == []
@@ -229,5 +229,5 @@ async def test_what_cannot_start_does_not_stand_in_the_ledger(tmp_path, output):
 async def test_a_program_may_have_any_name(tmp_path, output):
     program = tmp_path / os.fsdecode(b"caf\xe9")
     program.symlink_to("/bin/true")
-    ledger = Ledger(tmp_path / "run" / "children")
+    ledger = ChildLedger(tmp_path / "run" / "children")
     assert await spawn([str(program)], cwd="/", env=ENV, on_output=output, ledger=ledger).wait() == 0

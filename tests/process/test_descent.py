@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.process.conftest import AWAY, ENV, Told, who
 from zotd.process import descent, orphans_adopted, spawn
-from zotd.process.census import KERNEL, Identity, Portable, Status, census
+from zotd.process.census import KERNEL, Identity, Portable, ProcessStatus, census
 from zotd.process.descent import MAX_STEPS, Descent
 
 ME = os.getpid()
@@ -62,7 +62,7 @@ async def test_an_orphan_is_ours_and_nobodys(kernel, started, lives):
 async def test_a_child_that_was_reaped_is_forgotten(started):
     child, _ = await started("echo 0")
     await child.wait()
-    again = {ME: Status(1, 1, ME, ME, True), child.pid: Status(2, ME, 5, 5, True)}
+    again = {ME: ProcessStatus(1, 1, ME, ME, True), child.pid: ProcessStatus(2, ME, 5, 5, True)}
     assert descent.descent(child.pid, Table(again)) == NOBODYS
 
 
@@ -127,7 +127,7 @@ class Table:
 
 
 def process(started, parent, session=7):
-    return Status(started, parent, group=session, session=session, is_alive=True)
+    return ProcessStatus(started, parent, group=session, session=session, is_alive=True)
 
 
 US = {1: process(0, 0, 1), ME: process(10, 1, ME)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zotd.process import start_service
-from zotd.process.input import MAX_FRAMES, Input
+from zotd.process.input import MAX_FRAMES, PipeWriter
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -142,7 +142,7 @@ async def test_services_leave_no_descriptor(shell, told):
 async def test_no_progress_for_a_while_is_a_stall(pipe_ends):
     _, writable = pipe_ends
     stalled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    target = Input(writable, on_stall=stalled.set_result, on_closed=pytest.fail, stall_s=0.05)
+    target = PipeWriter(writable, on_stall=stalled.set_result, on_closed=pytest.fail, stall_s=0.05)
     target.write(b"x" * 1_000_000)
     async with asyncio.timeout(20):
         assert await stalled == "did not read its input for 0.05 s"
@@ -152,7 +152,7 @@ async def test_no_progress_for_a_while_is_a_stall(pipe_ends):
 
 async def test_what_is_read_starts_the_clock_anew(pipe_ends):
     readable, writable = pipe_ends
-    target = Input(writable, on_stall=pytest.fail, on_closed=pytest.fail)
+    target = PipeWriter(writable, on_stall=pytest.fail, on_closed=pytest.fail)
     target.write(b"x" * 1_000_000)
     clock = target._stalled
     async with asyncio.timeout(20):
@@ -167,5 +167,5 @@ async def test_what_is_read_starts_the_clock_anew(pipe_ends):
 @pytest.fixture
 def pipe_ends():
     readable, writable = os.pipe()
-    yield readable, writable  # the writing end is closed by its `Input`
+    yield readable, writable  # the writing end is closed by its `PipeWriter`
     os.close(readable)

@@ -10,7 +10,7 @@ from zotd.core.ports import ModelRequest, ToolSpec
 from zotd.core.reply import Assembler
 from zotd.core.retry import ModelError
 from zotd.providers.catalog import Catalog
-from zotd.providers.connect import Choice, Providers
+from zotd.providers.connect import ModelChoice, Providers
 from zotd.wire.content import Message, Text
 
 READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
@@ -28,7 +28,7 @@ async def providers():
 @pytest.fixture
 def connect(providers):
     def to(server, vendor, model="a-model", **choice):
-        return providers.connect(Choice(vendor, model, api_key="sk-test", base_url=server.url, **choice))
+        return providers.connect(ModelChoice(vendor, model, api_key="sk-test", base_url=server.url, **choice))
 
     return to
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.providers.conftest import READ, asking, assembled, parts_of, user
 from zotd.core.ports import ToolSpec
-from zotd.core.reply import CallStart, Counted, Opened, Stopped, Text
+from zotd.core.reply import CallStart, Counted, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.shared import EVENT_BYTES
 from zotd.testing import script
@@ -183,10 +183,10 @@ async def test_unknown_events_deltas_and_blocks_are_ignored(connect, raw):
     async with raw(stream) as server:
         parts = await parts_of(connect(server, "anthropic"))
     assert parts == [
-        Opened(),
+        RequestAccepted(),
         Counted(Tokens(7, 1)),
-        Text("a"),
-        Text("b"),
+        TextChunk("a"),
+        TextChunk("b"),
         Counted(Tokens(7, 9)),
         Stopped("end_turn"),
     ]

@@ -9,7 +9,7 @@ import pytest
 from tests.providers.conftest import VENDORS, asking, parts_of, user
 from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
-from zotd.providers.connect import Choice
+from zotd.providers.connect import ModelChoice
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.wire.content import Tokens
@@ -18,15 +18,15 @@ from zotd.wire.content import Tokens
 @pytest.mark.parametrize(
     ("choice", "failure", "words"),
     [
-        (Choice("anthropic", "claude-sonnet-5-5"), Failure.NO_KEY, "set ANTHROPIC_API_KEY, pass --api-key"),
-        (Choice("kimi", "kimi-k3", api_key="  "), Failure.NO_KEY, "MOONSHOT_API_KEY"),
-        (Choice("anthropic", "m", api_key="sk-\N{EN DASH}"), Failure.AUTH, "copy it again"),
-        (Choice("anthropic", "m", api_key="sk-\nx"), Failure.AUTH, "copy it again"),
-        (Choice("nobody", "m"), Failure.REFUSED, "choose one of anthropic, openai"),
-        (Choice("openai", ""), Failure.REFUSED, "--model"),
-        (Choice("openai", "m", base_url="localhost:8080"), Failure.REFUSED, "https://"),
-        (Choice("openai", "m", base_url="http://[::1"), Failure.REFUSED, "https://"),
-        (Choice("openai", "m", base_url="http://"), Failure.REFUSED, "https://"),
+        (ModelChoice("anthropic", "claude-sonnet-5-5"), Failure.NO_KEY, "set ANTHROPIC_API_KEY, pass --api-key"),
+        (ModelChoice("kimi", "kimi-k3", api_key="  "), Failure.NO_KEY, "MOONSHOT_API_KEY"),
+        (ModelChoice("anthropic", "m", api_key="sk-\N{EN DASH}"), Failure.AUTH, "copy it again"),
+        (ModelChoice("anthropic", "m", api_key="sk-\nx"), Failure.AUTH, "copy it again"),
+        (ModelChoice("nobody", "m"), Failure.REFUSED, "choose one of anthropic, openai"),
+        (ModelChoice("openai", ""), Failure.REFUSED, "--model"),
+        (ModelChoice("openai", "m", base_url="localhost:8080"), Failure.REFUSED, "https://"),
+        (ModelChoice("openai", "m", base_url="http://[::1"), Failure.REFUSED, "https://"),
+        (ModelChoice("openai", "m", base_url="http://"), Failure.REFUSED, "https://"),
     ],
 )
 def test_a_choice_that_cannot_work_says_so_at_once(providers, choice, failure, words):
@@ -37,13 +37,13 @@ def test_a_choice_that_cannot_work_says_so_at_once(providers, choice, failure, w
 
 
 def test_a_key_is_not_shown():
-    assert "sk-secret" not in repr(Choice("openai", "m", api_key="sk-secret"))
+    assert "sk-secret" not in repr(ModelChoice("openai", "m", api_key="sk-secret"))
 
 
 @pytest.mark.parametrize("vendor", [*VENDORS, "ollama"])
 async def test_a_server_of_ones_own_needs_no_key(providers, vendor):
     async with ModelServer([script.text("ok")]) as server:
-        model = providers.connect(Choice(vendor, "m", base_url=server.url))
+        model = providers.connect(ModelChoice(vendor, "m", base_url=server.url))
         assert (await parts_of(model))[-1] == Stopped("end_turn")
 
 
@@ -59,7 +59,7 @@ async def test_a_server_of_ones_own_needs_no_key(providers, vendor):
 )
 async def test_a_base_url_without_a_path_means_the_one_that_servers_of_this_dialect_have(providers, path, asked):
     async with ModelServer([script.text("ok")]) as server:
-        await parts_of(providers.connect(Choice("openai", "m", base_url=server.url + path)))
+        await parts_of(providers.connect(ModelChoice("openai", "m", base_url=server.url + path)))
     assert [request.path for request in server.requests] == [asked]
 
 
@@ -92,7 +92,7 @@ async def test_sessions_that_start_together_are_served_together(connect):
 
 
 async def test_a_model_knows_its_price_and_its_window(providers):
-    model = providers.connect(Choice("anthropic", "claude-sonnet-4-5", api_key="k"))
+    model = providers.connect(ModelChoice("anthropic", "claude-sonnet-4-5", api_key="k"))
     assert model.context_window == 200_000
     assert model.price(Tokens(1000, 10)).cost_usd > 0
 

@@ -8,9 +8,9 @@ import pytest
 from tests.providers.conftest import asking, assembled, user
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import SMOL
-from zotd.providers.connect import Choice, Providers
+from zotd.providers.connect import ModelChoice, Providers
 from zotd.providers.few_shot import shortened
-from zotd.providers.local import Local
+from zotd.providers.local import LocalModels
 from zotd.tools.read import TOOL
 
 MODEL_S = 240
@@ -19,7 +19,7 @@ MODEL_S = 240
 
 @pytest.fixture
 async def local():
-    server = Local(SMOL, os.environ)
+    server = LocalModels(SMOL, os.environ)
     yield server
     await server.close()
 
@@ -56,7 +56,7 @@ async def test_a_file_that_is_not_there_or_no_model_is_named(local, tmp_path):
 
 @pytest.mark.timeout(MODEL_S)
 async def test_the_packaged_model_calls_a_tool(providers: Providers):
-    model = providers.connect(Choice("local", SMOL))
+    model = providers.connect(ModelChoice("local", SMOL))
     reply = await assembled(model, asking(user("Read the file secret.txt"), tools=[TOOL.spec]))
     assert [(call.name, call.args) for call in reply.message()] == [("read", {"path": "secret.txt"})]
 

@@ -7,13 +7,13 @@ import httpx2
 import pytest
 
 from tests.providers.conftest import VENDORS, assembled, broken_off, parts_of
-from zotd.core.reply import Text
+from zotd.core.reply import TextChunk
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.shared.http import bounded
 from zotd.providers.shared.limits import PIECE_BYTES
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Fault, Refusal, Reply
+from zotd.testing.script import Refusal, ScriptedReply, StreamError
 from zotd.wire.content import Tokens
 
 
@@ -21,9 +21,9 @@ from zotd.wire.content import Tokens
 @pytest.mark.parametrize("count", [2, 200])
 async def test_text_that_comes_with_an_error_in_the_same_read_is_kept(connect, vendor, count):
     words = ["word "] * count
-    async with ModelServer([Reply([script.Text(words), Fault("Overloaded")], joined=True)]) as server:
+    async with ModelServer([ScriptedReply([script.TextPart(words), StreamError("Overloaded")], joined=True)]) as server:
         got, error = await broken_off(connect(server, vendor))
-    assert [part.text for part in got if type(part) is Text] == words
+    assert [part.text for part in got if type(part) is TextChunk] == words
     assert error.failure is Failure.OVERLOADED
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.providers.conftest import asking, assembled, broken_off, parts_of, user
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Opened, Stopped, Text
+from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import Failure, ModelError
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
@@ -158,7 +158,7 @@ CALL = [CallStart(0, "read"), CallArgs(0, '{"path":'), CallArgs(0, '"a"}'), Call
 async def test_a_call_is_read_however_its_pieces_are_marked(connect, raw, pieces):
     async with raw(*pieces, chunk({}, "tool_calls"), DONE) as server:
         parts = await parts_of(connect(server, "openai"))
-    assert parts == [Opened(), *CALL, Stopped("tool_use")]
+    assert parts == [RequestAccepted(), *CALL, Stopped("tool_use")]
 
 
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
@@ -232,7 +232,7 @@ async def test_tokens_inside_the_choice_are_read(connect, raw):
 @pytest.mark.parametrize("end", [b"", DONE, b"data: [DONE]", b": bye\n\n"])
 async def test_a_reply_with_a_finish_reason_is_whole_with_or_without_its_last_line(connect, raw, end):
     async with raw(chunk({"content": "ok"}), chunk({}, "stop"), end) as server:
-        assert await parts_of(connect(server, "openai")) == [Opened(), Text("ok"), Stopped("end_turn")]
+        assert await parts_of(connect(server, "openai")) == [RequestAccepted(), TextChunk("ok"), Stopped("end_turn")]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ async def test_a_reply_without_a_good_end_is_an_error(connect, raw, end):
 
 async def test_a_stream_that_is_done_without_a_finish_reason_is_a_whole_reply(connect, raw):
     async with raw(chunk({"content": "ok"}), DONE) as server:
-        assert await parts_of(connect(server, "openai")) == [Opened(), Text("ok"), Stopped("end_turn")]
+        assert await parts_of(connect(server, "openai")) == [RequestAccepted(), TextChunk("ok"), Stopped("end_turn")]
 
 
 async def test_a_call_that_is_done_without_a_finish_reason_is_whole(connect, raw):
@@ -302,7 +302,7 @@ async def test_text_that_only_looks_like_a_tag_is_kept(connect, raw, text):
 async def test_what_was_held_back_for_a_tag_is_kept_when_the_stream_is_cut(connect, raw):
     async with raw(chunk({"content": "<th"})) as server:
         got, error = await broken_off(connect(server, "openai"))
-    assert (got[1:], error.failure) == ([Text("<th")], Failure.CUT)
+    assert (got[1:], error.failure) == ([TextChunk("<th")], Failure.CUT)
 
 
 async def test_a_server_that_does_not_stream_is_understood(connect, raw):
@@ -327,4 +327,4 @@ async def test_chunks_without_anything_to_say_are_skipped(connect, raw):
         chunk({"content": None}),
     ]
     async with raw(*odd, chunk({"content": "ok"}), chunk({}, "stop"), DONE) as server:
-        assert await parts_of(connect(server, "openai")) == [Opened(), Text("ok"), Stopped("end_turn")]
+        assert await parts_of(connect(server, "openai")) == [RequestAccepted(), TextChunk("ok"), Stopped("end_turn")]

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from tests.providers.conftest import VENDORS, asking, assembled, broken_off, parts_of
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Opened, Stopped, Text
+from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import Failure, ModelError
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Call, Cut, Fault, Gate, Hang, Refusal, Reply
+from zotd.testing.script import CallPart, Cut, Gate, Hang, Refusal, ScriptedReply, StreamError
 from zotd.wire import content
 from zotd.wire.content import Tokens
 
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.parametrize("vendor", VENDORS)
 async def test_text_arrives_piece_by_piece(connect, vendor):
     async with ModelServer([script.text("Good ", "day")]) as server:
         parts = await parts_of(connect(server, vendor))
-    assert parts[0] == Opened()
-    assert [p for p in parts if type(p) is Text] == [Text("Good "), Text("day")]
+    assert parts[0] == RequestAccepted()
+    assert [p for p in parts if type(p) is TextChunk] == [TextChunk("Good "), TextChunk("day")]
     assert parts[-1] == Stopped("end_turn")
 
 
 async def test_tool_calls_arrive_piece_by_piece(connect, vendor):
-    async with ModelServer([script.calls(Call("read", {"path": "a.txt"}), before="Looking.")]) as server:
+    async with ModelServer([script.calls(CallPart("read", {"path": "a.txt"}), before="Looking.")]) as server:
         parts = await parts_of(connect(server, vendor))
     call = [p for p in parts if type(p) in {CallStart, CallArgs, CallEnd}]
     assert [type(p) for p in call] == [CallStart, CallArgs, CallArgs, CallEnd]
@@ -34,20 +34,20 @@ async def test_tool_calls_arrive_piece_by_piece(connect, vendor):
 
 
 async def test_parallel_calls_keep_their_own_arguments(connect, vendor):
-    wanted = [Call("read", {"path": f"{n}.txt"}) for n in range(4)]
+    wanted = [CallPart("read", {"path": f"{n}.txt"}) for n in range(4)]
     async with ModelServer([script.calls(*wanted)]) as server:
         reply = await assembled(connect(server, vendor))
     assert [(b.name, b.args) for b in reply.message()] == [(c.name, c.args) for c in wanted]
 
 
 async def test_a_call_without_arguments_is_whole(connect, vendor):
-    async with ModelServer([script.calls(Call("list", raw=""))]) as server:
+    async with ModelServer([script.calls(CallPart("list", raw=""))]) as server:
         reply = await assembled(connect(server, vendor))
     assert [b.args for b in reply.message()] == [{}]
 
 
 async def test_broken_arguments_are_passed_on_as_they_are(connect, vendor):
-    async with ModelServer([script.calls(Call("read", raw='{"path": nonsense'))]) as server:
+    async with ModelServer([script.calls(CallPart("read", raw='{"path": nonsense'))]) as server:
         reply = await assembled(connect(server, vendor))
     assert len(reply.broken_calls()) == 1
 
@@ -59,7 +59,9 @@ async def test_the_reason_to_stop_is_told_in_our_words(connect, vendor, reason):
 
 
 async def test_a_call_that_the_token_limit_cut_never_ends(connect, vendor):
-    reply = Reply([Call("read", {"path": "a"}), Call("write", {"path": "b", "text": "…"})], stop="length")
+    reply = ScriptedReply(
+        [CallPart("read", {"path": "a"}), CallPart("write", {"path": "b", "text": "…"})], stop="length"
+    )
     async with ModelServer([reply]) as server:
         got = await assembled(connect(server, vendor))
     assert got.stop == "length"
@@ -74,7 +76,7 @@ async def test_tokens_are_counted_with_those_of_the_cache_apart(connect, vendor)
 
 
 async def test_thinking_becomes_one_block_before_the_text(connect, vendor):
-    reply = Reply([script.Thinking(["Let ", "me see."]), script.Text(["Yes."])])
+    reply = ScriptedReply([script.ThinkingPart(["Let ", "me see."]), script.TextPart(["Yes."])])
     async with ModelServer([reply]) as server:
         got = await assembled(connect(server, vendor))
     thinking, text = got.message()
@@ -84,15 +86,15 @@ async def test_thinking_becomes_one_block_before_the_text(connect, vendor):
 
 
 async def test_a_cut_connection_is_never_a_normal_end(connect, vendor):
-    async with ModelServer([Reply([script.Text(["Once upon"]), Cut()])]) as server:
+    async with ModelServer([ScriptedReply([script.TextPart(["Once upon"]), Cut()])]) as server:
         got, error = await broken_off(connect(server, vendor))
     assert error.failure is Failure.CUT
-    assert Text("Once upon") in got
+    assert TextChunk("Once upon") in got
     assert not any(type(p) is Stopped for p in got)
 
 
 async def test_a_connection_cut_inside_a_call_leaves_the_call_open(connect, vendor):
-    async with ModelServer([Reply([Call("write", {"path": "a", "text": "b"}), Cut()])]) as server:
+    async with ModelServer([ScriptedReply([CallPart("write", {"path": "a", "text": "b"}), Cut()])]) as server:
         got, error = await broken_off(connect(server, vendor))
     assert error.failure is Failure.CUT
     assert any(type(p) is CallStart for p in got)
@@ -100,7 +102,7 @@ async def test_a_connection_cut_inside_a_call_leaves_the_call_open(connect, vend
 
 
 async def test_an_error_in_the_middle_ends_the_reply_with_the_vendors_words(connect, vendor):
-    async with ModelServer([Reply([script.Text(["Once"]), Fault("Overloaded")])]) as server:
+    async with ModelServer([ScriptedReply([script.TextPart(["Once"]), StreamError("Overloaded")])]) as server:
         with pytest.raises(ModelError, match="cut off its reply: Overloaded") as raised:
             await parts_of(connect(server, vendor))
         assert raised.value.failure is Failure.OVERLOADED
@@ -152,18 +154,20 @@ async def test_a_server_that_is_not_there_is_named(connect, vendor):
 
 async def test_what_was_sent_is_shown_before_the_reply_ends(connect, vendor):
     event = asyncio.Event()
-    async with ModelServer([Reply([script.Text(["now"]), Gate(event), script.Text(["later"])])]) as server:
+    async with ModelServer(
+        [ScriptedReply([script.TextPart(["now"]), Gate(event), script.TextPart(["later"])])]
+    ) as server:
         seen = []
         async for parts in connect(server, vendor).stream(asking()):
             seen.extend(parts)
-            if Text("now") in seen:
+            if TextChunk("now") in seen:
                 event.set()
     assert seen[-1] == Stopped("end_turn")
 
 
-@pytest.mark.parametrize("steps", [[Hang()], [script.Text(["Once"]), Hang()]])
+@pytest.mark.parametrize("steps", [[Hang()], [script.TextPart(["Once"]), Hang()]])
 async def test_a_reply_that_hangs_can_be_cancelled(connect, vendor, steps):
-    async with ModelServer([Reply(steps)]) as server:
+    async with ModelServer([ScriptedReply(steps)]) as server:
         reading = connect(server, vendor)
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(parts_of(reading))
@@ -173,16 +177,16 @@ async def test_a_reply_that_hangs_can_be_cancelled(connect, vendor, steps):
 
 
 async def test_a_reply_may_be_left_in_the_middle(connect, vendor):
-    async with ModelServer([Reply([script.Text(["Once"]), Hang()]), script.text("again")]) as server:
+    async with ModelServer([ScriptedReply([script.TextPart(["Once"]), Hang()]), script.text("again")]) as server:
         model = connect(server, vendor)
         stream = model.stream(asking())
-        assert await anext(stream) == [Opened()]
+        assert await anext(stream) == [RequestAccepted()]
         await stream.aclose()
-        assert Text("again") in await parts_of(model)
+        assert TextChunk("again") in await parts_of(model)
 
 
 async def test_a_chunk_with_many_deltas_is_one_list(connect, vendor):
-    async with ModelServer([Reply([script.Text(["tok "] * 500)], joined=True)]) as server:
+    async with ModelServer([ScriptedReply([script.TextPart(["tok "] * 500)], joined=True)]) as server:
         lists = [list(parts) async for parts in connect(server, vendor).stream(asking())]
-    assert sum(type(p) is Text for parts in lists for p in parts) == 500
+    assert sum(type(p) is TextChunk for parts in lists for p in parts) == 500
     assert len(lists) < 50

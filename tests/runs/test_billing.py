@@ -2,12 +2,12 @@
 
 import pytest
 
-from zotd.config import Budget
+from zotd.config import BudgetSection
 from zotd.core import records
 from zotd.core.budget import Rates
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
-from zotd.core.reply import Assembler, Counted, Opened, Stopped
+from zotd.core.reply import Assembler, Counted, RequestAccepted, Stopped
 from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
@@ -29,9 +29,9 @@ class Till:
 
     def __init__(self, rates=RATES, **settings):
         wanted = Settings(provider="p", model="m", **settings)
-        row = Row("s_1", "", "/", TIME, TIME, wanted, "idle")
+        row = SessionRow("s_1", "", "/", TIME, TIME, wanted, "idle")
         self.ledger = Ledger(row, Memory(), Transcript(), addressed=True)
-        self.spending = Spending(Budget(day_usd=DAY))
+        self.spending = Spending(BudgetSection(day_usd=DAY))
         plan = RunContext(
             model=ScriptModel(rates=rates),
             settings=wanted,
@@ -51,7 +51,7 @@ class Till:
 
     def answer(self, *parts):
         reply = Assembler(None, lambda: "c")
-        reply.feed([Opened(), *parts])
+        reply.feed([RequestAccepted(), *parts])
         self.billing.answered(reply)
 
     def bill(self, step=1, error=None):

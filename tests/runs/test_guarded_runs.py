@@ -10,16 +10,16 @@ import pytest
 from tests.sessions.desk import TIME, new_row, plan
 from zotd.contributions.guards import Hooks
 from zotd.core import records
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.ports import Replay, ToolOutcome, ToolSpec
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Opened, Part, Stopped
+from zotd.core.reply import CallArgs, CallEnd, CallStart, Part, RequestAccepted, Stopped
 from zotd.core.transcript import Transcript
 from zotd.exthost.calls import CallTimeoutError
 from zotd.exthost.guards import Guards
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.runs.queue import Queue
-from zotd.runs.runner import Runner, Start
+from zotd.runs.runner import Runner, RunStart
 from zotd.runs.tool_calls import ABORTED, NOT_STARTED
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel, says
@@ -30,14 +30,14 @@ from zotd.wire.content import Text, ToolCall
 
 @dataclass
 class Guard:
-    """An `exthost.extension.Extension` that answers what the test puts into `answers`, and is its own `Peer`."""
+    """An `exthost.extension.SupervisedExtension` that answers what the test puts into `answers`, and is its own `Peer`."""
 
     name: str = "guard"
     event: str = "tool_call"
     closed: frozenset[str] = frozenset()
     questions: "asyncio.Queue[ext.EventIntercept]" = field(default_factory=asyncio.Queue)
     answers: "asyncio.Queue[dict[str, object] | Exception]" = field(default_factory=asyncio.Queue)
-    state = State.READY
+    state = ExtensionState.READY
     condition = "guard is ready"
 
     @property
@@ -96,7 +96,7 @@ class Bench:
     journal: Memory = field(default_factory=Memory)
 
     def __post_init__(self):
-        parts: list[Part] = [Opened()]
+        parts: list[Part] = [RequestAccepted()]
         for number, tool in enumerate(self.tools):
             parts += [CallStart(number, tool.name), CallArgs(number, '{"a": 1}'), CallEnd(number)]
         self.model = ScriptModel([[*parts, Stopped("tool_use")]], says("done"))
@@ -109,7 +109,7 @@ class Bench:
             self.ledger,
             made,
             queue=Queue(),
-            start=Start(first, new=True),
+            start=RunStart(first, new=True),
             rested=lambda: None,
         )
 

@@ -14,11 +14,10 @@ from tests.sessions.desk import TIME, Desk, new_row, session_of
 from zotd.core import records
 from zotd.core.budget import FREE
 from zotd.core.ports import Replay, ToolOutcome, ToolSpec
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Opened, Stopped
-from zotd.core.reply import Text as Said
+from zotd.core.reply import CallArgs, CallEnd, CallStart, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
-from zotd.runs.queue import Request
+from zotd.runs.queue import SubmitRequest
 from zotd.store.memory import Memory
 from zotd.tasks import contained
 from zotd.testing.histories import assert_legal
@@ -116,7 +115,7 @@ class Model:
             answer = await self.answers.get()
         finally:
             self.waiting -= 1
-        yield [Opened()]
+        yield [RequestAccepted()]
         match answer:
             case "fails":
                 raise ModelError(Failure.REFUSED, "no")
@@ -127,7 +126,7 @@ class Model:
                     parts += [CallStart(number, name), CallArgs(number, "{}"), CallEnd(number)]
                 yield [*parts, Stopped("tool_use")]
             case _:
-                yield [Said("well"), Stopped("end_turn")]
+                yield [TextChunk("well"), Stopped("end_turn")]
 
     def price(self, tokens):
         return tokens
@@ -199,7 +198,7 @@ class Life:
                 sender="",
                 when_busy=when_busy,
                 accepted=lambda started: self.books.accepted.update({started.input: words}),
-                request=Request(words, "digest"),
+                request=SubmitRequest(words, "digest"),
             )
         except CommandError:
             self.books.refused.add(words)
@@ -212,7 +211,7 @@ class Life:
 
     async def _send_again(self, key, words):
         answers: list[Started] = []
-        request = Request(words, "digest")
+        request = SubmitRequest(words, "digest")
         await self.session.prompt(words, [], sender="", when_busy="queue", accepted=answers.append, request=request)
         assert [answer.input for answer in answers] == [key]
 

@@ -11,7 +11,7 @@ from zotd.core.transcript import INTERRUPTED, NOT_RUN, Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.queue import Queue
 from zotd.runs.repeat import ASKS, repeat
-from zotd.runs.runner import Runner, Start
+from zotd.runs.runner import Runner, RunStart
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel, says
 from zotd.wire.content import Text, ToolCall
@@ -108,7 +108,7 @@ async def gone_on(*tools):
     await ledger.write([Shown(record) for record in history], durable=True)
     model = ScriptModel(says("I see."))
     made = plan(ledger, model, {tool.name: tool for tool in tools})
-    runner = Runner("r_2", ledger, made, queue=Queue(), start=Start(None), rested=lambda: None)
+    runner = Runner("r_2", ledger, made, queue=Queue(), start=RunStart(None), rested=lambda: None)
     assert await runner.run() == "end_turn"
     found = [one for one in await journal.records("s_1", 1) if isinstance(one, records.CallResult)]
     assert len(found) == len(tools)

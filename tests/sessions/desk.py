@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from zotd.contributions.toolbox import Toolbox
 from zotd.core.permissions import Policy
-from zotd.core.ports import Model, Row, Tool, ToolContext
+from zotd.core.ports import Model, SessionRow, Tool, ToolContext
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
-from zotd.permissions.approvals import Approvals
+from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.runs.context import RunContext
 from zotd.sessions.session import Session
@@ -21,14 +21,14 @@ TIME = "2026-11-21T20:11:18.919Z"
 
 
 def new_row():
-    return Row("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
+    return SessionRow("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
 
 
 def clearance(ledger, hooks=None, mode="yolo"):
     """Of a session in which everything may run, as far as the guards say nothing else."""
     bench = AuthorizationContext(
         policy=lambda: Policy(mode),
-        approvals=Approvals(ledger, changed=lambda: None),
+        approvals=SessionApprovals(ledger, changed=lambda: None),
         cwd="/",
         home="/",
         run=lambda: ledger.transcript.run,

@@ -8,10 +8,10 @@ import pytest
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
-from zotd.exthost.host import Limits
+from zotd.exthost.host import ExtensionTimeouts
 from zotd.ledger.ledger import Ledger
 from zotd.process import OrphanReaper
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
@@ -34,7 +34,9 @@ async def extension_pool(tmp_path):
         def spawn(name, work):
             _ = contained(tasks, name, work)
 
-        grounds = PoolConfig(ExtensionSources(home), Environment({}), Limits(), Trust(home), OrphanReaper(home, spawn))
+        grounds = PoolConfig(
+            ExtensionSources(home), Environment({}), ExtensionTimeouts(), Trust(home), OrphanReaper(home, spawn)
+        )
         extension_pool = ExtensionPool(grounds, spawn=spawn)
         yield extension_pool
         await extension_pool.stop()
@@ -53,7 +55,7 @@ def session(tmp_path):
     """`session("s_1", no_ext=True, ...)`."""
 
     def session(name, **settings):
-        row = Row(name, "", str(tmp_path), TIME, TIME, Settings(provider="p", model="m", **settings), "idle")
+        row = SessionRow(name, "", str(tmp_path), TIME, TIME, Settings(provider="p", model="m", **settings), "idle")
         ledger = Ledger(row, Memory(), Transcript(), addressed=True)
         nobody = SimpleNamespace()  # no run begins here
         return make(ledger, Environment({}), nobody, spawn=nobody, changed=nobody, stored_queue=True)

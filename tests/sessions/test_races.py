@@ -10,7 +10,7 @@ from tests.runs.test_guarded_runs import Tool
 from tests.sessions.desk import TIME, Desk, Watcher, new_row, session_of
 from zotd.core import records
 from zotd.core.permissions import Policy
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Opened, Stopped
+from zotd.core.reply import CallArgs, CallEnd, CallStart, RequestAccepted, Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
 from zotd.permissions.authorization import Authorization, AuthorizationContext
@@ -27,7 +27,7 @@ def unheard(_=None):
 
 
 def calls_tool():
-    return [[Opened(), CallStart(0, "bash"), CallArgs(0, '{"a": 1}'), CallEnd(0), Stopped("tool_use")]]
+    return [[RequestAccepted(), CallStart(0, "bash"), CallArgs(0, '{"a": 1}'), CallEnd(0), Stopped("tool_use")]]
 
 
 @dataclass
@@ -201,7 +201,7 @@ async def test_nobody_decides_while_the_process_ends_for_the_call_would_be_cut_a
 async def test_a_stop_does_not_wait_for_a_question_that_would_not_outlive_it(life):
     """An extension makes the call, which ends with it; the run beside it is ended as any other."""
     gate = asyncio.Event()
-    case = life([[Opened()], gate])
+    case = life([[RequestAccepted()], gate])
     await case.prompt()
     await case.watcher.until(events.AssistantStart)
     nested = case.tasks.create_task(
@@ -338,7 +338,7 @@ async def test_a_run_that_cannot_be_prepared_leaves_what_a_crash_has_cut_for_the
 
 async def test_no_run_ends_twice_also_when_its_input_could_not_start_the_first_time(life):
     gate = asyncio.Event()
-    case = life([[Opened()], gate, ModelError(Failure.REFUSED, "no")], says("one"), says("two"))
+    case = life([[RequestAccepted()], gate, ModelError(Failure.REFUSED, "no")], says("one"), says("two"))
     await case.prompt("a")
     await case.prompt("b")
     gate.set()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.sessions.desk import Desk, Watcher, new_row, session_of
-from zotd.core.reply import Opened
+from zotd.core.reply import RequestAccepted
 from zotd.core.retry import Failure, ModelError
 from zotd.store.memory import Memory
 from zotd.tasks import contained
@@ -121,7 +121,7 @@ async def test_an_abort_while_the_run_is_being_prepared_ends_it_at_once(make):
 
 
 async def test_nothing_starts_when_the_process_ends_and_those_who_wait_are_told(make):
-    session, desk, journal, watcher = make([[Opened()], asyncio.Event()])
+    session, desk, journal, watcher = make([[RequestAccepted()], asyncio.Event()])
     desk.ready.set()
     await prompt(session, "a")
     await prompt(session, "b")

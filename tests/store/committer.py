@@ -7,28 +7,28 @@ from pathlib import Path
 
 import msgspec
 
-from zotd.core.ports import Entry, Row
+from zotd.core.ports import JournalEntry, SessionRow
 from zotd.core.records import Settings, UsageRow
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.wire.content import Tokens
 
 SESSIONS = 4
 
 
 async def main():
-    journal = await Journal.open(Path(sys.argv[1]))
+    journal = await SqliteJournal.open(Path(sys.argv[1]))
     async with asyncio.TaskGroup() as group:
         for n in range(SESSIONS):
             group.create_task(write(journal, f"s_{n}"))
 
 
 async def write(journal, session):
-    new = Row(session, session, "/", "", "", Settings(provider="p", model="m"), "idle")
+    new = SessionRow(session, session, "/", "", "", Settings(provider="p", model="m"), "idle")
     row = await journal.row(session) or new
     while True:
         ends = []
         for durable in (False, True, False):  # on their way at the same time
-            entry = Entry(
+            entry = JournalEntry(
                 number=row.records + 1,
                 record=took(row.records + 1),
                 first_seq=row.seq + 1,

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from zotd.core.ports import Entry, Row
+from zotd.core.ports import JournalEntry, SessionRow
 from zotd.core.records import Note, Settings
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
 from zotd.wire.base import ENCODER
@@ -36,7 +36,7 @@ class Author:
         self.journal = journal
         settings = Settings(provider="p", model="m")
         fields = {"name": session, "cwd": "/home", "created": TIME, "updated": TIME, "state": "idle"} | fields
-        self.row = Row(id=session, settings=settings, **fields)
+        self.row = SessionRow(id=session, settings=settings, **fields)
         self.entries = []
 
     def seal(self, record, shown=()):
@@ -44,7 +44,7 @@ class Author:
         stamped = [
             msgspec.structs.replace(event, session=self.row.id, seq=seq) for seq, event in enumerate(shown, first)
         ]
-        entry = Entry(
+        entry = JournalEntry(
             number=self.row.records + 1,
             record=record,
             first_seq=first if stamped else 0,
@@ -88,7 +88,7 @@ def author_of():
 
 @pytest.fixture
 async def journal(tmp_path):
-    opened = await Journal.open(tmp_path / "zot.db")
+    opened = await SqliteJournal.open(tmp_path / "zot.db")
     yield opened
     await opened.close()
 
@@ -111,6 +111,6 @@ async def any_journal(request, tmp_path):
     if request.param == "memory":
         yield Memory()
         return
-    opened = await Journal.open(tmp_path / "any.db")
+    opened = await SqliteJournal.open(tmp_path / "any.db")
     yield opened
     await opened.close()

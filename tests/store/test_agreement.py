@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 
 EVERYTHING = 10**9
@@ -28,7 +28,7 @@ class Journals(RuleBasedStateMachine):
         self.path = Path(self.directory.name, "zot.db")
         self.runner = asyncio.Runner()
         self.memory = Memory()
-        self.sqlite = self.runner.run(Journal.open(self.path))
+        self.sqlite = self.runner.run(SqliteJournal.open(self.path))
         self.authors = {}
 
     def teardown(self):
@@ -60,7 +60,7 @@ class Journals(RuleBasedStateMachine):
     @rule()
     def reopen(self):
         self.runner.run(self.sqlite.close())
-        self.sqlite = self.runner.run(Journal.open(self.path))
+        self.sqlite = self.runner.run(SqliteJournal.open(self.path))
         for _, author in self.authors.values():
             author.journal = self.sqlite
 

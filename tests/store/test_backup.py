@@ -13,7 +13,7 @@ from zotd.store.archive import Archive
 from zotd.store.backup import backup, restore
 from zotd.store.errors import NewerSchemaError
 from zotd.store.home import LOCK, HeldError, held
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.verification import verify
 
 
@@ -82,7 +82,7 @@ async def test_what_cannot_be_copied_is_a_sentence_and_leaves_nothing(tmp_path, 
 
 async def test_a_restored_copy_is_what_it_was_with_another_epoch(tmp_path, saved, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     author = author_of(journal)
     await author.commit((say.note("a"), [say.said("first word")]))
     row = author.row
@@ -92,7 +92,7 @@ async def test_a_restored_copy_is_what_it_was_with_another_epoch(tmp_path, saved
 
     aside = restore(saved, path)
 
-    restored = await Journal.open(path)
+    restored = await SqliteJournal.open(path)
     assert restored.epoch != journal.epoch
     assert await restored.row("s_1") == row
     assert [hit.seq for hit in (await Archive(restored.database).search("word")).hits] == [1]

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from zotd.core.ports import Entry, Row, StorageError
+from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.core.records import Note, Settings, UsageRow
 from zotd.store import branches, staged
 from zotd.store.archive import Archive
 from zotd.store.batch import Batch
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.staged import STATE, Share
 from zotd.store.staging import staging
 from zotd.store.verification import verify
@@ -21,7 +21,7 @@ EVERYTHING = 10**9
 
 
 def row_of(session):
-    return Row(session, session, "/home", TIME, TIME, Settings(provider="p", model="m"), STATE)
+    return SessionRow(session, session, "/home", TIME, TIME, Settings(provider="p", model="m"), STATE)
 
 
 async def fork(journal, session, share):
@@ -103,13 +103,13 @@ async def test_nobody_sees_a_session_that_is_being_put_together(journal, origin,
 
 async def test_a_half_that_a_dead_daemon_has_left_is_swept_by_the_next(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    first = await Journal.open(path)
+    first = await SqliteJournal.open(path)
     await author_of(first, "s_origin").commit(*[(say.note("x"), [say.said("red")])] * 250)
     made = staging(first.database, row_of("s_fork"))
     begun = await made.__aenter__()
     await begun.copy(Share("s_origin", 250, 250))
     await first.close()
-    second = await Journal.open(path)
+    second = await SqliteJournal.open(path)
     await sweep(second)
     assert (await count(second, "sessions"), await count(second, "records")) == (1, 250)
     await second.close()
@@ -161,7 +161,7 @@ async def test_what_a_deleted_fork_has_said_itself_is_found_in_the_fork_of_it(jo
     await fork(journal, "s_middle", Share("s_origin", 1, 1))
     middle = await journal.row("s_middle")
     words = msgspec.structs.replace(say.said("violet"), session="s_middle", seq=2)
-    entry = Entry(2, say.note("d"), 2, 2, encode(words) + b"\n", 1)
+    entry = JournalEntry(2, say.note("d"), 2, 2, encode(words) + b"\n", 1)
     await commit(journal, msgspec.structs.replace(middle, records=2, seq=2), entry)
     await fork(journal, "s_last", Share("s_middle", 2, 2))
     assert await sessions_with(archive, "violet") == ["s_middle"]

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.queries import MAX_SEQ
 
 
@@ -21,7 +21,7 @@ async def cut(tmp_path, author_of, say):
     """A database that has lost event 2 of `s_1`, which clients of its first life have seen; and their epoch."""
     path = tmp_path / "live" / "zot.db"
     path.parent.mkdir()
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     author = author_of(journal)
     await author.commit((say.note("0"), [say.said("kept")]), durable=True)
     found = copied(path, tmp_path / "cut")
@@ -41,23 +41,23 @@ async def test_a_cursor_of_events_that_a_power_failure_has_lost_does_not_hold_wh
     cut, author_of, say
 ):
     path, epoch = cut
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await gone_on_with(journal, author_of, say, "another second event")
     assert await journal.history.holds_to("s_1", epoch) == 1
     await journal.close()
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     assert await journal.history.holds_to("s_1", epoch) == 1  # for ever
     await journal.close()
 
 
 async def test_a_cursor_holds_over_lives_that_have_lost_nothing(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("0"), [say.said("0")]))
     epochs = [journal.epoch]
     for number in range(1, 4):
         await journal.close()
-        journal = await Journal.open(path)
+        journal = await SqliteJournal.open(path)
         await gone_on_with(journal, author_of, say, str(number))
         epochs.append(journal.epoch)
     assert len(set(epochs)) == 4
@@ -67,11 +67,11 @@ async def test_a_cursor_holds_over_lives_that_have_lost_nothing(tmp_path, author
 
 async def test_a_life_that_writes_nothing_into_a_session_costs_its_cursors_nothing(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     epoch = journal.epoch
     await author_of(journal).commit((say.note("0"), [say.said("0")]))
     await journal.close()
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     assert await journal.history.holds_to("s_1", epoch) == MAX_SEQ
     await journal.close()
 
@@ -86,10 +86,10 @@ async def test_an_epoch_that_this_database_never_gave_does_not_hold(journal, nam
 
 async def test_a_deleted_session_leaves_nothing_for_the_next_one_with_its_key(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("0"), [say.said("0")]))
     await journal.close()
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await gone_on_with(journal, author_of, say, "1")
     await journal.delete("s_1")
     left = await journal.database.read(lambda connection: connection.execute("SELECT * FROM generations").fetchall())

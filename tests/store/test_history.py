@@ -1,8 +1,8 @@
-"""What both journals tell of a session's past: `core.ports.History`."""
+"""What both journals tell of a session's past: `core.ports.RecordReader`."""
 
 import pytest
 
-from zotd.core.lineage import Rewind
+from zotd.core.lineage import RewindPoint
 from zotd.core.records import RewindRow
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire import events
@@ -47,7 +47,7 @@ async def test_an_event_is_found_in_its_record(any_journal, author):
 async def test_rewinds_are_told_with_the_places_they_lead_to(any_journal, author):
     assert await any_journal.history.rewinds("s_1") == []
     await author.commit((RewindRow(time=TIME, to=1, seq=1), [events.Rewound(1)]))
-    assert await any_journal.history.rewinds("s_1") == [Rewind(4, 1, 5, 1)]
+    assert await any_journal.history.rewinds("s_1") == [RewindPoint(4, 1, 5, 1)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from zotd.core.ports import StorageError
 from zotd.core.records import VERSION
 from zotd.store import queries
 from zotd.store.errors import NewerSchemaError, UnreadableRecordError, UnreadableSessionError
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.queries import MAX_SEQ
 from zotd.wire.version import VERSION as PROGRAM
 
@@ -39,13 +39,13 @@ def no_file_may_grow_over(size_bytes):
 
 async def test_a_restart_keeps_cursors_and_everything_that_was_committed(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    first = await Journal.open(path)
+    first = await SqliteJournal.open(path)
     author = author_of(first)
     await author.commit((say.note("kept"), [say.said("hello")]))
     await first.settings.set("model", "m")
     await first.close()
 
-    second = await Journal.open(path)
+    second = await SqliteJournal.open(path)
     assert await second.history.holds_to("s_1", first.epoch) == MAX_SEQ
     assert await second.row("s_1") == author.row
     assert await second.records("s_1", 1) == [author.entries[0].record]
@@ -55,7 +55,7 @@ async def test_a_restart_keeps_cursors_and_everything_that_was_committed(tmp_pat
 
 
 async def test_only_the_user_can_read_the_files(tmp_path, author_of, say):
-    journal = await Journal.open(tmp_path / "zot.db")
+    journal = await SqliteJournal.open(tmp_path / "zot.db")
     await author_of(journal).commit((say.note("x"),))
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {"zot.db": 0o600, "zot.db-wal": 0o600, "zot.db-shm": 0o600}
@@ -64,29 +64,29 @@ async def test_only_the_user_can_read_the_files(tmp_path, author_of, say):
 
 async def test_files_that_others_could_read_are_closed_to_them(tmp_path):
     path = tmp_path / "zot.db"
-    await (await Journal.open(path)).close()
+    await (await SqliteJournal.open(path)).close()
     path.chmod(0o644)
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
     await journal.close()
 
 
 async def test_a_database_of_a_newer_program_is_refused_by_name_and_not_touched(tmp_path):
     path = tmp_path / "zot.db"
-    await (await Journal.open(path)).close()
+    await (await SqliteJournal.open(path)).close()
     edit(path, "PRAGMA user_version = 99", "UPDATE meta SET value = '9.1.0' WHERE key = 'version'")
     before = path.read_bytes()
 
     with pytest.raises(NewerSchemaError, match=rf"zotd 9\.1\.0 \(schema 99\), and this is zotd {PROGRAM}"):
-        await Journal.open(path)
+        await SqliteJournal.open(path)
     assert path.read_bytes() == before
 
 
 async def test_the_program_that_opened_it_last_is_written_down(tmp_path):
     path = tmp_path / "zot.db"
-    await (await Journal.open(path)).close()
+    await (await SqliteJournal.open(path)).close()
     edit(path, "UPDATE meta SET value = '0.0.1' WHERE key = 'version'")
-    await (await Journal.open(path)).close()
+    await (await SqliteJournal.open(path)).close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() == (PROGRAM,)
 
@@ -95,17 +95,17 @@ async def test_a_file_that_is_no_database_is_refused_with_its_name(tmp_path):
     path = tmp_path / "zot.db"
     path.write_text("precious notes" * 100)
     with pytest.raises(StorageError, match=r"zot\.db cannot be read: file is not a database"):
-        await Journal.open(path)
+        await SqliteJournal.open(path)
     assert path.read_text().startswith("precious notes")
 
 
 async def test_a_missing_directory_is_an_error_with_its_name(tmp_path):
     with pytest.raises(StorageError, match=r"none/zot\.db cannot be opened"):
-        await Journal.open(tmp_path / "none" / "zot.db")
+        await SqliteJournal.open(tmp_path / "none" / "zot.db")
 
 
 async def test_a_closed_journal_says_so_and_can_be_closed_again(tmp_path, author_of, say):
-    journal = await Journal.open(tmp_path / "zot.db")
+    journal = await SqliteJournal.open(tmp_path / "zot.db")
     await journal.close()
     await journal.close()
     with pytest.raises(StorageError, match="closed"):
@@ -221,7 +221,7 @@ async def test_a_damaged_record_is_named(tmp_path, journal, author_of, say, dama
 
 async def test_a_damaged_page_is_reported_as_the_record_on_it(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("small"),), (say.note("X" * 20_000),), (say.note("small"),))
     await author_of(journal, "s_2").commit((say.note("fine"),))
     await journal.close()
@@ -231,7 +231,7 @@ async def test_a_damaged_page_is_reported_as_the_record_on_it(tmp_path, author_o
     content[page : page + 4] = b"\xff\xff\xff\xff"  # where the chain goes on
     path.write_bytes(content)
 
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     with pytest.raises(UnreadableRecordError, match=r"record [12] .*malformed"):
         await journal.records("s_1", 1)
     assert journal.damage("s_1") is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from zotd.core.records import UsageRow
 from zotd.store.archive import Archive
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.wire.content import Tokens
 
 COMMITTER = Path(__file__).with_name("committer.py")
@@ -46,7 +46,7 @@ async def test_what_was_acknowledged_is_there_after_every_kill_and_nothing_is_mi
     seen: dict[str, int] = {}
     for count in ACKNOWLEDGED_BEFORE_THE_KILL:
         await acknowledged(path, count, seen)
-        journal = await Journal.open(path)
+        journal = await SqliteJournal.open(path)
         taken = {row.key: row.input for row in await Archive(journal.database).usage(by="session")}
         for session in SESSIONS:
             stored = await journal.records(session, 1)

@@ -8,7 +8,7 @@ import pytest
 from tests.store import older
 from zotd.core.ports import StorageError
 from zotd.store.archive import Archive
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.migrations import MIGRATIONS
 
 
@@ -30,7 +30,7 @@ def test_every_older_schema_has_a_database_to_begin_with():
 async def test_a_database_of_an_older_program_keeps_everything_and_can_do_what_is_new(tmp_path, version):
     path = tmp_path / "zot.db"
     older.BUILDERS[version](path)
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     archive = Archive(journal.database)
 
     assert journal.epoch == f"{older.EPOCH}.1"
@@ -49,7 +49,7 @@ async def test_it_is_then_of_the_same_shape_as_a_new_one(tmp_path, version):
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     older.BUILDERS[version](old)
     for path in (old, new):
-        await (await Journal.open(path)).close()
+        await (await SqliteJournal.open(path)).close()
     assert shape(old) == shape(new)
     assert answer(old, "PRAGMA user_version") == [(len(MIGRATIONS),)]
 
@@ -61,7 +61,7 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(tmp_path):
         connection.execute("CREATE TABLE records_usage (in_the_way)")  # of the last statement of the step
     before = shape(path)
     with pytest.raises(StorageError, match="records_usage"):
-        await Journal.open(path)
+        await SqliteJournal.open(path)
     assert shape(path) == before
     assert answer(path, "PRAGMA user_version") == [(1,)]
     assert answer(path, "SELECT key FROM meta ORDER BY key") == [("epoch",), ("version",)]
@@ -88,7 +88,7 @@ async def test_a_damaged_page_of_records_does_not_keep_the_program_from_starting
         file.seek((leaf - 1) * size)
         file.write(b"\xaa" * size)
 
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     (row,), _ = await journal.list()
     assert row.id == "s_old"
     await journal.close()
@@ -102,7 +102,7 @@ async def test_a_copy_from_before_the_migration_is_kept_which_the_older_program_
     before = shape(path)
     earlier = tmp_path / "zot.db.before-v1"
     earlier.write_bytes(b"")
-    await (await Journal.open(path)).close()
+    await (await SqliteJournal.open(path)).close()
     kept = tmp_path / f"zot.db.before-v{len(MIGRATIONS)}"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert shape(kept) == before
@@ -115,5 +115,5 @@ async def test_a_copy_from_before_the_migration_is_kept_which_the_older_program_
 async def test_no_copy_is_made_when_nothing_changes(tmp_path):
     path = tmp_path / "zot.db"
     for _ in range(2):
-        await (await Journal.open(path)).close()
+        await (await SqliteJournal.open(path)).close()
     assert [file.name for file in tmp_path.iterdir()] == ["zot.db"]

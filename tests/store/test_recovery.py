@@ -9,7 +9,7 @@ import pytest
 
 from tests.store.failing import FULL, NOT_SYNCED, log_leads_to
 from zotd.core.ports import StorageError
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.recovery import FIRST_S, LONGEST_S, Recovery
 
 WAIT_S = 30.0
@@ -86,7 +86,7 @@ async def test_a_trial_takes_as_much_room_as_the_records_of_some_steps(path, jou
 
 
 async def test_who_waits_when_the_journal_is_closed_is_not_called(tmp_path):
-    journal = await Journal.open(tmp_path / "other.db")
+    journal = await SqliteJournal.open(tmp_path / "other.db")
     called = []
     journal.recovery.when_writable(lambda: called.append(1))
     await journal.close()

@@ -6,10 +6,10 @@ import threading
 import pytest
 
 from zotd import config
-from zotd.core.permissions import Action, Rule, toml
+from zotd.core.permissions import Action, PermissionRule, toml
 from zotd.store.rules import NotSavedError, append, check
 
-RULE = Rule("bash", Action.ALLOW, 'git commit -m "a\tb" \x7f é')
+RULE = PermissionRule("bash", Action.ALLOW, 'git commit -m "a\tb" \x7f é')
 
 OURS = """\
 # my settings
@@ -37,7 +37,7 @@ def test_everything_that_was_there_stays_as_it_is(path, end):
     path.chmod(0o644)
     before = path.read_text()
     append(path, RULE)
-    append(path, Rule("write", Action.ALLOW, "/w/a"))
+    append(path, PermissionRule("write", Action.ALLOW, "/w/a"))
     assert path.read_text().startswith(before)
     loaded = config.load(path, {}).config
     assert (loaded.model, loaded.limits.idle_exit_s) == ("m", 5)
@@ -77,7 +77,7 @@ def test_a_file_that_could_not_be_read_back_is_not_touched(path, content, words)
 
 def test_half_a_character_is_not_written(path):
     with pytest.raises(NotSavedError, match="surrogate"):
-        append(path, Rule("bash", Action.ALLOW, "\ud800"))
+        append(path, PermissionRule("bash", Action.ALLOW, "\ud800"))
     assert not path.exists()
 
 
@@ -103,7 +103,7 @@ def test_a_configuration_that_is_a_link_stays_one(path, tmp_path):
 
 
 def test_rules_that_come_at_once_are_all_there(path):
-    rules = [Rule("bash", Action.ALLOW, f"make {number}") for number in range(8)]
+    rules = [PermissionRule("bash", Action.ALLOW, f"make {number}") for number in range(8)]
     threads = [threading.Thread(target=append, args=(path, rule)) for rule in rules]
     for thread in threads:
         thread.start()

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from zotd.store import search
 from zotd.store.archive import Archive
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.verification import verify
 from zotd.wire import events
 from zotd.wire.content import Image, Text, ToolCall
@@ -89,7 +89,7 @@ async def test_a_damaged_index_keeps_nobody_from_adding_or_deleting(archive, jou
 
 async def test_a_record_that_cannot_be_read_does_not_end_the_indexing_of_those_behind_it(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("a"), [say.said("red")]), (say.note("X" * 20_000), [say.said("lost")]))
     await author_of(journal, "s_2").commit((say.note("a"), [say.said("red")]))
     await journal.close()
@@ -102,7 +102,7 @@ async def test_a_record_that_cannot_be_read_does_not_end_the_indexing_of_those_b
     path.write_bytes(content)
     damage_index(path, "UPDATE meta SET value = '0' WHERE key = 'searchable'")
 
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     archive = Archive(journal.database)
     assert await places(archive, "red") == [("s_2", 1), ("s_1", 1)]
     assert await places(archive, "lost") == []
@@ -202,7 +202,7 @@ class Sessions(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory()
         self.path = Path(self.directory.name, "zot.db")
         self.runner = asyncio.Runner()
-        self.journal = self.runner.run(Journal.open(self.path))
+        self.journal = self.runner.run(SqliteJournal.open(self.path))
         self.authors = {}
         self.said: list[tuple[str, int, str]] = []
 
@@ -230,7 +230,7 @@ class Sessions(RuleBasedStateMachine):
     @rule()
     def reopen(self):
         self.runner.run(self.journal.close())
-        self.journal = self.runner.run(Journal.open(self.path))
+        self.journal = self.runner.run(SqliteJournal.open(self.path))
         for author in self.authors.values():
             author.journal = self.journal
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.store import older
 from zotd.store.archive import Archive
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.space import FREE_KEPT_PAGES, LOG_KEPT_BYTES, Space, size_bytes
 
 SECRET = "xylophonequartz"
@@ -30,7 +30,7 @@ def log_bytes(path):
 
 async def test_a_deleted_sessions_text_is_in_no_file_as_soon_as_it_is_deleted(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say)
     assert (await Archive(journal.database).search(SECRET)).hits
     await journal.delete("s_1")
@@ -42,7 +42,7 @@ async def test_a_deleted_sessions_text_is_in_no_file_as_soon_as_it_is_deleted(tm
 
 async def test_a_deleted_sessions_text_is_not_in_the_log_while_the_journal_is_open(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say)
     await journal.delete("s_1")
     assert log_bytes(path) == 0
@@ -52,7 +52,7 @@ async def test_a_deleted_sessions_text_is_not_in_the_log_while_the_journal_is_op
 
 async def test_compacting_gives_the_space_of_deleted_sessions_back(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say, times=2000)
     kept = await filled(journal, author_of, say, "s_2", times=5)
     full = await journal.database.read(size_bytes)
@@ -66,7 +66,7 @@ async def test_compacting_gives_the_space_of_deleted_sessions_back(tmp_path, aut
 async def test_a_database_of_an_older_program_can_give_space_back_after_the_first_compaction(tmp_path):
     path = tmp_path / "zot.db"
     older.version_4(path)
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     mode = "PRAGMA auto_vacuum"
     assert await journal.database.read(lambda connection: connection.execute(mode).fetchone()) == (0,)
     await journal.database.compact()
@@ -89,7 +89,7 @@ async def test_commits_that_come_while_it_is_compacted_are_written_after_it(jour
 
 async def test_a_log_that_a_long_reader_kept_long_is_truncated_when_it_has_left(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM records").fetchone()
@@ -105,7 +105,7 @@ async def test_a_log_that_a_long_reader_kept_long_is_truncated_when_it_has_left(
 
 async def test_pauses_give_free_pages_back_a_few_at_a_time(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say, times=4000)
     await journal.delete("s_1")
     space = Space(path)

@@ -9,7 +9,7 @@ from zotd.core import records
 from zotd.core.ports import StorageError
 from zotd.store import backup
 from zotd.store.errors import UnreadableSessionError
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.verification import verify
 
 PAGE = 4096
@@ -21,7 +21,7 @@ async def torn(tmp_path, author_of, say):
     """The files of a daemon that was killed: a database that knows two commits, and a log with two more."""
     live = tmp_path / "live" / "zot.db"
     live.parent.mkdir()
-    journal = await Journal.open(live)
+    journal = await SqliteJournal.open(live)
     author = author_of(journal)
     await author.commit((say.note("0"), [say.said("zero")]))
     with sqlite3.connect(live, isolation_level=None) as other:
@@ -52,7 +52,7 @@ async def test_of_a_log_that_was_cut_anywhere_the_commits_before_the_cut_are_the
         torn.write_bytes(database)
         beside(torn, "-wal").write_bytes(log[:size])
         beside(torn, "-shm").unlink(missing_ok=True)
-        journal = await Journal.open(torn)
+        journal = await SqliteJournal.open(torn)
         texts = await texts_of(journal)
         row = await journal.row("s_1")
         reached, _ = await journal.events_after("s_1", 0, 10**9)
@@ -68,7 +68,7 @@ async def test_of_a_log_with_a_flipped_byte_the_commits_before_it_are_there(torn
     log = bytearray(beside(torn, "-wal").read_bytes())
     log[len(log) // 2] ^= 0xFF
     beside(torn, "-wal").write_bytes(log)
-    journal = await Journal.open(torn)
+    journal = await SqliteJournal.open(torn)
     texts = await texts_of(journal)
     assert texts == ["0", "1", "2"][: len(texts)]
     await journal.close()
@@ -110,17 +110,17 @@ async def test_what_has_lost_a_part_is_refused_in_one_sentence_and_left_as_it_is
     tear(torn)
     before = all_bytes(torn)
     with pytest.raises(StorageError, match=sentence):
-        await Journal.open(torn)
+        await SqliteJournal.open(torn)
     assert all_bytes(torn) == before
 
 
 async def test_one_can_go_on_without_the_log_that_is_lost_and_clients_do_not_take_it_for_what_was(torn):
-    journal = await Journal.open(torn.parent / "live" / "zot.db")
+    journal = await SqliteJournal.open(torn.parent / "live" / "zot.db")
     epoch = journal.epoch
     await journal.close()
     without_its_log(torn)
     backup.restore(torn, torn)
-    journal = await Journal.open(torn)
+    journal = await SqliteJournal.open(torn)
     assert await texts_of(journal) == ["0"]
     assert journal.epoch != epoch
     await journal.close()
@@ -133,7 +133,7 @@ async def test_a_database_of_another_program_is_refused_and_not_made_ours(tmp_pa
     other.close()
     before = all_bytes(path)
     with pytest.raises(StorageError, match=r"zot\.db is not a journal of zotd"):
-        await Journal.open(path)
+        await SqliteJournal.open(path)
     assert all_bytes(path) == before
 
 
@@ -141,7 +141,7 @@ async def test_a_start_that_was_killed_while_it_made_the_database_leaves_none(tm
     path = tmp_path / "zot.db"
     for part in ("", "-wal", "-shm"):
         tmp_path.joinpath(f".zot.db.new{part}").write_bytes(b"half")
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await journal.close()
     assert [file.name for file in tmp_path.iterdir()] == ["zot.db"]
 
@@ -153,7 +153,7 @@ async def test_a_start_that_was_killed_while_it_made_the_database_leaves_none(tm
 async def crowded(tmp_path, author_of, say):
     """A closed database with so many sessions that their rows stand on several pages."""
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     for session in SESSIONS:
         author = author_of(journal, session, name=f"name of {session}", updated=session)
         await author.commit((say.note("a"), [say.said("red")]))
@@ -176,7 +176,7 @@ def damage_page_with(path, words, *, not_with):
 
 async def test_sessions_on_a_damaged_page_are_listed_as_blocked_and_the_others_go_on(crowded, author_of, say):
     damage_page_with(crowded, b"name of s_00", not_with=b'"kind"')
-    journal = await Journal.open(crowded)
+    journal = await SqliteJournal.open(crowded)
     rows, before = [], None
     while True:
         page, before = await journal.list(before=before, limit=7)
@@ -202,12 +202,12 @@ async def test_sessions_on_a_damaged_page_are_listed_as_blocked_and_the_others_g
 
 
 async def test_a_session_whose_next_record_meets_a_damaged_page_is_read_only_and_says_so(crowded, author_of, say):
-    journal = await Journal.open(crowded)
+    journal = await SqliteJournal.open(crowded)
     writing = author_of(journal, "s_00")
     writing.row = await journal.row("s_00")
     await journal.close()
     damage_page_with(crowded, b"name of s_00", not_with=b'"kind"')
-    writing.journal = journal = await Journal.open(crowded)
+    writing.journal = journal = await SqliteJournal.open(crowded)
     with pytest.raises(StorageError, match="malformed"):
         await writing.commit((say.note("refused"),), durable=True)
     assert str(journal.damage("s_00")) == (
@@ -240,7 +240,7 @@ async def test_commits_that_are_lost_with_the_end_of_the_log_are_told_by_verify_
         torn.write_bytes(database)
         beside(torn, "-wal").write_bytes(found)
         beside(torn, "-shm").write_bytes(index)
-        journal = await Journal.open(torn)
+        journal = await SqliteJournal.open(torn)
         (warning,) = journal.database.warnings
         assert "of the last commits are lost" in warning
         await journal.close()
@@ -248,7 +248,7 @@ async def test_commits_that_are_lost_with_the_end_of_the_log_are_told_by_verify_
 
 async def test_a_whole_log_is_not_told_to_have_lost_anything(torn):
     assert verify(torn).problems == []
-    journal = await Journal.open(torn)
+    journal = await SqliteJournal.open(torn)
     assert journal.database.warnings == []
     await journal.close()
 

@@ -13,7 +13,7 @@ import pytest
 
 from zotd import tree_digest
 from zotd.core.ports import StorageError
-from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown, code_of
+from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, UntrustedCode, code_of
 
 
 class Workspace:
@@ -80,7 +80,7 @@ def test_code_is_named_by_what_a_person_knows_it_as(workspace):
     ):
         workspace.write(path)
     state = workspace.state()
-    assert isinstance(state, Unknown)
+    assert isinstance(state, UntrustedCode)
     assert state.code.items == [
         ".mcp.json",
         ".zot/config.toml",
@@ -101,7 +101,7 @@ def test_a_workspace_below_the_user_s_own_home_does_not_ask_about_that(tmp_path)
     assert isinstance(trust.state(tmp_path), NothingToTrust)
     (tmp_path / ".mcp.json").write_text("{}")
     state = trust.state(tmp_path)
-    assert isinstance(state, Unknown)
+    assert isinstance(state, UntrustedCode)
     assert state.code.items == [".mcp.json"]
 
 
@@ -124,7 +124,7 @@ def test_a_workspace_is_its_real_path(workspace, tmp_path):
     assert isinstance(workspace.state(), Trusted)
     other = tmp_path / "other"
     workspace.cwd.rename(other)
-    assert isinstance(workspace.trust.state(other), Unknown)
+    assert isinstance(workspace.trust.state(other), UntrustedCode)
 
 
 def test_code_that_changed_while_it_was_read_is_not_granted(workspace):
@@ -133,7 +133,7 @@ def test_code_that_changed_while_it_was_read_is_not_granted(workspace):
     workspace.write(TOOL, "worse")
     with pytest.raises(NotGrantedError, match="has changed since you were asked; review it again"):
         workspace.trust.grant(workspace.cwd, digest=shown)
-    assert isinstance(workspace.state(), Unknown)
+    assert isinstance(workspace.state(), UntrustedCode)
 
 
 def becomes_a_pipe(workspace):
@@ -193,7 +193,7 @@ def test_trust_is_revoked_by_any_name_of_the_workspace(workspace, tmp_path):
     workspace.granted()
     (tmp_path / "alias").symlink_to(workspace.cwd)
     assert workspace.trust.revoke(tmp_path / "alias")
-    assert isinstance(workspace.state(), Unknown)
+    assert isinstance(workspace.state(), UntrustedCode)
 
 
 # Changes
@@ -218,7 +218,7 @@ def test_a_program_that_is_named_elsewhere_is_part_of_what_is_trusted(workspace)
     workspace.trust = Trust(workspace.home, lambda _: ["bin/python", "bin/absent"])
     workspace.write("bin/python")
     state = workspace.state()
-    assert isinstance(state, Unknown)
+    assert isinstance(state, UntrustedCode)
     assert state.code.items == ["bin/python"]
     workspace.granted()
     workspace.write("bin/python", "y")
@@ -258,7 +258,7 @@ def test_a_linked_place_is_looked_at_where_it_is(workspace):
     workspace.write("conf/not-code")
     workspace.link(".zot", "conf")
     state = workspace.state()
-    assert isinstance(state, Unknown)
+    assert isinstance(state, UntrustedCode)
     assert state.code.items == [".zot"]
     assert list(state.code.files) == [".zot", "conf/extensions/guard/main.js"]
 
@@ -267,7 +267,7 @@ def test_a_place_that_is_linked_to_the_outside_is_asked_about(workspace, tmp_pat
     (tmp_path / "conf/extensions").mkdir(parents=True)
     workspace.link(".zot", tmp_path / "conf")
     state = workspace.state()
-    assert isinstance(state, Unknown)
+    assert isinstance(state, UntrustedCode)
     assert state.code.items == [".zot"]
 
 
@@ -359,7 +359,7 @@ def test_without_a_home_that_can_be_written_nothing_is_trusted(workspace):
     trust = Trust(workspace.home / "missing")
     with pytest.raises(StorageError, match=r"trust\.json cannot be written: No such file or directory"):
         trust.grant(workspace.cwd)
-    assert isinstance(trust.state(workspace.cwd), Unknown)
+    assert isinstance(trust.state(workspace.cwd), UntrustedCode)
 
 
 def test_processes_that_grant_at_once_lose_nothing(workspace, tmp_path):

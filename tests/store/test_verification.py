@@ -10,7 +10,7 @@ from tests.store import older
 from zotd.core.ports import StorageError
 from zotd.core.records import VERSION
 from zotd.store import search
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.schema import read_at_rest
 from zotd.store.verification import MAX_PROBLEMS, verify
 from zotd.wire.version import VERSION as PROGRAM
@@ -20,7 +20,7 @@ from zotd.wire.version import VERSION as PROGRAM
 async def path(tmp_path, author_of, say):
     """A closed database with two sessions of three records each, all in the index."""
     path = tmp_path / "zot.db"
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     for session in ("s_1", "s_2"):
         await author_of(journal, session).commit(
             (say.note("a"), [say.said("red"), say.step()]), (say.note("b"),), (say.note("c"), [say.said("green")])
@@ -111,7 +111,7 @@ async def test_damage_is_found_and_named(path, damage, sentence):
 async def test_sums_of_usage_that_are_not_those_of_the_records_are_found(tmp_path, damage):
     path = tmp_path / "old.db"
     older.version_6(path)
-    await (await Journal.open(path)).close()
+    await (await SqliteJournal.open(path)).close()
     assert verify(path).problems == []
     edit(path, damage)
     assert verify(path).problems == ["session s_old: the sums of its usage do not match its records"]
@@ -125,7 +125,7 @@ async def test_damage_of_one_session_does_not_hide_the_others(path):
 
 
 async def test_a_damaged_page_is_reported_and_the_rest_still_looked_at(path, author_of, say):
-    journal = await Journal.open(path)
+    journal = await SqliteJournal.open(path)
     await author_of(journal, "s_3").commit((say.note("X" * 20_000),))
     await journal.close()
     content = bytearray(path.read_bytes())

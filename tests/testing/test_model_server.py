@@ -15,11 +15,16 @@ from pydantic import TypeAdapter
 
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Call, Fault, Refusal, Reply, Text, Thinking
+from zotd.testing.script import CallPart, Refusal, ScriptedReply, StreamError, TextPart, ThinkingPart
 from zotd.wire.content import Tokens
 
-REPLY = Reply(
-    [Thinking(["hm"]), Text(["Let me ", "look."]), Call("read", {"path": "a"}), Call("read", {"path": "b"})],
+REPLY = ScriptedReply(
+    [
+        ThinkingPart(["hm"]),
+        TextPart(["Let me ", "look."]),
+        CallPart("read", {"path": "a"}),
+        CallPart("read", {"path": "b"}),
+    ],
     usage=Tokens(input=7, output=3, cache_read=2),
 )
 USER = {"role": "user", "content": "go"}
@@ -83,7 +88,7 @@ async def test_every_chunk_is_one_of_openais_type(completions):
 
 
 async def test_errors_are_those_that_the_sdks_know(messages, completions):
-    async with ModelServer([Refusal(529), Refusal(401), Reply([Text(["a"]), Fault()])]) as server:
+    async with ModelServer([Refusal(529), Refusal(401), ScriptedReply([TextPart(["a"]), StreamError()])]) as server:
         with pytest.raises(anthropic.APIStatusError, match="overloaded_error"):
             await messages(server).create(model="m", max_tokens=9, messages=[USER])
         with pytest.raises(openai.AuthenticationError):

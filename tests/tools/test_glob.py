@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from zotd.tools.shared import Tree, glob_matcher
+from zotd.tools.shared import DirectoryWalk, glob_matcher
 
 
 def make(cwd, *paths: str, ignore: dict[str, str] | None = None) -> None:
@@ -145,7 +145,7 @@ async def test_an_aborted_walk_ends(call, cwd):
 def test_an_abandoned_walk_ends_early(cwd):
     make(cwd, *(f"{i}/a.txt" for i in range(50)))
     abandoned = threading.Event()
-    walk = iter(Tree(cwd, hidden=False, abandoned=abandoned))
+    walk = iter(DirectoryWalk(cwd, hidden=False, abandoned=abandoned))
     assert next(walk) == "0/a.txt"
     abandoned.set()
     assert list(walk) == []
@@ -153,7 +153,7 @@ def test_an_abandoned_walk_ends_early(cwd):
 
 def test_a_walk_that_is_too_long_is_cut_and_says_so(cwd):
     make(cwd, *(f"{i}/a.txt" for i in range(10)))
-    tree = Tree(cwd, hidden=False, abandoned=threading.Event(), max_entries=15)
+    tree = DirectoryWalk(cwd, hidden=False, abandoned=threading.Event(), max_entries=15)
     assert list(tree) == [f"{i}/a.txt" for i in range(5)]
     assert tree.cut
 

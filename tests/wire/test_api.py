@@ -7,7 +7,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods import HANDLERS
 from zotd.wire import api
 from zotd.wire.api import BY_NAME, COMMANDS, Mutation, Role
@@ -192,7 +192,7 @@ def test_a_handler_takes_the_parameters_of_its_row(name):
     assert iscoroutinefunction(handler)
     hints = get_type_hints(handler)
     call, params = (hints[key] for key in signature(handler).parameters)
-    assert (call, params) == (Call, BY_NAME[name].params)
+    assert (call, params) == (Invocation, BY_NAME[name].params)
 
 
 @pytest.mark.parametrize("name", HANDLERS)

@@ -1,11 +1,11 @@
 import pytest
 
-from zotd.wire.mcp import Server, ServerError, expanded, secrets, variables
+from zotd.wire.mcp import McpServer, ServerError, expanded, secrets, variables
 
 
 def test_variables_are_replaced_in_every_text():
-    server = Server("${A}", ("x${A}y${B:-b}",), {"N": "${A}"}, "${A}", "", {"H": "${A}"})
-    assert expanded(server, {"A": "1"}) == Server("1", ("x1yb",), {"N": "1"}, "1", "", {"H": "1"})
+    server = McpServer("${A}", ("x${A}y${B:-b}",), {"N": "${A}"}, "${A}", "", {"H": "${A}"})
+    assert expanded(server, {"A": "1"}) == McpServer("1", ("x1yb",), {"N": "1"}, "1", "", {"H": "1"})
 
 
 @pytest.mark.parametrize(
@@ -22,18 +22,18 @@ def test_variables_are_replaced_in_every_text():
     ],
 )
 def test_a_variable_has_its_value_or_its_default(text, env, result):
-    assert expanded(Server(command="x", args=(text,)), env).args == (result,)
+    assert expanded(McpServer(command="x", args=(text,)), env).args == (result,)
 
 
 def test_a_variable_that_is_not_set_is_an_error_that_names_it():
     with pytest.raises(ServerError, match="names the variable NOPE, which is not set"):
-        expanded(Server(command="x", args=("${NOPE}",)), {})
+        expanded(McpServer(command="x", args=("${NOPE}",)), {})
 
 
 def test_variables_are_named_once_each():
-    assert variables(Server(command="${B}", args=("${A}", "${B:-x}"))) == ("B", "A")
+    assert variables(McpServer(command="${B}", args=("${A}", "${B:-x}"))) == ("B", "A")
 
 
 def test_secrets_are_what_variables_env_and_headers_hold():
-    server = Server(url="https://x/${KEY}", env={"A": "1"}, headers={"B": "2 ${KEY}"})
+    server = McpServer(url="https://x/${KEY}", env={"A": "1"}, headers={"B": "2 ${KEY}"})
     assert set(secrets(server, {"KEY": "k"})) == {"k", "1", "2 ${KEY}"}

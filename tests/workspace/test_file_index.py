@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from zotd.workspace.file_index import FRESH_S, MAX_DIRECTORIES, SLICE, Files, Index
-from zotd.workspace.file_listing import Listing
+from zotd.workspace.file_index import FRESH_S, MAX_DIRECTORIES, SLICE, Files, PathIndex
+from zotd.workspace.file_listing import FileListing
 
 
 class Desk:
@@ -86,10 +86,10 @@ async def test_only_the_directories_used_last_are_remembered(desk, tmp_path):
 
 
 def test_an_index_has_directories_once_and_shorter_paths_first():
-    index = Index.of(Listing(["b/c/d.py", "b/c/e.py", "a.py", "module/"], b"", is_cut=False))
+    index = PathIndex.of(FileListing(["b/c/d.py", "b/c/e.py", "a.py", "module/"], b"", is_cut=False))
     assert index.paths == ["/b/", "/a.py", "/b/c/", "/module/", "/b/c/d.py", "/b/c/e.py"]
 
 
 def test_forged_paths_with_very_many_directories_do_not_fill_the_memory():
-    index = Index.of(Listing([f"{number}/" + "a/" * 500 + "b" for number in range(500)], b"", is_cut=False))
+    index = PathIndex.of(FileListing([f"{number}/" + "a/" * 500 + "b" for number in range(500)], b"", is_cut=False))
     assert sum(map(len, index.paths)) < 10 * 1024 * 1024

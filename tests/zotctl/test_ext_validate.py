@@ -12,7 +12,7 @@ import pytest
 import zotd
 from tests.e2e.shop import PROGRAMS
 from tests.needs import needs
-from zotd.exthost.host import Limits
+from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.manifest import FILE
 from zotd.exthost.validation import RULES, Calling, Verdict, validate
 from zotd.testing.misbehaviours import MISBEHAVIOURS, PROGRAM
@@ -24,8 +24,8 @@ ENV = {
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     "PYTHONPATH": str(ROOT),
 }
-PATIENT = Limits(tool_s=10, command_s=10, intercept_s=10)
-IMPATIENT = Limits(tool_s=1, command_s=1, intercept_s=1)
+PATIENT = ExtensionTimeouts(tool_s=10, command_s=10, intercept_s=10)
+IMPATIENT = ExtensionTimeouts(tool_s=1, command_s=1, intercept_s=1)
 """For extensions that do not answer."""
 
 CAUGHT = {

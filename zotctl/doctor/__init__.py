@@ -4,7 +4,7 @@ import argparse
 import os
 from importlib import import_module
 
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 
 EPILOG = """\
 Exit code 1 if a problem is found. Takes at most 3 s, changes nothing and does not start the daemon.
@@ -14,7 +14,7 @@ example: zotctl doctor --json | jq -r '.findings[].next'
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `doctor`."""
     parser = commands.add_parser("doctor", help="find problems of this installation", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ProblemKind:
     """One kind of problem."""
 
     id: str
@@ -24,140 +24,140 @@ class State:
 class Finding:
     """A problem that a check has found."""
 
-    state: State
+    state: ProblemKind
     text: str
     """The problem in one sentence, with paths and numbers."""
     next: str
 
 
 STATES = (
-    State(
+    ProblemKind(
         "stale-socket",
         "zotd was killed and left its socket behind",
         "the socket exists, no process listens on it, and no process holds the lock of the home",
         "zotctl start",
     ),
-    State(
+    ProblemKind(
         "listener-lost",
         "zotd is running, but new clients cannot find it",
         "a process holds the lock of the home, and its socket is gone or another process answers there",
         "kill -USR1 {pid}",
     ),
-    State(
+    ProblemKind(
         "wedged",
         "zotd accepts connections but does not answer",
         "the connection succeeds, but no answer arrives within a second",
         "kill -CONT {pid} if a signal stopped it, otherwise zotctl stop --force && zotctl start",
     ),
-    State(
+    ProblemKind(
         "version-mismatch",
         "zotd and this program have different versions",
         "the version in the daemon's status",
         "zotctl restart --when-idle",
     ),
-    State(
+    ProblemKind(
         "unmanaged",
         "a service is installed but did not start the running zotd",
         "a unit exists for this home and no service manager started the daemon, or the other way round",
         "zotctl restart --when-idle",
     ),
-    State(
+    ProblemKind(
         "unreachable",
         "the socket cannot be used",
         "it belongs to another user, is not a socket, or access is denied",
         "ls -l {socket}",
     ),
-    State(
+    ProblemKind(
         "gave-up",
         "zotd keeps crashing, and clients no longer start it",
         "three starts within a minute, each ending within 20 s (`<socket>.starts`)",
         "zotctl start",
     ),
-    State(
+    ProblemKind(
         "socket-directory",
         "the directory of the socket is not private",
         "it is a symbolic link, belongs to another user, or is accessible to others",
         "chmod 700 {folder}",
     ),
-    State(
+    ProblemKind(
         "home-not-writable",
         "the home is not writable",
         "a file cannot be created there",
         "ls -ld {home}",
     ),
-    State(
+    ProblemKind(
         "disk-full",
         "the disk of the home is full or nearly full",
         "a file of 64 KiB cannot be written, or less than 32 MiB are free",
         "df -h {home}",
     ),
-    State(
+    ProblemKind(
         "log-not-writable",
         "the daemon's log is not writable",
         "it cannot be opened or created",
         "ls -ld {log}",
     ),
-    State(
+    ProblemKind(
         "config-invalid",
         "the configuration is invalid",
         "the daemon rejects a value, a key or the file",
         "zotctl config check",
     ),
-    State(
+    ProblemKind(
         "auth-file",
         "the file with the keys cannot be used",
         "other users may read it, or its contents are invalid",
         "chmod 600 {file} if the mode is wrong, otherwise mv {file} {file}.old",
     ),
-    State(
+    ProblemKind(
         "no-key",
         "no API key is set, so no model can be used",
         "there is none in the environment, in `auth.json`, from `api_key_command` or in the daemon",
         "zotctl login anthropic",
     ),
-    State(
+    ProblemKind(
         "database-damaged",
         "the database is damaged",
         "SQLite's quick check fails (it runs for up to a second)",
         "zotctl verify",
     ),
-    State(
+    ProblemKind(
         "database-newer",
         "the database was written by a newer zot",
         "its schema version is newer than this program's",
         "which -a zotd",
     ),
-    State(
+    ProblemKind(
         "linger-off",
         "the service stops when you log out",
         "a systemd service is installed, and `loginctl` reports that linger is off",
         "loginctl enable-linger",
     ),
-    State(
+    ProblemKind(
         "extension-failing",
         "an extension does not work",
         "`zotctl ext doctor` reports it for this directory",
         "zotctl ext logs {name}",
     ),
-    State(
+    ProblemKind(
         "extension-doubtful",
         "a tool accepts arguments that its function does not expect",
         "`zotctl ext doctor` names a parameter whose type hint is not in the schema sent to the model",
         "zotctl ext reload {name}, after correcting the type hint",
     ),
-    State(
+    ProblemKind(
         "code-untrusted",
         "extensions of this directory are not trusted",
         "`zotctl ext doctor` reports that their code is new or has changed and was not run",
         "zotctl trust grant {cwd}",
     ),
-    State(
+    ProblemKind(
         "port-taken",
         "the WebSocket listener is configured but not open",
         "`websocket.listen` is set, and the daemon does not listen there",
         "zotctl restart --when-idle",
     ),
-    State(
+    ProblemKind(
         "slow-check",
         "a check timed out",
         "a check takes over a second: a file system or a program does not answer",

@@ -1,13 +1,13 @@
 """`zotctl ext`: commands for users and authors of extensions (`docs/extensions.md`)."""
 
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.ext import install, listing, logs, new, reload, tap, validate
 
 ACTIONS = (listing, install, reload, logs, tap, new, validate)
 """Modules with `add(actions)`, in the order of the help."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `ext` and its actions."""
     parser = commands.add_parser(
         "ext",

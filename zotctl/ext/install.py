@@ -5,7 +5,7 @@ import os
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd.client import place
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
@@ -41,7 +41,7 @@ CHANGES = {
 """Actions whose only argument is a name: help and result message."""
 
 
-def add(actions: Commands) -> None:
+def add(actions: Subparsers) -> None:
     """Register the four actions."""
     _add_install(actions)
     _add_remove(actions)
@@ -52,7 +52,7 @@ def add(actions: Commands) -> None:
         parser.set_defaults(run=_change, action=action)
 
 
-def _add_remove(actions: Commands) -> None:
+def _add_remove(actions: Subparsers) -> None:
     parser = actions.add_parser("remove", help="uninstall an extension; keeps its data", epilog=REMOVING)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", metavar="NAME", help="name of the extension")
@@ -62,7 +62,7 @@ def _add_remove(actions: Commands) -> None:
     parser.set_defaults(run=_remove)
 
 
-def _add_install(actions: Commands) -> None:
+def _add_install(actions: Subparsers) -> None:
     parser = actions.add_parser("install", help="install an extension from a directory or a git URL", epilog=EXAMPLES)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("source", metavar="PATH|URL[@REF]", help="a directory, or a git repository")

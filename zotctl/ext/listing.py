@@ -3,7 +3,7 @@
 import argparse
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.ext import scope
 from zotd.client import colour
 from zotd.client.blocking import Json
@@ -15,7 +15,7 @@ NAMES_COLUMNS = 40
 """Most columns of a list of tools or commands in the table."""
 
 
-def add(actions: Commands) -> None:
+def add(actions: Subparsers) -> None:
     """Register `list` and `doctor`."""
     parser = actions.add_parser(
         "list", help="list extensions and their states", epilog="example: zotctl ext list --all --json | jq .extensions"

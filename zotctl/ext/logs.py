@@ -5,7 +5,7 @@ import os
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.ext import scope
 from zotd import paths
 from zotd.client import place
@@ -22,7 +22,7 @@ SHOWN = 200
 """Default of --lines."""
 
 
-def add(actions: Commands) -> None:
+def add(actions: Subparsers) -> None:
     """Register `logs`."""
     parser = actions.add_parser("logs", help="print an extension's log", epilog="example: zotctl ext logs weather -f")
     parser.add_argument("name", metavar="EXTENSION", help="name of the extension")

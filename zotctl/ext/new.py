@@ -8,7 +8,7 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotd import paths
 from zotd.client.errors import ClientError
 from zotd.sanitize import one_line
@@ -38,7 +38,7 @@ class SkeletonError(ClientError):
     """The extension could not be created."""
 
 
-def add(actions: Commands) -> None:
+def add(actions: Subparsers) -> None:
     """Register `new`."""
     parser = actions.add_parser(
         "new",

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.ext import scope
 from zotd.client.blocking import Json
 from zotd.client.fields import strings
@@ -22,7 +22,7 @@ Exit code 1 if a restart failed; an extension that cannot be restarted keeps run
 """
 
 
-def add(actions: Commands) -> None:
+def add(actions: Subparsers) -> None:
     """Register `reload`."""
     parser = actions.add_parser("reload", help="restart extensions with the files on disk", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

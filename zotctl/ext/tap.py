@@ -6,7 +6,7 @@ import re
 import sys
 
 from zotctl import link, output
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.ext import scope
 from zotd.client import colour
 from zotd.client.blocking import Json
@@ -29,7 +29,7 @@ _TYPE = re.compile(r'"type"\s*:\s*"([^"\\]*)"')
 """The type of a truncated frame, which is no longer valid JSON."""
 
 
-def add(actions: Commands) -> None:
+def add(actions: Subparsers) -> None:
     """Register `tap`."""
     parser = actions.add_parser("tap", help="print an extension's protocol frames until Ctrl-C", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

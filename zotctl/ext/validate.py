@@ -3,7 +3,7 @@
 import argparse
 from importlib import import_module
 
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 
 EPILOG = """\
 examples:
@@ -17,7 +17,7 @@ only with --call. Exit code 1 if a rule is broken.
 """
 
 
-def add(actions: Commands) -> None:
+def add(actions: Subparsers) -> None:
     """Register `validate`."""
     parser = actions.add_parser("validate", help="check an extension against the protocol", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -14,7 +14,7 @@ from pathlib import Path
 from zotctl import output
 from zotd.client import environment
 from zotd.client.errors import ClientError
-from zotd.exthost.validation import RULES, Calling, Report, Verdict, validate
+from zotd.exthost.validation import RULES, Calling, ValidationReport, Verdict, validate
 from zotd.sanitize import harmless
 
 MARKS = {Verdict.KEPT: "✓", Verdict.BROKEN: "✗", Verdict.DOUBTFUL: "!", Verdict.UNCHECKED: "\N{EN DASH}"}
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.is_ok else 1
 
 
-def _print(report: Report) -> None:
+def _print(report: ValidationReport) -> None:
     output.print_table(
         ["", "RULE", "RESULT"], [[MARKS[one.verdict], one.rule, one.sentence] for one in report.findings]
     )
@@ -41,7 +41,7 @@ def _print(report: Report) -> None:
         sys.stderr.write(f"\nlast lines of its stderr:\n{harmless(report.stderr)}")
 
 
-def _print_json(report: Report) -> None:
+def _print_json(report: ValidationReport) -> None:
     findings = [
         {"rule": one.rule, "about": RULES[one.rule], "verdict": one.verdict, "sentence": one.sentence}
         for one in report.findings

@@ -5,9 +5,9 @@ import os
 import shutil
 
 from zotctl import output, status_probe
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 from zotctl.service import launchd, systemd
-from zotctl.service.state import State
+from zotctl.service.state import ServiceState
 from zotd import paths
 from zotd.client.errors import ClientError
 from zotd.client.lock_owner import lock_owner_of
@@ -31,7 +31,7 @@ ENVIRONMENT = ("ZOT_HOME", "ZOTD_SOCKET", "XDG_STATE_HOME")
 NOBODY = "found neither systemd nor launchd; have your service manager run `zotd`, which stays in the foreground"
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `service` and its actions."""
     parser = commands.add_parser("service", help="run the daemon as a service of systemd or launchd", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -89,7 +89,7 @@ def _unmanaged(manager: Manager) -> int | None:
     return None if pid is None or manager.pid() == pid else pid
 
 
-def _show(args: argparse.Namespace, state: State) -> int:
+def _show(args: argparse.Namespace, state: ServiceState) -> int:
     if args.json:
         output.print_json(state.fields())
         return 0

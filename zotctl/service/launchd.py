@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from zotctl.service.manager_cli import run, run_checked
-from zotctl.service.state import State
+from zotctl.service.state import ServiceState
 from zotctl.service.templates import template
 from zotd.client.atomic_write import write_atomically
 from zotd.client.errors import ClientError
@@ -57,8 +57,8 @@ class Launchd:
         found = _PID.search(said) if code == 0 else None
         return int(found[1]) if found else None
 
-    def state(self, unmanaged: int | None) -> State:
-        """Return the state; `unmanaged` is passed on to `State`."""
+    def state(self, unmanaged: int | None) -> ServiceState:
+        """Return the state; `unmanaged` is passed on to `ServiceState`."""
         files = [_path()] if os.path.exists(_path()) else []
         pid = self.pid()
         running = "active" if pid is not None else "inactive"
@@ -67,7 +67,7 @@ class Launchd:
             hints.append(
                 f"zotctl stop && zotctl service install   (moves the sessions of pid {unmanaged} to the service)"
             )
-        return State(self.name, {LABEL: running if files else "missing"}, files, pid, unmanaged, None, hints)
+        return ServiceState(self.name, {LABEL: running if files else "missing"}, files, pid, unmanaged, None, hints)
 
 
 def agent(environment: Mapping[str, str], python: str = sys.executable) -> bytes:

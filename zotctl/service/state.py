@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ServiceState:
     """The state that `zotctl service` prints."""
 
     manager: str

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from zotctl import service_lookup
 from zotctl.service.manager_cli import run, run_checked
-from zotctl.service.state import State
+from zotctl.service.state import ServiceState
 from zotctl.service.templates import template
 from zotd.client.atomic_write import write_atomically
 from zotd.client.errors import ClientError
@@ -70,8 +70,8 @@ class Systemd:
         _, said = run(*SYSTEMCTL, "show", "--property=MainPID", "--value", SERVICE)
         return int(said) if said.isdecimal() and int(said) > 0 else None
 
-    def state(self, unmanaged: int | None) -> State:
-        """Return the state; `unmanaged` is passed on to `State`."""
+    def state(self, unmanaged: int | None) -> ServiceState:
+        """Return the state; `unmanaged` is passed on to `ServiceState`."""
         files = self._files()
         units = {name: _active(name) if _path(name) in files else "missing" for name in (SOCKET, SERVICE)}
         lingers = _lingers()
@@ -84,7 +84,7 @@ class Systemd:
             hints.append("loginctl enable-linger   (keeps the service running without a login)")
         if "failed" in units.values():
             hints.append(f"journalctl --user -u {SERVICE} -n 50   (shows why it failed)")
-        return State(self.name, units, files, self.pid(), unmanaged, lingers, hints)
+        return ServiceState(self.name, units, files, self.pid(), unmanaged, lingers, hints)
 
     def _files(self) -> list[str]:
         return [_path(name) for name in (SOCKET, SERVICE) if os.path.exists(_path(name))]

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from zotctl.commands import Commands
+from zotctl.commands import Subparsers
 
 EPILOG = """\
 examples:
@@ -24,7 +24,7 @@ LONGEST_DELAY_S = 3600.0
 """Longer delays are typing errors rather than intended."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: Subparsers) -> None:
     """Register `top`."""
     parser = commands.add_parser("top", help="show sessions and extensions, updated live", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

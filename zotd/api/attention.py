@@ -18,7 +18,7 @@ TEXT_CHARS = 300
 """Maximum length of the text of a notification."""
 
 
-class Attention:
+class AttentionWatcher:
     """Watches one session from its making on."""
 
     def __init__(

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import msgspec
 
-from zotd.api.connection import Connection
-from zotd.api.dispatch import Call
+from zotd.api.connection import ServerConnection
+from zotd.api.dispatch import Invocation
 from zotd.sessions.session import Session
 from zotd.wire.api import GivenFor, Role, SessionConfigure, SessionCreate
 from zotd.wire.errors import Code, CommandError
@@ -29,21 +29,21 @@ REDIRECTING = ("base_url", "secrets")
 """Fields that say to which server prompts go, or on whose account."""
 
 
-def may_redirect(call: Call) -> bool:
+def may_redirect(call: Invocation) -> bool:
     """Whether the client may say where keys and prompts go, by a URL or by a key."""
     return call.door.stdio or call.door.role >= Role.APPROVE
 
 
-def may_bring_code(call: Call) -> bool:
+def may_bring_code(call: Invocation) -> bool:
     """Whether the client says what tools and extensions run in, and by that what they run; nobody is asked about it.
 
     A program of this user could run the same by itself. A client of another machine could not, unless it may decide.
     """
-    is_remote = isinstance(call.door, Connection) and call.door.is_remote
+    is_remote = isinstance(call.door, ServerConnection) and call.door.is_remote
     return call.door.role >= (Role.APPROVE if is_remote else Role.SUBMIT)
 
 
-def checked(call: Call, params: Params) -> Params:
+def checked(call: Invocation, params: Params) -> Params:
     """The parameters without what is not to be used of the environment.
 
     Raises:
@@ -66,7 +66,7 @@ def checked(call: Call, params: Params) -> Params:
     return msgspec.structs.replace(params, env=None)
 
 
-def environment_of(call: Call, session: Session, env: Mapping[str, str]) -> Environment:
+def environment_of(call: Invocation, session: Session, env: Mapping[str, str]) -> Environment:
     """The client's environment for a session, with the keys that the client may bring."""
     found = call.manager.environment(env, session.environment.api_key)
     return found if may_redirect(call) else replace(found, keys=session.environment.keys)
@@ -81,7 +81,7 @@ def check_is_missed(session: Session, place: GivenFor) -> None:
         raise CommandError(Code.CONFLICT, sentence)
 
 
-def _way_out(call: Call) -> str:
+def _way_out(call: Invocation) -> str:
     if call.door.confinement is not None and call.door.confinement.checks_modes:
         return "programs started by zotd can only use the providers of config.toml"
     if call.door.ceiling >= Role.APPROVE:

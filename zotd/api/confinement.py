@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from zotd.api.context import DaemonContext
 from zotd.sessions.session import Session
-from zotd.wire.api import Command, Role
+from zotd.wire.api import CommandSpec, Role
 from zotd.wire.base import Frozen
 from zotd.wire.events import Event
 
@@ -48,7 +48,7 @@ class Confinement(ABC):
         """Raise CommandError if it may not use this role; `what` names the purpose in the message."""
 
     @abstractmethod
-    def admit(self, command: Command, params: Frozen) -> Frozen:
+    def admit(self, command: CommandSpec, params: Frozen) -> Frozen:
         """Return the parameters that may be executed, possibly restricted; raises CommandError if none may."""
 
     # --- for the kinds of bounds ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from zotd import ids
 from zotd.api.confinement import Confinement
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
-from zotd.api.follower import Follower
+from zotd.api.follower import OutboxSubscriber
 from zotd.api.outbox import FAREWELL_S, Outbox
 from zotd.clock import rfc3339
 from zotd.sessions.session import Session
@@ -41,7 +41,7 @@ TOPICS = {
 """What `subscribe` takes, and the events that belong to it."""
 
 
-class Connection:
+class ServerConnection:
     """The daemon's end of a connection, whatever carries it."""
 
     stdio = False
@@ -68,7 +68,7 @@ class Connection:
         self.confinement = confinement
         self.ceiling = ceiling
         self.heavy: asyncio.Lock | None = asyncio.Lock()
-        """See `zotd.api.dispatch.Door`."""
+        """See `zotd.api.dispatch.CommandSource`."""
         self.shared: AbstractAsyncContextManager[object] = context.remote_heavy if is_remote else nullcontext()
         """As `heavy`."""
         self.is_remote = is_remote
@@ -84,7 +84,7 @@ class Connection:
         self._dispatcher = dispatcher
         self._lines = Lines(CLIENT_LIMIT)
         self._outbox = Outbox(transport, cut=self._evict)
-        self._followers: dict[str, Follower] = {}
+        self._followers: dict[str, OutboxSubscriber] = {}
         self._made: WeakSet[Session] = WeakSet()  # those that were closed meanwhile are gone
         self._topics: tuple[type[events.Event], ...] = ()
         self._unlisten = context.manager.listen(self._topic_event)
@@ -184,10 +184,10 @@ class Connection:
         else:
             self.confinement.opened(session.id)
 
-    def follow(self, session: Session) -> Follower:
+    def follow(self, session: Session) -> OutboxSubscriber:
         """Attach; a second attach starts over. `catch_up` of the result has to follow."""
         self.unfollow(session.id)
-        follower = Follower(session, self._outbox, self.context.tally)
+        follower = OutboxSubscriber(session, self._outbox, self.context.tally)
         if self._lost:  # it left while its command was under way
             follower.stop()
             return follower

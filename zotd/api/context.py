@@ -16,7 +16,7 @@ from zotd.sessions.completion import Completer
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.store.archive import Archive
-from zotd.store.tokens import Tokens
+from zotd.store.tokens import TokenStore
 from zotd.wire.api import ConfigReloaded, Status
 from zotd.wire.reports import Metrics
 from zotd.wire.version import PROTOCOL, VERSION, protocols
@@ -64,7 +64,7 @@ class DaemonContext:
     """Why new clients do not find the daemon's socket; empty: they do."""
     service: str | None = None
     """Who runs the daemon: `systemd`, `launchd`; None: it runs by itself."""
-    tokens: Tokens | None = None
+    tokens: TokenStore | None = None
     """Those of the WebSocket door, also while it is closed; None: this daemon has no place for any."""
     tokens_changed: Callable[[], None] = lambda: None
     """Called when tokens may have been revoked."""

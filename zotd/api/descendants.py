@@ -18,7 +18,7 @@ import msgspec
 from zotd.api.confinement import ABOUT_NONE, Confinement
 from zotd.api.context import DaemonContext
 from zotd.core.permissions import MODES, narrowest
-from zotd.wire.api import Attach, Command, Fork, Role, SessionConfigure, SessionCreate
+from zotd.wire.api import Attach, CommandSpec, Fork, Role, SessionConfigure, SessionCreate
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import TRUST
@@ -61,7 +61,7 @@ class Descendant(Confinement):
             sentence = "is not allowed for programs started by zotd (rule: descendants never decide)"
             raise _forbidden(f"{what} {sentence}; run it in your own terminal")
 
-    def admit(self, command: Command, params: Frozen) -> Frozen:
+    def admit(self, command: CommandSpec, params: Frozen) -> Frozen:
         """The parameters as they may be carried out; raises CommandError when none may."""
         self.check(command.role, command.name)
         if isinstance(params, SessionCreate):

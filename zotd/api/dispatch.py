@@ -17,7 +17,7 @@ from zotd.core.ports import StorageError
 from zotd.ledger.ledger import LetGoError
 from zotd.sessions.manager import Manager
 from zotd.store.errors import UnreadableSessionError
-from zotd.wire.api import BY_NAME, MAX_ID, Command, Envelope, Response, Role
+from zotd.wire.api import BY_NAME, MAX_ID, CommandSpec, Envelope, Response, Role
 from zotd.wire.base import BadFrameError, Frozen, decode, encode
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import TooLong
@@ -45,7 +45,7 @@ HEAVY = frozenset(
 others wait: two thousand that one client sends at once cost another client's command no more than one of them does."""
 
 
-class Door(Protocol):
+class CommandSource(Protocol):
     """The connection that a command came through, as handlers of every carrier see it."""
 
     role: Role
@@ -83,10 +83,12 @@ class Door(Protocol):
         ...
 
 
-class Call:
+class Invocation:
     """A command that is being executed."""
 
-    def __init__(self, door: Door, manager: Manager, command: Command, request_id: str | int | None) -> None:
+    def __init__(
+        self, door: CommandSource, manager: Manager, command: CommandSpec, request_id: str | int | None
+    ) -> None:
         self.door = door
         self.manager = manager
         self._command = command
@@ -121,7 +123,7 @@ class Call:
                 self._answer.cancel()
 
 
-Handler = Callable[[Call, Frozen], Awaitable[Frozen | None]]
+Handler = Callable[[Invocation, Frozen], Awaitable[Frozen | None]]
 
 
 def failure(command: str, code: Code, sentence: str, request_id: str | int | None = None) -> bytes:
@@ -137,7 +139,7 @@ class Dispatcher:
         self._handlers = handlers
         self._repeats = Repeats()
 
-    def take(self, door: Door, line: bytes | TooLong) -> Coroutine[object, object, None] | None:
+    def take(self, door: CommandSource, line: bytes | TooLong) -> Coroutine[object, object, None] | None:
         """Decode a line. Returns the work to run, in a task; or None when it was answered at once."""
         if isinstance(line, TooLong):
             door.write(failure("", Code.TOO_LARGE, "the line is longer than 16 MiB and was skipped"))
@@ -158,7 +160,7 @@ class Dispatcher:
         call.remember(self._repeats.begin(envelope.type, params))
         return self._run(call, params, self._handlers[envelope.type])
 
-    def _call(self, door: Door, line: bytes, envelope: Envelope) -> tuple[Call, Frozen]:
+    def _call(self, door: CommandSource, line: bytes, envelope: Envelope) -> tuple[Invocation, Frozen]:
         command = BY_NAME.get(envelope.type)
         if command is None or (door.stdio and not command.stdio):
             raise CommandError(Code.BAD_REQUEST, "unknown command")
@@ -174,9 +176,9 @@ class Dispatcher:
             raise CommandError(Code.BAD_REQUEST, f"{command.name}: {error}") from error
         if door.confinement is not None:
             params = door.confinement.admit(command, params)
-        return Call(door, self._manager, command, envelope.id), params
+        return Invocation(door, self._manager, command, envelope.id), params
 
-    async def _repeat(self, call: Call, first: First) -> None:
+    async def _repeat(self, call: Invocation, first: First) -> None:
         """Send the first answer again, as soon as there is one."""
         await asyncio.wait([first.answer])
         if first.answer.cancelled():
@@ -184,7 +186,7 @@ class Dispatcher:
         else:
             call.respond(first.answer.result())
 
-    async def _run(self, call: Call, params: Frozen, handler: Handler) -> None:
+    async def _run(self, call: Invocation, params: Frozen, handler: Handler) -> None:
         if call.name not in HEAVY or call.door.heavy is None:
             await self._carry_out(call, params, handler)
             return
@@ -193,7 +195,7 @@ class Dispatcher:
             await asyncio.sleep(0)
             await self._carry_out(call, params, handler)
 
-    async def _carry_out(self, call: Call, params: Frozen, handler: Handler) -> None:
+    async def _carry_out(self, call: Invocation, params: Frozen, handler: Handler) -> None:
         try:
             call.respond(await handler(call, params))
         except CommandError as error:
@@ -209,7 +211,7 @@ class Dispatcher:
             call.fail(Code.INTERNAL, "internal error; see the log of zotd")
 
 
-def _beyond(door: Door, command: Command) -> str:
+def _beyond(door: CommandSource, command: CommandSpec) -> str:
     """Why a command is refused that needs another role, and how to get that."""
     need, most = command.role.name.lower(), door.ceiling.name.lower()
     if command.role <= door.ceiling:

@@ -22,7 +22,7 @@ PAGE_BYTES = 256 * 1024
 _REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, events.ToolResultEvent, events.Done)
 
 
-class Follower:
+class OutboxSubscriber:
     """A `ledger.ledger.Subscriber` that writes to a connection's outbox."""
 
     def __init__(self, session: Session, outbox: Outbox, tally: Tally) -> None:

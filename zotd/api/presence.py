@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from zotd.api.attention import Attention
+from zotd.api.attention import AttentionWatcher
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.wire.events import ClientInfo
@@ -38,7 +38,7 @@ class Presences:
         """`attention_s`: the shortest run, in seconds, of whose end an unfocused client is notified; asked when a session gets one."""
         self._attention_s = attention_s
         self._seats: dict[str, dict[str, _Seat]] = {}
-        self._calls: dict[str, Attention] = {}
+        self._calls: dict[str, AttentionWatcher] = {}
         """Of the sessions with a client that can say whether somebody looks at it."""
         self._changed: dict[str, Session] = {}
         """Of which nobody has been told yet."""
@@ -66,7 +66,7 @@ class Presences:
         if seat is None:
             return False
         if session.id not in self._calls:
-            self._calls[session.id] = Attention(session, lambda: self._free(session.id), self._attention_s())
+            self._calls[session.id] = AttentionWatcher(session, lambda: self._free(session.id), self._attention_s())
         if focused or typing or seat.info.focused:  # also when it loses the focus: it had it until now
             self._uses += 1
             seat.last_used = self._uses

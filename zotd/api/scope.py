@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from zotd.api.confinement import ABOUT_NONE, Confinement
 from zotd.api.context import DaemonContext
-from zotd.wire.api import Approve, Command, Fork, Role
+from zotd.wire.api import Approve, CommandSpec, Fork, Role
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
 
@@ -17,7 +17,7 @@ SHARED = frozenset({"ext.logs", "ext.tap"})
 """They show what an extension says, which serves other sessions, too."""
 
 
-class Scope(Confinement):
+class TokenScope(Confinement):
     """The bounds of a connection that came in with such a token."""
 
     checks_modes = False
@@ -33,7 +33,7 @@ class Scope(Confinement):
     def check(self, role: Role, what: str) -> None:
         """Do nothing: the token itself limits the role."""
 
-    def admit(self, command: Command, params: Frozen) -> Frozen:
+    def admit(self, command: CommandSpec, params: Frozen) -> Frozen:
         """Return the parameters, or raise CommandError if the command concerns more than the token's sessions."""
         session: str | None = getattr(params, "session", None)
         if not session and command.name in ABOUT_NONE:
@@ -44,7 +44,7 @@ class Scope(Confinement):
         return params
 
 
-def _concerns_it_alone(command: Command, params: Frozen) -> bool:
+def _concerns_it_alone(command: CommandSpec, params: Frozen) -> bool:
     """Whether a command about a session is about nothing else."""
     if isinstance(params, Fork) or command.name in SHARED or getattr(params, "cwd", None) is not None:
         return False

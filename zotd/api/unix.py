@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 
 from zotd import paths
-from zotd.api.connection import Connection
+from zotd.api.connection import ServerConnection
 from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.descendants import ROLE, Descendant
 from zotd.api.dispatch import Dispatcher
@@ -205,13 +205,13 @@ def _found(path: Path) -> tuple[int, int] | None:
         return None
 
 
-class Server:
+class UnixServer:
     """Accepts connections until it is closed."""
 
     def __init__(self, context: DaemonContext, dispatcher: Dispatcher) -> None:
         self._context = context
         self._dispatcher = dispatcher
-        self._connections: dict[Connection, asyncio.Transport] = {}
+        self._connections: dict[ServerConnection, asyncio.Transport] = {}
         self._socket: Socket | None = None
         self._door: Door | None = None
         self._spare: int | None = None
@@ -256,7 +256,7 @@ class Server:
         for connection in list(self._connections):
             connection.end()
 
-    def accept(self, transport: asyncio.Transport) -> Connection | None:
+    def accept(self, transport: asyncio.Transport) -> ServerConnection | None:
         """A connection for a peer that may have one; None when it was refused."""
         uid, pid = peer_of(transport.get_extra_info("socket"))
         if uid != os.getuid():
@@ -280,7 +280,7 @@ class Server:
             transport.abort()
             return None
         peer = f"uid:{uid} pid:{pid}"
-        connection = Connection(
+        connection = ServerConnection(
             transport,
             context=self._context,
             dispatcher=self._dispatcher,
@@ -292,7 +292,7 @@ class Server:
         self._context.came()
         return connection
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: ServerConnection) -> None:
         """Forget a connection that has ended."""
         del self._connections[connection]
         self._context.went()
@@ -348,9 +348,9 @@ class Server:
 class _Wire(asyncio.Protocol):
     """Carries bytes between a transport and its connection."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: UnixServer) -> None:
         self._server = server
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

@@ -18,7 +18,7 @@ COMPACTED = "The conversation so far was summarised."
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChannelReply:
     """What there is to say about an input, or (without one) about a compaction."""
 
     run: str | None
@@ -42,14 +42,14 @@ class Answers:
         self._gone: set[str] = set()
         """Left the queue, and it is not known yet why."""
 
-    def feed(self, shown: Sequence[events.Event]) -> list[Answer]:
+    def feed(self, shown: Sequence[events.Event]) -> list[ChannelReply]:
         """Take the events of one commit; the answers that are known now."""
         found = [answer for event in shown for answer in self._take(event)]
         # An input that starts leaves the queue and is shown in the same commit; what only left was withdrawn.
         withdrawn, self._gone = self._gone, set()
-        return [*found, *(Answer(None, one, WITHDRAWN) for one in sorted(withdrawn))]
+        return [*found, *(ChannelReply(None, one, WITHDRAWN) for one in sorted(withdrawn))]
 
-    def _take(self, event: events.Event) -> Iterable[Answer]:
+    def _take(self, event: events.Event) -> Iterable[ChannelReply]:
         match event:
             case events.QueueChanged(items):
                 waiting = {item.id for item in items}
@@ -76,12 +76,12 @@ class Answers:
         self._gone.discard(key)
         self._input, self._text, self._outcome, self._is_compacted = key, "", "", False
 
-    def _end(self, run: str | None) -> Answer:
+    def _end(self, run: str | None) -> ChannelReply:
         said = self._text or WORDLESS
         if self._input is None:
             said = COMPACTED if self._is_compacted else ABORTED
         if self._outcome:
             said = f"{self._text}\n\n{self._outcome}" if self._text else self._outcome
-        answer = Answer(run, self._input, said)
+        answer = ChannelReply(run, self._input, said)
         self._input, self._text, self._outcome, self._is_compacted = None, "", "", False
         return answer

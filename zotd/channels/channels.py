@@ -1,6 +1,6 @@
 """The channels of a daemon: takes the frames of their processes, lets people in, and tells what there is.
 
-It is the `exthost.host.Listener` of the host that runs the channels' processes, and what `channel.*` commands reach.
+It is the `exthost.host.HostListener` of the host that runs the channels' processes, and what `channel.*` commands reach.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from zotd import ids
 from zotd.channels.conversations import Conversations, Incoming
-from zotd.channels.outbox import Outbox, Send
+from zotd.channels.outbox import ReplyQueue, Send
 from zotd.channels.pairing import CODE_BYTES, LIFE_S, Address, Pairing, TooManyGuessesError
-from zotd.channels.state import Peer, Store
+from zotd.channels.state import Correspondent, PeerStore
 from zotd.clock import rfc3339
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.ports import StorageError, ToolOutcome
 from zotd.exthost.host import Wish
 from zotd.exthost.requests import ToolRequest
@@ -42,7 +42,7 @@ MAX_METADATA_BYTES = 64 * 1024
 MAX_ADDRESS_CHARS = 200
 """Of a channel's or a sender's name."""
 
-GONE = frozenset({State.RESTARTING, State.PARKED, State.STOPPED})
+GONE = frozenset({ExtensionState.RESTARTING, ExtensionState.PARKED, ExtensionState.STOPPED})
 """States of an extension in which its process has ended."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -73,7 +73,7 @@ class Channels:
     def __init__(
         self,
         *,
-        store: Store,
+        store: PeerStore,
         manager: Manager,
         send: Send,
         spawn: Spawn,
@@ -87,11 +87,11 @@ class Channels:
         self._store = store
         self._send = send
         self._now = now
-        self._outbox = Outbox(store, send=send, spawn=spawn)
+        self._outbox = ReplyQueue(store, send=send, spawn=spawn)
         self._conversations = Conversations(store=store, manager=manager, outbox=self._outbox, spawn=spawn, cwd=cwd)
         self._pairing = Pairing()
         self._registered: dict[str, Registered] = {}
-        self._states: dict[str, tuple[State, str]] = {}
+        self._states: dict[str, tuple[ExtensionState, str]] = {}
         """Of the extensions."""
         self._broken: dict[str, tuple[str, str]] = {}
         """Extension to the module file that does not load, and why."""
@@ -127,7 +127,9 @@ class Channels:
                 f"no sender was told this code in the last {LIFE_S / 60:g} minutes; write to the bot for a new one"
             )
             raise CommandError(Code.NOT_FOUND, sentence)
-        peer = Peer(offer.address.channel, offer.address.sender, since=rfc3339(self._now()), may_approve=may_approve)
+        peer = Correspondent(
+            offer.address.channel, offer.address.sender, since=rfc3339(self._now()), may_approve=may_approve
+        )
         self._store.peers[peer.address] = peer
         try:
             await self._store.save()
@@ -144,7 +146,7 @@ class Channels:
             raise CommandError(Code.NOT_FOUND, f'"{sender}" on "{channel}" is not paired; channel.list names who is')
         await self._conversations.forget(address)
 
-    # --- exthost.host.Listener ------------------------------------------------------------------------------------
+    # --- exthost.host.HostListener ------------------------------------------------------------------------------------
 
     def other(self, extension: str, frame: ext.FromExtension) -> None:
         """A frame about channels, or about a module file."""
@@ -167,15 +169,15 @@ class Channels:
             case _:
                 pass  # a channel's process has no other business
 
-    def state_changed(self, extension: str, state: State, reason: str) -> None:
+    def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
         """A process comes or goes; when one is there, it registers its channels, and they can be sent to."""
         self._states[extension] = (state, reason)
         for name in [name for name, one in self._registered.items() if one.extension == extension]:
-            if state is not State.READY:
+            if state is not ExtensionState.READY:
                 self._outbox.down(name)
             if state in GONE:
                 self._outbox.lost(name)
-            if state is State.STOPPED:
+            if state is ExtensionState.STOPPED:
                 del self._registered[name]
 
     def wish(self, extension: str, session: str | None, wish: Wish) -> None:
@@ -207,7 +209,7 @@ class Channels:
             self.complained(extension, f"the channel {frame.name} is served by {earlier.extension} already")
         else:
             self._registered[frame.name] = Registered(extension, frame.description)
-            if self._states.get(extension, (State.STARTING, ""))[0] is not State.READY:
+            if self._states.get(extension, (ExtensionState.STARTING, ""))[0] is not ExtensionState.READY:
                 self._outbox.lost(frame.name)  # what the process before this one was given; later ones are versions
             self._outbox.up(frame.name, extension, shows_busy=frame.shows_busy)
             self._conversations.channel_up()
@@ -249,13 +251,13 @@ class Channels:
                 self._pairing.withdraw(address)
 
     def _info(self, name: str, one: Registered) -> ChannelInfo:
-        state, reason = self._states.get(one.extension, (State.STARTING, ""))
-        if state is not State.READY:
+        state, reason = self._states.get(one.extension, (ExtensionState.STARTING, ""))
+        if state is not ExtensionState.READY:
             return ChannelInfo(name, one.extension, state, one.description, error=reason or None)
         _, fault = self._broken.get(one.extension, ("", ""))
         return ChannelInfo(name, one.extension, one.state, one.description, error=one.error or fault or None)
 
-    def _paired(self, peer: Peer) -> PairedSender:
+    def _paired(self, peer: Correspondent) -> PairedSender:
         undelivered = sum(one.address == peer.address for one in self._store.deliveries.values())
         return PairedSender(peer.channel, peer.sender, peer.since, peer.session, undelivered, peer.may_approve)
 

@@ -23,7 +23,7 @@ REST = "What waits goes on with your next message."
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChatCommand:
     """A command that somebody wrote."""
 
     name: str
@@ -31,11 +31,11 @@ class Command:
     """The rest of the line."""
 
 
-def read(text: str) -> Command | None:
+def read(text: str) -> ChatCommand | None:
     """The command that a message is; None: it is a prompt."""
     word, _, rest = text.strip().partition(" ")
     name = word.removeprefix("/").partition("@")[0].lower()  # in groups, Telegram adds the bot's name
-    return Command(name, rest.strip()) if word.startswith("/") and name in NAMES else None
+    return ChatCommand(name, rest.strip()) if word.startswith("/") and name in NAMES else None
 
 
 def info(session: Session | None) -> str:

@@ -17,15 +17,15 @@ from msgspec import structs
 
 from zotd import ids
 from zotd.channels import commands
-from zotd.channels.answers import Answer
-from zotd.channels.follower import Follower
-from zotd.channels.outbox import Outbox
+from zotd.channels.answers import ChannelReply
+from zotd.channels.follower import ChannelSubscriber
+from zotd.channels.outbox import ReplyQueue
 from zotd.channels.pairing import Address
-from zotd.channels.questions import Questions, sender_of
-from zotd.channels.state import Delivery, Peer, Store
+from zotd.channels.questions import OpenQuestions, sender_of
+from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.ports import StorageError
 from zotd.paths import make_private_dir
-from zotd.runs.queue import Request
+from zotd.runs.queue import SubmitRequest
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.wire.api import PromptImage, SessionCreate, Started
@@ -62,16 +62,16 @@ class Incoming:
 class Conversations:
     """All senders and their sessions."""
 
-    def __init__(self, *, store: Store, manager: Manager, outbox: Outbox, spawn: Spawn, cwd: Path) -> None:
+    def __init__(self, *, store: PeerStore, manager: Manager, outbox: ReplyQueue, spawn: Spawn, cwd: Path) -> None:
         """`cwd`: where new sessions work; made when it is missing."""
         self._store = store
         self._manager = manager
         self._outbox = outbox
         self._spawn = spawn
         self._cwd = cwd
-        self._questions = Questions(store, outbox)
+        self._questions = OpenQuestions(store, outbox)
         self._lanes: dict[Address, deque[Incoming]] = {}
-        self._followers: dict[str, Follower] = {}
+        self._followers: dict[str, ChannelSubscriber] = {}
         """By session."""
         self._recovered = asyncio.Event()
 
@@ -164,7 +164,7 @@ class Conversations:
                 await self._reply(message.address, message.key, reply, message.metadata)
         message.accepted()
 
-    async def _carry_out(self, peer: Peer, message: Incoming) -> str | None:
+    async def _carry_out(self, peer: Correspondent, message: Incoming) -> str | None:
         """What to reply at once; None when the answer comes later."""
         command = commands.read(message.text) if not message.images else None
         if command is not None:
@@ -174,7 +174,7 @@ class Conversations:
         await self._prompt(peer, message)
         return None
 
-    async def _prompt(self, peer: Peer, message: Incoming) -> None:
+    async def _prompt(self, peer: Correspondent, message: Incoming) -> None:
         images = _images(message.images)
         session = await self._session(peer)
         delivery = Delivery(
@@ -201,7 +201,7 @@ class Conversations:
                 sender=sender_of(message.address),
                 when_busy="queue",
                 accepted=accepted,
-                request=Request(delivery.key, delivery.key, "park" if peer.may_approve else "deny"),
+                request=SubmitRequest(delivery.key, delivery.key, "park" if peer.may_approve else "deny"),
             )
         except Exception:
             self._take_back(delivery)
@@ -209,7 +209,7 @@ class Conversations:
             raise
         await self._store.save()
 
-    async def _session(self, peer: Peer) -> Session:
+    async def _session(self, peer: Correspondent) -> Session:
         """The sender's session with its transcript; a new one when there is none, or none any more."""
         session = await self._existing(peer)
         if session is None:
@@ -219,7 +219,7 @@ class Conversations:
         await session.load()
         return session
 
-    async def _existing(self, peer: Peer) -> Session | None:
+    async def _existing(self, peer: Correspondent) -> Session | None:
         if peer.session is None:
             return None
         try:
@@ -231,7 +231,7 @@ class Conversations:
 
     # --- commands -------------------------------------------------------------------------------------------------
 
-    async def _command(self, peer: Peer, message: Incoming, command: commands.Command) -> str | None:
+    async def _command(self, peer: Correspondent, message: Incoming, command: commands.ChatCommand) -> str | None:
         if command.name == "new":
             self._see(peer.address, message.key, session=None)
             return commands.NEW
@@ -258,7 +258,7 @@ class Conversations:
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         run: str | None = None
 
-        def told(_: Session, answer: Answer) -> None:
+        def told(_: Session, answer: ChannelReply) -> None:
             if answer.run == run and not done.done():
                 done.set_result(answer.text)
 
@@ -266,7 +266,7 @@ class Conversations:
             nonlocal run
             run = started.run
 
-        follower = Follower(session, told)
+        follower = ChannelSubscriber(session, told)
         try:
             await session.load()
             follower.start()
@@ -291,7 +291,7 @@ class Conversations:
         await self._store.save()
         self._outbox.put(delivery)
 
-    def _told(self, session: Session, answer: Answer) -> None:
+    def _told(self, session: Session, answer: ChannelReply) -> None:
         for delivery in list(self._store.deliveries.values()):
             is_meant = delivery.session == session.id and delivery.input == answer.input
             if is_meant and delivery.input is not None and delivery.text is None:
@@ -312,7 +312,9 @@ class Conversations:
 
     def _follow(self, session: Session) -> None:
         if session.id not in self._followers:
-            follower = self._followers[session.id] = Follower(session, self._told, self._questions.take, self._does)
+            follower = self._followers[session.id] = ChannelSubscriber(
+                session, self._told, self._questions.take, self._does
+            )
             follower.start()
 
     def _settle(self, session: Session) -> None:
@@ -335,7 +337,7 @@ class Conversations:
             return
         for delivery in owed:
             self._identify(session, delivery)
-        follower = Follower(session, self._told, self._questions.take, self._does)
+        follower = ChannelSubscriber(session, self._told, self._questions.take, self._does)
         await follower.catch_up(min(delivery.after for delivery in owed))
         self._followers[session.id] = follower  # now, so that no answer of the past ends it before it has begun
         self._settle(session)

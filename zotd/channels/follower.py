@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from zotd.channels.answers import Answer, Answers
+from zotd.channels.answers import Answers, ChannelReply
 from zotd.channels.doings import Doings
 from zotd.sessions.session import Session
 from zotd.wire import events
@@ -17,13 +17,13 @@ Question = events.ApprovalRequested | events.ApprovalResolved
 """A question about a call, or its end."""
 
 
-class Follower:
+class ChannelSubscriber:
     """A subscriber of a session's ledger (`ledger.ledger.Subscriber`)."""
 
     def __init__(
         self,
         session: Session,
-        told: Callable[[Session, Answer], None],
+        told: Callable[[Session, ChannelReply], None],
         asked: Callable[[Session, Question], None] = lambda _session, _event: None,
         does: Callable[[Session, str, str], None] = lambda _session, _input, _text: None,
     ) -> None:

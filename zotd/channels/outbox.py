@@ -15,7 +15,7 @@ from msgspec import structs
 
 from zotd import ids
 from zotd.channels.pairing import Address
-from zotd.channels.state import Delivery, Store
+from zotd.channels.state import Delivery, PeerStore
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Spawn
 from zotd.wire import ext
@@ -42,7 +42,7 @@ Send = Callable[[str, ext.ToExtension], bool]
 
 
 @dataclass(slots=True)
-class Line:
+class ChannelLink:
     """The way to one channel's process."""
 
     extension: str
@@ -57,16 +57,16 @@ class _Sent:
     """Gets what was wrong; empty: nothing."""
 
 
-class Outbox:
+class ReplyQueue:
     """The answers under way."""
 
-    def __init__(self, store: Store, *, send: Send, spawn: Spawn, delay_s: float = FIRST_DELAY_S) -> None:
+    def __init__(self, store: PeerStore, *, send: Send, spawn: Spawn, delay_s: float = FIRST_DELAY_S) -> None:
         """`delay_s`: before the second try."""
         self._store = store
         self._send = send
         self._spawn = spawn
         self._delay_s = delay_s
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, ChannelLink] = {}
         self._lanes: dict[Address, deque[Delivery]] = {}
         self._sent: dict[str, _Sent] = {}
 
@@ -185,8 +185,8 @@ class Outbox:
         except StorageError as error:  # what is lost is that it was delivered: after a restart it is sent once more
             log.warning("%s", error)
 
-    def _line(self, channel: str) -> Line:
-        return self._lines.setdefault(channel, Line(""))
+    def _line(self, channel: str) -> ChannelLink:
+        return self._lines.setdefault(channel, ChannelLink(""))
 
 
 def _cut(text: str) -> str:

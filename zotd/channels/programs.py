@@ -13,10 +13,10 @@ from pathlib import Path
 import zotd
 from zotd import logs
 from zotd.channels.channels import FEATURES
-from zotd.config import Telegram
+from zotd.config import TelegramSection
 from zotd.core.ports import StorageError
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.manifest import NAME, Manifest, ReloadBy, Scope
+from zotd.exthost.manifest import NAME, Manifest, ProcessScope, ReloadBy
 from zotd.exthost.surroundings import Surroundings
 from zotd.paths import make_private_dir
 from zotd.store import credentials
@@ -42,7 +42,7 @@ class Programs:
 
     home: Path
     """`$ZOT_HOME`."""
-    telegram: Telegram
+    telegram: TelegramSection
     python: str = sys.executable
     """The interpreter of the user's own channels."""
 
@@ -101,7 +101,7 @@ class Programs:
                 argv,
                 description=f"the messaging channel {channel}",
                 language="python",
-                scope=Scope.DAEMON,
+                scope=ProcessScope.DAEMON,
                 env=env,
                 reload=ReloadBy.REPLACE,
             )

@@ -9,9 +9,9 @@ from functools import partial
 
 from zotd.channels import commands
 from zotd.channels.follower import Question
-from zotd.channels.outbox import Outbox
+from zotd.channels.outbox import ReplyQueue
 from zotd.channels.pairing import Address
-from zotd.channels.state import Delivery, Peer, Store
+from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -36,10 +36,10 @@ def sender_of(address: Address) -> str:
     return f"{address.sender} on {address.channel}"
 
 
-class Questions:
+class OpenQuestions:
     """What was asked, and of whom; in memory: after a restart, what still waits is asked again."""
 
-    def __init__(self, store: Store, outbox: Outbox) -> None:
+    def __init__(self, store: PeerStore, outbox: ReplyQueue) -> None:
         self._store = store
         self._outbox = outbox
         self._asked: dict[str, dict[Address, Delivery]] = {}
@@ -65,7 +65,7 @@ class Questions:
             if key[1] not in self._asked or ask():
                 del self._untold[key]
 
-    async def decide(self, session: Session, peer: Peer, command: commands.Command) -> str:
+    async def decide(self, session: Session, peer: Correspondent, command: commands.ChatCommand) -> str:
         """Carry out `/allow` or `/deny`, of the question that is named or the only one; what to reply.
 
         Raises:

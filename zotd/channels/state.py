@@ -17,7 +17,7 @@ SEEN = 32
 only the last one; other programs may be behind by a few."""
 
 
-class Peer(Frozen, frozen=True):
+class Correspondent(Frozen, frozen=True):
     """Somebody who may write."""
 
     channel: str
@@ -35,7 +35,7 @@ class Peer(Frozen, frozen=True):
         """Where it is."""
         return Address(self.channel, self.sender)
 
-    def having_seen(self, key: str) -> "Peer":
+    def having_seen(self, key: str) -> "Correspondent":
         """The same, with another message behind it."""
         others = tuple(one for one in self.seen if one != key)
         return structs.replace(self, seen=(*others, key)[-SEEN:])
@@ -68,11 +68,11 @@ class Delivery(Frozen, frozen=True):
 
 class _File(Frozen, frozen=True):
     v: int = VERSION
-    peers: tuple[Peer, ...] = ()
+    peers: tuple[Correspondent, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
 
 
-class Store:
+class PeerStore:
     """What is known, in memory; change the mappings, then `save`. There is one of it for each file."""
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +82,7 @@ class Store:
             StorageError: it cannot be read, or is not what this program writes.
         """
         stored = _read(path)
-        self.peers: dict[Address, Peer] = {one.address: one for one in stored.peers}
+        self.peers: dict[Address, Correspondent] = {one.address: one for one in stored.peers}
         self.deliveries: dict[str, Delivery] = {one.key: one for one in stored.deliveries}
         """In the order in which the messages came."""
         self._path = path

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from zotd.channels.telegram_api import CALL_S, IMAGE_BYTES, Api, Chat, Pressed, TelegramError, Update, User, Written
-from zotd.channels.telegram_progress import Progress
+from zotd.channels.telegram_progress import ProgressMessages
 from zotd.channels.telegram_text import Piece, pieces
 from zotd.sdk import Image, Message
 
@@ -74,10 +74,10 @@ class Bot:
 
     def __init__(self, api: "Api", me: User, now: Callable[[], float]) -> None:
         """Use `Bot.open`."""
-        self._progress = Progress(api, now)
+        self._progress = ProgressMessages(api, now)
         self._api = api
         self._me = me
-        self._place = Place(Path(f"offset-{me.id}"))
+        self._place = UpdateOffset(Path(f"offset-{me.id}"))
         self._updates: deque[Update] = deque()
         self._handed_over: int | None = None
         """The update that `next` has returned last, until it is known to be safe."""
@@ -254,7 +254,7 @@ def _sender(chat: Chat, author: User) -> str:
     return str(author.id) if chat.type == "private" else f"{chat.id}/{author.id}"
 
 
-class Place:
+class UpdateOffset:
     """Which update is the next one, in a file. Telegram itself keeps what was never confirmed."""
 
     def __init__(self, path: Path) -> None:

@@ -49,7 +49,7 @@ class Hints(Struct, frozen=True):
     retry_after: float | None = None
 
 
-class Answer(Struct, frozen=True):
+class ApiResponse(Struct, frozen=True):
     """Every response."""
 
     ok: bool
@@ -84,7 +84,7 @@ class File(Struct, frozen=True):
     file_path: str = ""
 
 
-class Replied(Struct, frozen=True):
+class RepliedMessage(Struct, frozen=True):
     """The message that another one answers."""
 
     author: User | None = field(default=None, name="from")
@@ -102,7 +102,7 @@ class Written(Struct, frozen=True):
     document: File | None = None
     message_thread_id: int | None = None
     is_topic_message: bool = False
-    reply_to_message: Replied | None = None
+    reply_to_message: RepliedMessage | None = None
 
 
 class Pressed(Struct, frozen=True):
@@ -175,7 +175,7 @@ class Api:
         except httpx.HTTPError as error:
             raise self._unreachable("a file", error) from None  # its own text and its request hold the URL
 
-    async def _ask(self, method: str, fields: Mapping[str, object], within_s: float) -> Answer:
+    async def _ask(self, method: str, fields: Mapping[str, object], within_s: float) -> ApiResponse:
         url = f"{self._base_url}/bot{self._token}/{method}"
         try:
             async with self._client.stream("POST", url, json=fields, timeout=within_s) as response:
@@ -185,7 +185,7 @@ class Api:
         if body is None:
             raise TelegramError(f"Telegram answered {method} with more than {ANSWER_BYTES:,} bytes")
         try:
-            return msgspec.json.decode(body, type=Answer)
+            return msgspec.json.decode(body, type=ApiResponse)
         except msgspec.MsgspecError:
             raise TelegramError(f"Telegram answered {method} with status {response.status_code} and no JSON") from None
 
@@ -216,7 +216,7 @@ async def _read(response: httpx.Response, limit: int) -> bytes | None:
     return bytes(data)
 
 
-def _explained(method: str, answer: Answer) -> str:
+def _explained(method: str, answer: ApiResponse) -> str:
     said = answer.description
     if answer.error_code == httpx.codes.CONFLICT and "webhook" in said:
         return "this bot's messages go to a webhook: remove that (deleteWebhook), or use another bot"

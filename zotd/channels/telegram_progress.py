@@ -45,7 +45,7 @@ class _Run:
     message: int | None = None
 
 
-class Progress:
+class ProgressMessages:
     """That of all runs of one bot."""
 
     def __init__(self, api: Api, now: Callable[[], float]) -> None:

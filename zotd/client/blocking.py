@@ -150,7 +150,7 @@ class WholeLines:
             raise ConnectionLostError("the daemon sent a frame over 4 MiB: is it zotd?")
 
 
-class Wire:
+class LineSocket:
     """Sends and receives whole lines over a socket, which it owns."""
 
     def __init__(self, sock: socket.socket, wait: Wait = readable) -> None:
@@ -210,7 +210,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, wait: Wait = readable) -> None:
         """Take ownership of `sock`, as returned by `open_socket`."""
-        self._wire = Wire(sock, wait)
+        self._wire = LineSocket(sock, wait)
         self._frames: deque[tuple[bytes, Json]] = deque()
         self._events: deque[tuple[bytes, Json]] = deque()
         self._held_bytes = 0
@@ -243,7 +243,7 @@ class Connection:
     def send(self, command: str, /, **fields: object) -> int:
         """Send a request without waiting for the response; return its id. Fields that are None are omitted.
 
-        Raises `NotTextError`, and what `Wire.send` raises.
+        Raises `NotTextError`, and what `LineSocket.send` raises.
         """
         self._last_id += 1
         frame: Json = {"type": command, "id": self._last_id}

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Self, TypeVar, Unpack
 
 from zotd.client import place, settings
-from zotd.client.connection import CALL_S, Connection, open_connection
+from zotd.client.connection import CALL_S, ClientConnection, open_connection
 from zotd.client.frames import command_for
 from zotd.client.place import Place
 from zotd.client.session import Session
@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Frozen)
 class Client:
     """A connection to the daemon. Made by `connect`."""
 
-    def __init__(self, connection: Connection, where: Place, hello: api.HelloResult) -> None:
+    def __init__(self, connection: ClientConnection, where: Place, hello: api.HelloResult) -> None:
         """`connection` stays the caller's to close; `where` it leads says what new sessions run in."""
         self.connection = connection
         self.hello = hello
@@ -90,7 +90,7 @@ class Client:
         return answer
 
     async def create(
-        self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.Settings]
+        self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.SessionSettings]
     ) -> Session:
         """Create a session in the directory `cwd` and attach to it. Its tools run in this client's environment."""
         params = settings.new_session(self._where, cwd, api_key, **options)

@@ -74,12 +74,12 @@ class Feed:
             self._wake.set_result(None)
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """One socket to the daemon. Made by `open_connection`, ended by `close`."""
 
     def __init__(self) -> None:
         self._lines = blocking.WholeLines()
-        self._calls: dict[int, asyncio.Future[frames.Answer]] = {}
+        self._calls: dict[int, asyncio.Future[frames.ResponseFrame]] = {}
         self._feeds: dict[str | None, list[Feed]] = {}
         self._last_id = 0
         self._transport: asyncio.Transport | None = None
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         """
         self._last_id += 1
         request_id = self._last_id
-        answer: asyncio.Future[frames.Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[frames.ResponseFrame] = asyncio.get_running_loop().create_future()
         self._calls[request_id] = answer
         try:
             async with asyncio.timeout(timeout_s):
@@ -194,10 +194,10 @@ class Connection(asyncio.Protocol):
         session: str | None = None
         piece: list[AnyEvent] = []
         for frame in received:
-            if type(frame) is frames.Answer:
+            if type(frame) is frames.ResponseFrame:
                 self._answer(frame)
                 continue
-            assert not isinstance(frame, frames.Answer)
+            assert not isinstance(frame, frames.ResponseFrame)
             if type(frame) in OF_TOPICS:
                 self._deliver_topic(frame, frame_bytes)
                 continue
@@ -224,7 +224,7 @@ class Connection(asyncio.Protocol):
         for feed in self._feeds.get(None, ()):
             feed.add([event], event_bytes)
 
-    def _answer(self, answer: frames.Answer) -> None:
+    def _answer(self, answer: frames.ResponseFrame) -> None:
         if answer.is_of_unread_line:
             self._refused_unread(answer)
             return
@@ -232,7 +232,7 @@ class Connection(asyncio.Protocol):
         if waiting is not None and not waiting.done():  # else the call was cancelled or timed out
             waiting.set_result(answer)
 
-    def _refused_unread(self, answer: frames.Answer) -> None:
+    def _refused_unread(self, answer: frames.ResponseFrame) -> None:
         """Fail the pending call if there is only one; of several it is unknown which one could not be parsed."""
         waiting = [future for future in self._calls.values() if not future.done()]
         if len(waiting) > 1:
@@ -258,7 +258,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
 
-async def open_connection(where: Place, *, start: bool) -> Connection:
+async def open_connection(where: Place, *, start: bool) -> ClientConnection:
     """Return a connection for the caller to close; with `start`, start a daemon if none is running.
 
     Raises what `ensure` and `open` of the place raise. Safe to cancel.
@@ -272,7 +272,7 @@ async def open_connection(where: Place, *, start: bool) -> Connection:
         here.add_done_callback(_seen)
         raise
     try:
-        _, connection = await asyncio.get_running_loop().create_unix_connection(Connection, sock=sock)
+        _, connection = await asyncio.get_running_loop().create_unix_connection(ClientConnection, sock=sock)
     except BaseException:
         sock.close()
         raise

@@ -14,7 +14,7 @@ from zotd.wire.base import Frozen
 log = logging.getLogger(__name__)
 
 
-class Answer(Frozen, tag_field="type", tag="response", frozen=True):
+class ResponseFrame(Frozen, tag_field="type", tag="response", frozen=True):
     """A response (`wire.api.Response`) whose `data` is decoded by whoever knows the command."""
 
     success: bool
@@ -29,7 +29,7 @@ class Answer(Frozen, tag_field="type", tag="response", frozen=True):
         return not self.success and self.id is None
 
 
-Frame = events.AnyEvent | Answer
+Frame = events.AnyEvent | ResponseFrame
 
 _DECODER = msgspec.json.Decoder(Frame)
 
@@ -65,7 +65,7 @@ def encode_request(command: str, request_id: int, params: Frozen) -> bytes:
     return head + (b"}" if body == b"{}" else b"," + body[1:])
 
 
-def unpack(answer: Answer, command: str) -> Frozen:
+def unpack(answer: ResponseFrame, command: str) -> Frozen:
     """The answer's data as the Struct that the command table names; `api.Nothing` for a command without data.
 
     Raises `CallError` when the command failed.

@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from zotd.client import origin
 from zotd.client.blocking import FRAME_LIMIT
 from zotd.client.errors import ClientError, NoAnswerError, NotRunningError
-from zotd.client.origin import Origin
+from zotd.client.origin import TokenAudience
 from zotd.wire.version import VERSION
 
 HANDSHAKE_S = 10.0
@@ -33,7 +33,7 @@ CLOSE_S = 2.0
 
 
 async def connected(
-    session: aiohttp.ClientSession, where: Origin, context: ssl.SSLContext | None, limit_s: float
+    session: aiohttp.ClientSession, where: TokenAudience, context: ssl.SSLContext | None, limit_s: float
 ) -> aiohttp.ClientWebSocketResponse:
     """A WebSocket to the daemon, for the caller to close; nothing has been sent over it. Raises `ClientError`."""
     try:
@@ -66,7 +66,7 @@ async def ended(there: aiohttp.ClientWebSocketResponse) -> AsyncIterator[None]:
             network.shutdown(socket.SHUT_RDWR)
 
 
-def too_late(where: Origin, limit_s: float) -> NoAnswerError:
+def too_late(where: TokenAudience, limit_s: float) -> NoAnswerError:
     """What is said after `limit_s`."""
     return NoAnswerError(f"{where.name} has not answered within {limit_s:g} s")
 
@@ -79,7 +79,7 @@ def trusting(ca_path: str) -> ssl.SSLContext:
         raise ClientError(f"cannot use the CA file {ca_path}: {error.strerror or error}") from error
 
 
-def session(where: Origin) -> aiohttp.ClientSession:
+def session(where: TokenAudience) -> aiohttp.ClientSession:
     """For one connection to `where`, and for nothing else; the caller closes it."""
 
     async def refuse(_: object, __: object, ___: object) -> None:

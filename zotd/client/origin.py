@@ -19,7 +19,7 @@ _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 _WHAT_IT_IS = "a URL such as wss://host:port"
 
 
-class Origin(NamedTuple):
+class TokenAudience(NamedTuple):
     """Whom a token is for."""
 
     is_tls: bool
@@ -38,7 +38,7 @@ class Origin(NamedTuple):
         return f"{'wss' if self.is_tls else 'ws'}://{self.name}{PATH}"
 
 
-def parsed(url: str) -> Origin:
+def parsed(url: str) -> TokenAudience:
     """The origin that `url` names.
 
     Raises:
@@ -64,7 +64,7 @@ def parsed(url: str) -> Origin:
         raise ClientError(
             f"--host {url} would send the token in the clear; use wss:// (ws:// is for this machine only)"
         )
-    return Origin(parts.scheme == "wss", host, port or PORTS[parts.scheme])
+    return TokenAudience(parts.scheme == "wss", host, port or PORTS[parts.scheme])
 
 
 def is_loopback(host: str) -> bool:

@@ -16,7 +16,7 @@ from zotd.client.environment import CA_FILE, HOST, TOKEN_FILE, sendable
 from zotd.client.errors import ClientError
 
 
-class Local:
+class LocalDaemon:
     """The daemon of this machine."""
 
     is_remote = False
@@ -109,7 +109,7 @@ class Remote:
         return None if path is None else self.real_path(path)
 
 
-Place = Local | Remote
+Place = LocalDaemon | Remote
 
 
 def of(
@@ -125,9 +125,9 @@ def of(
     `path` may also be the `name` of any place. A token file and a CA file that are not given are those of `env`.
     """
     if path and "://" not in path:
-        return Local(path, env)
+        return LocalDaemon(path, env)
     url = path or host or env.get(HOST, "")
     if not url:
-        return Local(paths.socket_path(env), env)
+        return LocalDaemon(paths.socket_path(env), env)
     token_file = token_file or env.get(TOKEN_FILE, "")
     return Remote(url, token_file, ca_file or env.get(CA_FILE, ""), paths.zot_home(env))

@@ -19,7 +19,7 @@ import aiohttp
 from zotd.client import handshake, origin, pins, token_file
 from zotd.client.blocking import SEND_S, Json, limit_sends
 from zotd.client.handshake import HANDSHAKE_S
-from zotd.client.origin import Origin
+from zotd.client.origin import TokenAudience
 from zotd.wire.version import VERSION
 
 GREETING_S = 30.0
@@ -72,7 +72,7 @@ def open_socket(url: str, token_path: str, ca_path: str, home: str, *, limit_s: 
 class _Bridge:
     """One connection; lives in a thread of its own."""
 
-    def __init__(self, end: socket.socket, where: Origin, token: str, home: str, *, limit_s: float) -> None:
+    def __init__(self, end: socket.socket, where: TokenAudience, token: str, home: str, *, limit_s: float) -> None:
         """Owns `end`, of the pair whose other end the client has. `limit_s`: for the handshake."""
         self.opened: Future[None] = Future()
         """Done when frames can be sent; or with the reason why not, a `ClientError`."""

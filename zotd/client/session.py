@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
-from zotd.client.connection import CALL_S, Connection
+from zotd.client.connection import CALL_S, ClientConnection
 from zotd.client.errors import BusyError
 from zotd.client.runs import Run
 from zotd.client.selection import run_of, select, summary_of
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Frozen)
 class Caller(Protocol):
     """What a session needs of its client."""
 
-    connection: Connection
+    connection: ClientConnection
 
     async def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S

@@ -19,7 +19,7 @@ class Where(TypedDict, total=False):
     ca_file: str | None
 
 
-class Settings(TypedDict, total=False):
+class SessionSettings(TypedDict, total=False):
     """Of a new session; what is absent is the daemon's choice. See `wire.api.SessionCreate`."""
 
     name: str
@@ -41,7 +41,7 @@ class Settings(TypedDict, total=False):
     request_id: str
 
 
-def new_session(where: Place, cwd: str, api_key: str | None, **settings: Unpack[Settings]) -> api.SessionCreate:
+def new_session(where: Place, cwd: str, api_key: str | None, **settings: Unpack[SessionSettings]) -> api.SessionCreate:
     """Parameters of `session.create`; `cwd` becomes absolute here, where relative paths mean something.
 
     Raises `ClientError`: a relative path means nothing to a daemon on another machine.

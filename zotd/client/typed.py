@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Self, TypeVar, Unpack
 
 from zotd.client import frames, place, settings
-from zotd.client.blocking import CALL_S, HELD_LIMIT, Wire
+from zotd.client.blocking import CALL_S, HELD_LIMIT, LineSocket
 from zotd.client.errors import BusyError, FellBehindError
 from zotd.client.place import Place
 from zotd.client.runs import Run
@@ -31,13 +31,13 @@ T = TypeVar("T", bound=Frozen)
 class BlockingClient:
     """A connection to the daemon. Made by `connect`, ended by `close`. Not for several threads."""
 
-    def __init__(self, wire: Wire, where: Place) -> None:
+    def __init__(self, wire: LineSocket, where: Place) -> None:
         """Owns `wire`; `where` it leads says what new sessions run in."""
         self._wire = wire
         self._where = where
         self._last_id = 0
         self._readers: dict[str | None, list[deque[AnyEvent]]] = {}
-        self._answers: dict[int, frames.Answer | None] = {}
+        self._answers: dict[int, frames.ResponseFrame | None] = {}
         self._attached: set[str] = set()
 
     @classmethod
@@ -53,7 +53,7 @@ class BlockingClient:
     ) -> Self:
         """A client for the caller to close; arguments and errors as for `client.Client.connect`."""
         there = place.of(os.environ if env is None else env, **where)
-        client = cls(Wire(there.ensure() if autostart else there.open()), there)
+        client = cls(LineSocket(there.ensure() if autostart else there.open()), there)
         try:
             client.call(settings.hello(name, can_approve=can_approve, role=role))
         except BaseException:
@@ -96,7 +96,7 @@ class BlockingClient:
         return answer
 
     def create(
-        self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.Settings]
+        self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.SessionSettings]
     ) -> "BlockingSession":
         """A new session in the directory `cwd`, already attached."""
         created = self.ask(settings.new_session(self._where, cwd, api_key, **options), api.Created)
@@ -140,7 +140,7 @@ class BlockingClient:
 
     def _receive(self, timeout_s: float | None) -> None:
         for frame in frames.decode(self._wire.receive(timeout_s)):
-            if isinstance(frame, frames.Answer):
+            if isinstance(frame, frames.ResponseFrame):
                 self._take(frame)
                 continue
             for held in self._readers.get(frame.session, ()):
@@ -148,7 +148,7 @@ class BlockingClient:
                 if len(held) > HELD_LIMIT:
                     raise FellBehindError(f"{HELD_LIMIT} events of session {frame.session} were waiting to be read")
 
-    def _take(self, answer: frames.Answer) -> None:
+    def _take(self, answer: frames.ResponseFrame) -> None:
         if answer.is_of_unread_line:  # of the call that waits; there is one at a time
             self._answers.update(dict.fromkeys(self._answers, answer))
         elif isinstance(answer.id, int) and answer.id in self._answers:

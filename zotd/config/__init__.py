@@ -26,36 +26,36 @@ from msgspec.structs import FieldInfo
 from zotd.config.sections import (
     EXPOSED,
     PROVIDER,
-    Approval,
-    Budget,
-    Channels,
+    ApprovalSection,
+    BudgetSection,
+    ChannelsSection,
     Command,
     Config,
     Names,
-    Provider,
-    Retention,
-    Rule,
+    ProviderSection,
+    RetentionSection,
+    RuleEntry,
     Rules,
-    Telegram,
-    Websocket,
+    TelegramSection,
+    WebsocketSection,
 )
 
 __all__ = [
     "EXPOSED",
     "PROVIDER",
-    "Approval",
-    "Budget",
-    "Channels",
+    "ApprovalSection",
+    "BudgetSection",
+    "ChannelsSection",
     "Config",
     "ConfigError",
-    "Key",
-    "Loaded",
-    "Provider",
-    "Retention",
-    "Rule",
-    "Source",
-    "Telegram",
-    "Websocket",
+    "LoadedConfig",
+    "ProviderSection",
+    "RetentionSection",
+    "RuleEntry",
+    "Setting",
+    "SettingSource",
+    "TelegramSection",
+    "WebsocketSection",
     "changed_back",
     "docs",
     "keys",
@@ -68,7 +68,7 @@ class ConfigError(Exception):
     """The configuration is invalid; the message is one sentence that names the source and the setting."""
 
 
-class Source(StrEnum):
+class SettingSource(StrEnum):
     """Where the value of a setting comes from."""
 
     FLAG = "flag"
@@ -78,7 +78,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class Setting:
     """One setting."""
 
     name: str
@@ -104,13 +104,13 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfig:
     """A configuration and where its values come from."""
 
     config: Config
     values: Mapping[str, object]
     """Every setting by name, including those of each configured provider."""
-    sources: Mapping[str, Source]
+    sources: Mapping[str, SettingSource]
     """Source of each value in `values`."""
     warnings: Sequence[str]
     """One sentence for each unknown setting in the file."""
@@ -122,9 +122,9 @@ _SECRET = re.compile(r"(api_?key|secret|token|password)$", re.IGNORECASE)
 
 
 @cache
-def keys() -> Mapping[str, Key]:
+def keys() -> Mapping[str, Setting]:
     """All settings by name, in the order of declaration."""
-    return {name: Key(name, field.type, field.default) for name, _, field in _fields(Config, "")}
+    return {name: Setting(name, field.type, field.default) for name, _, field in _fields(Config, "")}
 
 
 @cache
@@ -133,7 +133,7 @@ def docs() -> Mapping[str, str]:
     return {name: _texts(owner)[field.name] for name, owner, field in _fields(Config, "")}
 
 
-def load(path: Path, env: Mapping[str, str], flags: Mapping[str, object] | None = None) -> Loaded:
+def load(path: Path, env: Mapping[str, str], flags: Mapping[str, object] | None = None) -> LoadedConfig:
     """Load the configuration from flags, environment and file.
 
     Args:
@@ -147,7 +147,7 @@ def load(path: Path, env: Mapping[str, str], flags: Mapping[str, object] | None 
     return _loaded(_read(path), path, env, flags or {})
 
 
-def parse(text: str, path: Path) -> Loaded:
+def parse(text: str, path: Path) -> LoadedConfig:
     """Parse `text`, ignoring flags and environment; `path` is only used in messages.
 
     Raises:
@@ -156,29 +156,31 @@ def parse(text: str, path: Path) -> Loaded:
     return _loaded(_parsed(text, path), path, {}, {})
 
 
-def changed_back(loaded: Loaded, values: Mapping[str, object], *, dropped: Sequence[str]) -> Loaded:
+def changed_back(loaded: LoadedConfig, values: Mapping[str, object], *, dropped: Sequence[str]) -> LoadedConfig:
     """Return `loaded` with `values` replaced and the settings in `dropped` removed."""
     found = {name: value for name, value in {**loaded.values, **values}.items() if name not in dropped}
     sources = {name: source for name, source in loaded.sources.items() if name not in dropped}
     return replace(loaded, config=_assemble(found), values=found, sources=sources)
 
 
-def _loaded(tree: Mapping[str, object], path: Path, env: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
+def _loaded(
+    tree: Mapping[str, object], path: Path, env: Mapping[str, str], flags: Mapping[str, object]
+) -> LoadedConfig:
     values = {name: key.default for name, key in keys().items() if _ANY not in name}
-    sources = dict.fromkeys(values, Source.DEFAULT)
+    sources = dict.fromkeys(values, SettingSource.DEFAULT)
     warnings: list[str] = []
     for name, value in _leaves(tree, "", path):
         key = keys().get(_pattern(name))
         if key is None:
             warnings.append(_unknown(name, path))
         else:
-            values[name], sources[name] = _convert(value, key, f"{path}: {name}"), Source.FILE
+            values[name], sources[name] = _convert(value, key, f"{path}: {name}"), SettingSource.FILE
     for name, key in keys().items():
         if key.variable and env.get(key.variable):
-            values[name], sources[name] = _from_text(env[key.variable], key), Source.ENVIRONMENT
+            values[name], sources[name] = _from_text(env[key.variable], key), SettingSource.ENVIRONMENT
         if flags.get(name) is not None:
-            values[name], sources[name] = _convert(flags[name], key, f"the flag for {name}"), Source.FLAG
-    return Loaded(_assemble(values), values, sources, warnings)
+            values[name], sources[name] = _convert(flags[name], key, f"the flag for {name}"), SettingSource.FLAG
+    return LoadedConfig(_assemble(values), values, sources, warnings)
 
 
 def _read(path: Path) -> dict[str, object]:
@@ -225,7 +227,7 @@ def _unknown(name: str, path: Path) -> str:
     return f"{path}: unknown setting {name} is ignored" + (f"; did you mean {close[0]}?" if close else "")
 
 
-def _convert(value: object, key: Key, place: str) -> object:
+def _convert(value: object, key: Setting, place: str) -> object:
     try:
         converted: object = msgspec.convert(value, key.kind)
     except msgspec.ValidationError as error:
@@ -242,7 +244,7 @@ def _which(error: msgspec.ValidationError) -> str:
     return f"; rule {int(index) + 1}{f', {field}' if field else ''}: {what.lower()}"
 
 
-def _from_text(text: str, key: Key) -> object:
+def _from_text(text: str, key: Setting) -> object:
     kind = _without_none(key.kind)
     try:
         value: object = msgspec.convert(shlex.split(text) if kind in {Command, Names} else text, kind, strict=False)

@@ -38,7 +38,7 @@ Nested = Literal["off", "submit"]
 Level = Literal["debug", "info", "warning", "error"]
 
 
-class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RuleEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of `[[rules]]`; see Approvals in docs/durability.md.
 
     Unknown fields are errors: a misspelt `match` would otherwise make the rule match every call.
@@ -50,11 +50,12 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 Rules = Annotated[
-    tuple[Rule, ...], Meta(title='[[rules]] tables with tool, action ("allow", "ask" or "deny") and optionally match')
+    tuple[RuleEntry, ...],
+    Meta(title='[[rules]] tables with tool, action ("allow", "ask" or "deny") and optionally match'),
 ]
 
 
-class Approval(Struct, frozen=True, kw_only=True):
+class ApprovalSection(Struct, frozen=True, kw_only=True):
     """`[approval]`."""
 
     mode: Literal["yolo", "ask", "read-only"] = "yolo"
@@ -73,7 +74,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     replaced by a sentence that describes the request. The command is not run by a shell."""
 
 
-class Terminal(Struct, frozen=True, kw_only=True):
+class TerminalSection(Struct, frozen=True, kw_only=True):
     """`[terminal]`: settings of the terminal client; the daemon ignores them."""
 
     theme: Literal["auto", "default", "dark", "light", "plain"] = "auto"
@@ -89,7 +90,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
     of the last reply."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class LimitsSection(Struct, frozen=True, kw_only=True):
     """`[limits]`."""
 
     idle_exit_s: Seconds = 1800.0
@@ -117,7 +118,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     the user has most likely waited for them."""
 
 
-class Retention(Struct, frozen=True, kw_only=True):
+class RetentionSection(Struct, frozen=True, kw_only=True):
     """`[retention]`: automatic deletion of old sessions. It cannot be undone; `zotctl backup` makes a copy."""
 
     max_age_days: Days | None = None
@@ -129,7 +130,7 @@ class Retention(Struct, frozen=True, kw_only=True):
     sessions. Default: no limit."""
 
 
-class Ext(Struct, frozen=True, kw_only=True):
+class ExtensionsSection(Struct, frozen=True, kw_only=True):
     """`[ext]`."""
 
     tool_timeout_s: Seconds = 60.0
@@ -146,7 +147,7 @@ class Ext(Struct, frozen=True, kw_only=True):
     PATH. If unset or not found, the daemon's own interpreter is used."""
 
 
-class Budget(Struct, frozen=True, kw_only=True):
+class BudgetSection(Struct, frozen=True, kw_only=True):
     """`[budget]`."""
 
     session_usd: Money | None = None
@@ -170,21 +171,21 @@ class Budget(Struct, frozen=True, kw_only=True):
     """Minimum number of tokens to assume for a request for which the vendor reported no usage."""
 
 
-class Guard(Struct, frozen=True, kw_only=True):
+class GuardSection(Struct, frozen=True, kw_only=True):
     """`[guard]`."""
 
     stream: Flag = False
     """Show a reply while it arrives, even if a guard may rewrite or block it afterwards."""
 
 
-class Local(Struct, frozen=True, kw_only=True):
+class LocalSection(Struct, frozen=True, kw_only=True):
     """`[local]`."""
 
     model: str | None = None
     """GGUF file for the provider `local`. Default: the model from the installed package."""
 
 
-class Telegram(Struct, frozen=True, kw_only=True):
+class TelegramSection(Struct, frozen=True, kw_only=True):
     """`[channels.telegram]`."""
 
     enabled: Flag = False
@@ -195,19 +196,19 @@ class Telegram(Struct, frozen=True, kw_only=True):
     """Base URL of the Bot API. Change it to use a self-hosted Bot API server."""
 
 
-class Channels(Struct, frozen=True, kw_only=True):
+class ChannelsSection(Struct, frozen=True, kw_only=True):
     """`[channels]`."""
 
     cwd: Directory | None = None
     """Working directory of channel sessions. Default: `channels` in `$ZOT_HOME`, created if missing."""
 
-    telegram: Telegram = Telegram()
+    telegram: TelegramSection = TelegramSection()
 
 
 EXPOSED = "TLS is required, because other machines can reach {}; set tls_cert and tls_key, or listen on 127.0.0.1"
 
 
-class Websocket(Struct, frozen=True, kw_only=True):
+class WebsocketSection(Struct, frozen=True, kw_only=True):
     """`[websocket]`: read when the daemon starts. Clients need a token (`zotctl token create`)."""
 
     listen: Listen | None = None
@@ -240,7 +241,7 @@ class Websocket(Struct, frozen=True, kw_only=True):
             return False
 
 
-class Provider(Struct, frozen=True, kw_only=True):
+class ProviderSection(Struct, frozen=True, kw_only=True):
     """`[providers.<name>]`."""
 
     base_url: Url | None = None
@@ -285,17 +286,17 @@ class Config(Struct, frozen=True, kw_only=True):
     """Rules that allow tool calls, require approval for them or deny them; they take precedence over the mode. See
     durability.md."""
 
-    approval: Approval = Approval()
-    limits: Limits = Limits()
-    retention: Retention = Retention()
-    budget: Budget = Budget()
-    ext: Ext = Ext()
-    guard: Guard = Guard()
-    terminal: Terminal = Terminal()
-    local: Local = Local()
-    channels: Channels = Channels()
-    websocket: Websocket = Websocket()
-    providers: dict[str, Provider] = {}
+    approval: ApprovalSection = ApprovalSection()
+    limits: LimitsSection = LimitsSection()
+    retention: RetentionSection = RetentionSection()
+    budget: BudgetSection = BudgetSection()
+    ext: ExtensionsSection = ExtensionsSection()
+    guard: GuardSection = GuardSection()
+    terminal: TerminalSection = TerminalSection()
+    local: LocalSection = LocalSection()
+    channels: ChannelsSection = ChannelsSection()
+    websocket: WebsocketSection = WebsocketSection()
+    providers: dict[str, ProviderSection] = {}
 
     def __post_init__(self) -> None:
         if self.api_key_command and not any(PROVIDER in word for word in self.api_key_command):

@@ -12,11 +12,11 @@ from zotd.contributions.trust import WorkspaceTrust
 from zotd.exthost import data
 from zotd.exthost.changes import tree
 from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
-from zotd.exthost.manifest import FILE, Manifest, ManifestError, Scope, read_manifest
+from zotd.exthost.manifest import FILE, Manifest, ManifestError, ProcessScope, read_manifest
 from zotd.exthost.mcp import entries, servers
 from zotd.exthost.modules import Guarded, inside, interpreter, tools_host
 from zotd.wire.errors import Code, CommandError
-from zotd.wire.mcp import Server
+from zotd.wire.mcp import McpServer
 
 MCP_FILE = "mcp.json"
 PROJECT_MCP_FILE = ".mcp.json"
@@ -77,7 +77,7 @@ def commands(python: str | None, cwd: Path) -> list[str]:
     """What the code of a workspace would start, as lines for a person: where it is said, and the command. Blocks."""
     found: list[str] = []
     for name, server in entries(cwd / PROJECT_MCP_FILE).items():
-        if isinstance(server, Server):
+        if isinstance(server, McpServer):
             found.append(
                 f"{PROJECT_MCP_FILE}, server {name}: {server.url or shlex.join([server.command, *server.args])}"
             )
@@ -172,7 +172,7 @@ def _interpreter(python: str | None, cwd: Path) -> Iterator[str]:
 
 def _of_servers(cwd: Path) -> Iterator[str]:
     for server in entries(cwd / PROJECT_MCP_FILE).values():
-        if isinstance(server, Server):
+        if isinstance(server, McpServer):
             for word in (server.command, *server.args):
                 yield os.path.join(server.cwd, word)  # noqa: PTH118
 
@@ -199,7 +199,7 @@ def _add(found: Discovered, manifests: Sequence[Manifest]) -> None:
 
 def _is_for_all(manifest: Manifest, home: Path) -> bool:
     """A project's extension serves the project, whatever it says: nobody else has trusted it."""
-    return manifest.scope is Scope.DAEMON and manifest.directory.is_relative_to(home)
+    return manifest.scope is ProcessScope.DAEMON and manifest.directory.is_relative_to(home)
 
 
 def _nobody(_: Path) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from weakref import WeakSet
 
-from zotd.exthost.extension import Extension
-from zotd.exthost.peer import Peer
+from zotd.exthost.extension import SupervisedExtension
+from zotd.exthost.peer import ExtensionPeer
 from zotd.exthost.surroundings import About
 from zotd.wire import events, ext
 from zotd.wire.base import ENCODER
@@ -58,11 +58,11 @@ def _result(event: events.ToolResultEvent, about: About) -> ext.Event:
 class EventSubscriptions:
     """The extensions that hear of a session; each hears everything in the order in which it happened."""
 
-    def __init__(self, extensions: Callable[[], Sequence[Extension]], about: About) -> None:
+    def __init__(self, extensions: Callable[[], Sequence[SupervisedExtension]], about: About) -> None:
         """`extensions`: those there are at the moment, in load order."""
         self._extensions = extensions
         self._about = about
-        self._greeted: WeakSet[Peer] = WeakSet()
+        self._greeted: WeakSet[ExtensionPeer] = WeakSet()
         """Processes that know of this session."""
 
     def emit(self, event: ext.Event) -> None:

@@ -8,7 +8,7 @@ from zotd.clock import rfc3339
 from zotd.contributions.events import say
 from zotd.core import records
 from zotd.core.retry import ModelError
-from zotd.exthost.guards import Guards, Note, Verdict
+from zotd.exthost.guards import GuardRemark, Guards, GuardVerdict
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Shown
 from zotd.wire import events, ext
@@ -33,19 +33,19 @@ class Hooks:
         """Text may not be shown before the guards have seen all of it."""
         return not self.streams and self.concerns("assistant_message")
 
-    async def system_prompt(self, prompt: str) -> Verdict[str]:
+    async def system_prompt(self, prompt: str) -> GuardVerdict[str]:
         """With which system prompt does the agent start?"""
         return await self.guards.before_agent_start(self.about, prompt)
 
-    async def step(self, number: int) -> Verdict[int]:
+    async def step(self, number: int) -> GuardVerdict[int]:
         """May this step call the model?"""
         return await self.guards.turn_start(self.about, number)
 
-    async def call(self, key: str, tool: str, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+    async def call(self, key: str, tool: str, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
         """May this tool run, and with which arguments?"""
         return await self.guards.tool_call(self.about, key, tool, args)
 
-    async def message(self, text: str) -> Verdict[str]:
+    async def message(self, text: str) -> GuardVerdict[str]:
         """What is the user shown of this reply?"""
         return await self.guards.assistant_message(self.about, text)
 
@@ -72,7 +72,7 @@ class Hooks:
             self.emit(say("post_compact", self.about, **about, status=status, error=error))
 
 
-def noted(notes: Sequence[Note]) -> list[Shown]:
+def noted(notes: Sequence[GuardRemark]) -> list[Shown]:
     """What guards did, or did not do, as records with the events that show it."""
     return [
         Shown(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from zotd.contributions.trust import WorkspaceTrust
-from zotd.core.life import State
-from zotd.exthost.extension import Extension
+from zotd.core.life import ExtensionState
+from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.host import Host
 
 
@@ -32,22 +32,22 @@ class Resolution:
         self.layers = [*([own] if own else []), *shared]
         self._own = own
         self._home = f"{home}/"
-        self._used: Sequence[Extension] | None = None
+        self._used: Sequence[SupervisedExtension] | None = None
 
     def forget(self) -> None:
         """Look anew: something has come or gone."""
         self._used = None
 
-    def used(self) -> Sequence[Extension]:
+    def used(self) -> Sequence[SupervisedExtension]:
         """Those that the session has now."""
         if self._used is None:
-            found: dict[str, Extension] = {}
+            found: dict[str, SupervisedExtension] = {}
             for extension in self._every():
                 found.setdefault(extension.name, extension)
             self._used = sorted(found.values(), key=self._rank)
         return self._used
 
-    def find(self, name: str) -> Extension | None:
+    def find(self, name: str) -> SupervisedExtension | None:
         """The one with this name."""
         return next((extension for extension in self.used() if extension.name == name), None)
 
@@ -66,7 +66,7 @@ class Resolution:
         for one in self.used():
             if one.withdrawn is not None and tool in one.withdrawn.tools:
                 again = "a person can start it again with: zotctl ext reload " + one.name
-                if one.state is not State.PARKED:
+                if one.state is not ExtensionState.PARKED:
                     again = "it is started again by itself, so wait a second and call the tool once more"
                 return f'the tool "{tool}" is not there at the moment: {one.condition}; {again}'
         for layer in self.layers:
@@ -74,7 +74,7 @@ class Resolution:
                 return layer.trusting.absent(tool)
         return ""
 
-    def is_outdated(self, extension: Extension) -> bool:
+    def is_outdated(self, extension: SupervisedExtension) -> bool:
         """Whether what lies in its directory is not what runs: it has changed since a person trusted it."""
         changed = [layer for layer in self.layers if layer.trusting is not None and layer.trusting.is_changed]
         return bool(extension.manifest.granted) and any(extension in layer.host.extensions for layer in changed)
@@ -88,10 +88,10 @@ class Resolution:
             if user is not None and user is not one
         ]
 
-    def _every(self) -> list[Extension]:
+    def _every(self) -> list[SupervisedExtension]:
         return [extension for layer in self.layers for extension in layer.host.extensions]
 
-    def _rank(self, extension: Extension) -> tuple[int, str]:
+    def _rank(self, extension: SupervisedExtension) -> tuple[int, str]:
         if self._own is not None and extension in self._own.host.extensions:
             return 0, ""
         directory = extension.manifest.directory

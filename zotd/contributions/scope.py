@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import Extensions
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.ports import ToolOutcome
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.host import Host, Limits, Listener, ReloadReport, Wish
+from zotd.exthost.host import ExtensionTimeouts, Host, HostListener, ReloadReport, Wish
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.wire import events, ext
@@ -38,13 +38,13 @@ class HostConfig:
     """Gets events of topics."""
     call_tool: Callable[[ToolRequest], None]
     """Runs a tool for an extension, and answers."""
-    limits: Limits
+    limits: ExtensionTimeouts
     reserved_commands: Collection[str] = ()
     """Slash commands that no extension can have."""
 
 
 class ExtensionScope:
-    """A host and its sessions; what an extension wants goes to those. Satisfies `exthost.host.Listener`."""
+    """A host and its sessions; what an extension wants goes to those. Satisfies `exthost.host.HostListener`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ExtensionScope:
         discover: Callable[[], Discovered],
         *,
         trusting: WorkspaceTrust | None = None,
-        channels: Listener | None = None,
+        channels: HostListener | None = None,
     ) -> None:
         """`discover` reads the manifests, in a thread. `trusting`: of a workspace with code of its own.
 
@@ -148,7 +148,7 @@ class ExtensionScope:
         """A session uses these extensions from now on."""
         self.views[view.about.session] = view
 
-    # --- exthost.host.Listener --------------------------------------------------------------------------------
+    # --- exthost.host.HostListener --------------------------------------------------------------------------------
 
     def wish(self, extension: str, session: str | None, wish: Wish) -> str | None:
         """To the session that it is about, or to all; why none of them has taken it."""
@@ -162,7 +162,7 @@ class ExtensionScope:
         if session in self.views:
             self.views[session].activate(tools)
 
-    def state_changed(self, extension: str, state: State, reason: str) -> None:
+    def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
         """Tell the sessions, and whoever follows the topic."""
         for view in self._users(extension):
             view.state_changed(extension, state, reason)

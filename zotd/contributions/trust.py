@@ -8,7 +8,7 @@ from pathlib import Path
 from zotd.core.ports import StorageError
 from zotd.exthost.manifest import Manifest
 from zotd.sanitize import escaped
-from zotd.store.trust import Changed, Code, NothingToTrust, State, Trust, Trusted, Unknown
+from zotd.store.trust import Changed, NothingToTrust, State, Trust, Trusted, UntrustedCode, WorkspaceCode
 from zotd.wire.events import TrustRequired
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class WorkspaceTrust:
         """What a person would have to be asked."""
         self.path = cwd
         """The workspace's real path, as trust goes by; known at the first look."""
-        self.code: Code | None = None
+        self.code: WorkspaceCode | None = None
         """As it was found at the last look, if it may run."""
         self._trust = trust
         self._cwd = cwd
@@ -107,12 +107,12 @@ class WorkspaceTrust:
         self.code = code if self.is_trusted else None
         self.question = None
         self.is_changed = False
-        if not self.is_trusted and isinstance(state, Changed | Unknown):
+        if not self.is_trusted and isinstance(state, Changed | UntrustedCode):
             self.is_changed = isinstance(state, Changed) or self._vouched is not None
             items = state.files if isinstance(state, Changed) and state.files else code.items
             self.question = TrustRequired(cwd=self._cwd, items=list(items), digest=code.digest)
 
-    def _state(self, code: Code) -> State | None:
+    def _state(self, code: WorkspaceCode) -> State | None:
         """What is stored; None: that cannot be read, and nothing is trusted."""
         try:
             return self._trust.state(Path(self._cwd), code=code)

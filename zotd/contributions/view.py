@@ -14,11 +14,11 @@ from zotd.contributions.guards import Hooks
 from zotd.contributions.resolution import Resolution
 from zotd.contributions.toolbox import Toolbox, choose
 from zotd.contributions.ui_state import UiState
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.records import Settings
-from zotd.exthost.extension import Extension
+from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.guards import Guards
-from zotd.exthost.host import READY_S, Limits, Wish
+from zotd.exthost.host import READY_S, ExtensionTimeouts, Wish
 from zotd.exthost.offers import Offers
 from zotd.exthost.surroundings import About
 from zotd.exthost.tools import ExtensionTool
@@ -44,7 +44,7 @@ class Extensions:
         ledger: Ledger,
         resolution: Resolution,
         *,
-        limits: Limits,
+        limits: ExtensionTimeouts,
         reserved_commands: Sequence[str],
         submit: Callable[[str, Submission], None],
     ) -> None:
@@ -147,13 +147,15 @@ class Extensions:
         self.offers.forget()
         self.subscriptions.begin()
 
-    def state_changed(self, extension: str, state: State, reason: str) -> None:
+    def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
         """An extension has another state, or goes on as before for a reason: what should have replaced it has failed."""
         self.changed()
-        if state not in {State.READY, State.STARTING}:
+        if state not in {ExtensionState.READY, ExtensionState.STARTING}:
             self.ui_state.left(extension)
         if reason:
-            self.ui_state.note(extension, "error" if state is State.PARKED else "warn", f"{extension} {reason}")
+            self.ui_state.note(
+                extension, "error" if state is ExtensionState.PARKED else "warn", f"{extension} {reason}"
+            )
 
     def end(self) -> None:
         """The session leaves memory, or gets other extensions: these hear and show nothing more of it."""
@@ -183,9 +185,9 @@ class Extensions:
             self.subscriptions.tell(event)
 
 
-def _why_missing(extension: Extension) -> str | None:
+def _why_missing(extension: SupervisedExtension) -> str | None:
     """A sentence about an extension that crashed or has not said hello; None when it serves, or was stopped."""
-    if extension.state in {State.RESTARTING, State.PARKED}:
+    if extension.state in {ExtensionState.RESTARTING, ExtensionState.PARKED}:
         return f"{extension.condition}; its log: zotctl ext logs {extension.name}"
     if not extension.was_tried and extension.serving is None:
         return f"{extension.name} has not said hello yet; the run goes on without it"

@@ -17,7 +17,7 @@ ALLOW, DENY, CANCELLED = "allow", "deny", "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class ApprovalResolution:
     """How a question was resolved."""
 
     decision: str
@@ -44,7 +44,7 @@ class Won:
 class Lost:
     """The decision came too late: `first` had already resolved the question."""
 
-    first: Resolution
+    first: ApprovalResolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownQuestion:
     """There is no such question, or it was resolved long ago."""
 
 
-Outcome = Won | Lost | Stale | Unknown
+Outcome = Won | Lost | Stale | UnknownQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class _Pending:
     expires: float | None
 
 
-class Questions:
+class ApprovalTable:
     """The pending and resolved questions of one session."""
 
     def __init__(self) -> None:
         self._pending: dict[str, _Pending] = {}
-        self._resolved: dict[str, Resolution] = {}
+        self._resolved: dict[str, ApprovalResolution] = {}
 
     @property
     def pending(self) -> Sequence[str]:
@@ -91,18 +91,18 @@ class Questions:
         if key not in self._resolved:
             self._pending.setdefault(key, _Pending(digest, expires))
 
-    def decide(self, key: str, digest: str, resolution: Resolution) -> Outcome:
+    def decide(self, key: str, digest: str, resolution: ApprovalResolution) -> Outcome:
         """A person decides about arguments with this digest."""
         if key in self._resolved:
             return Lost(self._resolved[key])
         if key not in self._pending:
-            return Unknown()
+            return UnknownQuestion()
         if self._pending[key].digest != digest:
             return Stale()
         self._resolve(key, resolution)
         return Won()
 
-    def end(self, key: str, resolution: Resolution) -> bool:
+    def end(self, key: str, resolution: ApprovalResolution) -> bool:
         """Resolve it without a person, whatever its arguments are; False when it is not pending any more."""
         if key not in self._pending:
             return False
@@ -113,16 +113,16 @@ class Questions:
         """Those that should have been decided by `now`, oldest first; `end` them."""
         return [key for key, one in self._pending.items() if one.expires is not None and one.expires <= now]
 
-    def resolved(self, key: str, resolution: Resolution) -> None:
+    def resolved(self, key: str, resolution: ApprovalResolution) -> None:
         """It was resolved before a restart."""
         self._pending.pop(key, None)
         self._remember(key, resolution)
 
-    def _resolve(self, key: str, resolution: Resolution) -> None:
+    def _resolve(self, key: str, resolution: ApprovalResolution) -> None:
         del self._pending[key]
         self._remember(key, resolution)
 
-    def _remember(self, key: str, resolution: Resolution) -> None:
+    def _remember(self, key: str, resolution: ApprovalResolution) -> None:
         self._resolved.setdefault(key, resolution)
         if len(self._resolved) > KEPT:
             del self._resolved[next(iter(self._resolved))]

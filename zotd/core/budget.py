@@ -58,7 +58,7 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BudgetLimits:
     """A budget; None: that is not limited."""
 
     usd: float | None = None
@@ -86,7 +86,7 @@ class Shortage:
         return f"{spent} of {limit}{aside}"
 
 
-def shortage(limits: Limits, spent: Tokens, reserved: Tokens | None = None) -> Shortage | None:
+def shortage(limits: BudgetLimits, spent: Tokens, reserved: Tokens | None = None) -> Shortage | None:
     """What keeps another request from starting; None: something is left of everything that is limited."""
     aside = reserved or Tokens()
     if limits.usd is not None and spent.cost_usd + aside.cost_usd >= limits.usd:
@@ -96,7 +96,7 @@ def shortage(limits: Limits, spent: Tokens, reserved: Tokens | None = None) -> S
     return None
 
 
-def closest(limits: Limits, spent: Tokens) -> Shortage | None:
+def closest(limits: BudgetLimits, spent: Tokens) -> Shortage | None:
     """The part of the budget that is used up first; None: nothing is limited."""
     found: list[Shortage] = []
     if limits.usd is not None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from zotd.core import permissions, shell
-from zotd.core.permissions import SHELL, Action, Question, Rule
+from zotd.core.permissions import SHELL, Action, PermissionQuery, PermissionRule
 from zotd.core.shell_words import Word
 from zotd.wire.base import Frozen
 
@@ -92,11 +92,11 @@ class Choice(Frozen, frozen=True):
     """`same`, `prefix` or `edits`."""
     text: str
     """What it covers, for people: a glob, or a few words."""
-    rules: tuple[Rule, ...]
+    rules: tuple[PermissionRule, ...]
     scopes: tuple[str, ...] = (SESSION,)
 
 
-def choices_for(question: Question, *, cwd: str, home: str | None) -> tuple[Choice, ...]:
+def choices_for(question: PermissionQuery, *, cwd: str, home: str | None) -> tuple[Choice, ...]:
     """What can be allowed besides this call; empty: it can be allowed for once only.
 
     `cwd`: the session's directory. `home`: of the user; a workspace that contains it is not offered as one.
@@ -105,7 +105,7 @@ def choices_for(question: Question, *, cwd: str, home: str | None) -> tuple[Choi
     return tuple(choice for choice in found if choice is not None)
 
 
-def _same(question: Question) -> Choice | None:
+def _same(question: PermissionQuery) -> Choice | None:
     rule = permissions.rule_for(question)
     if rule is None:
         return None
@@ -115,13 +115,13 @@ def _same(question: Question) -> Choice | None:
     return Choice(SAME, text, (rule,), (SESSION, ALWAYS))
 
 
-def _prefix(question: Question) -> Choice | None:
+def _prefix(question: PermissionQuery) -> Choice | None:
     command = question.args.get("command")
     parts = shell.parts(command) if _is_shell(question) and isinstance(command, str) else ()
     if not 0 < len(parts) <= PARTS_MAX:
         return None
     matches = list(dict.fromkeys(_match(part) for part in parts))
-    rules = tuple(Rule(SHELL, Action.ALLOW, match) for match in matches if match)
+    rules = tuple(PermissionRule(SHELL, Action.ALLOW, match) for match in matches if match)
     if len(rules) < len(matches) or not permissions.covers(rules, question):
         return None
     if all(rule == permissions.rule_for(question) for rule in rules):
@@ -131,16 +131,16 @@ def _prefix(question: Question) -> Choice | None:
     return Choice(PREFIX, ", ".join(rule.match for rule in rules), rules, scopes)
 
 
-def _edits(question: Question, cwd: str, home: str | None) -> Choice | None:
+def _edits(question: PermissionQuery, cwd: str, home: str | None) -> Choice | None:
     if question.tool not in EDITING or question.extension is not None or not cwd.startswith("/"):
         return None
     if cwd == "/" or (home and f"{home}/".startswith(f"{cwd}/")):
         return None
-    rules = tuple(Rule(tool, Action.ALLOW, f"{permissions.literally(cwd)}/*") for tool in EDITING)
+    rules = tuple(PermissionRule(tool, Action.ALLOW, f"{permissions.literally(cwd)}/*") for tool in EDITING)
     return Choice(EDITS, f"every edit and write in {cwd}", rules) if permissions.covers(rules, question) else None
 
 
-def _is_shell(question: Question) -> bool:
+def _is_shell(question: PermissionQuery) -> bool:
     return question.tool == SHELL and question.extension is None
 
 
@@ -181,7 +181,7 @@ def _leading(texts: Sequence[str]) -> Sequence[str]:
     return texts[: next(ends, len(texts))]
 
 
-def of_rule(rule: Rule) -> Choice:
+def of_rule(rule: PermissionRule) -> Choice:
     """`same`, for a question that was asked before there were other choices."""
     return Choice(SAME, "only this call", (rule,), (SESSION, ALWAYS))
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class State(StrEnum):
+class ExtensionState(StrEnum):
     """What people see of an extension."""
 
     STOPPED = "stopped"
@@ -41,7 +41,7 @@ ENDING = frozenset({Phase.LEAVING, Phase.TERMINATED, Phase.KILLED})
 # --- inputs ---------------------------------------------------------------------------------------------------
 
 
-class Start(Struct, frozen=True):
+class StartRequested(Struct, frozen=True):
     """Request: the extension should run."""
 
 
@@ -50,7 +50,7 @@ class Stop(Struct, frozen=True):
 
 
 class Reload(Struct, frozen=True):
-    """A new process should take over; answered by `Reloaded`.
+    """A new process should take over; answered by `ReloadsDone`.
 
     `replace`: the old process ends before the new one starts.
     """
@@ -69,7 +69,7 @@ class Greeted(Struct, frozen=True):
     says_ready: bool = False
 
 
-class Heard(Struct, frozen=True):
+class FrameReceived(Struct, frozen=True):
     """The process sent another frame, of this type."""
 
     process: int
@@ -107,9 +107,9 @@ class Tick(Struct, frozen=True):
     """The time in `Supervision.wake_at` has come; deadlines are checked."""
 
 
-FromProcess = Greeted | Heard | Closed | Broke | Exited | Drained
+FromProcess = Greeted | FrameReceived | Closed | Broke | Exited | Drained
 
-Input = Start | Stop | Reload | Tick | FromProcess
+Input = StartRequested | Stop | Reload | Tick | FromProcess
 
 # --- actions --------------------------------------------------------------------------------------------------
 
@@ -145,13 +145,13 @@ class Fail(Struct, frozen=True):
     reason: str
 
 
-class Drain(Struct, frozen=True):
+class DrainProcess(Struct, frozen=True):
     """New calls do not go to this process; tell Drained when the last one has ended, which may be now."""
 
     process: int
 
 
-class Shutdown(Struct, frozen=True):
+class WriteShutdown(Struct, frozen=True):
     """Write `shutdown` and close the process's stdin."""
 
     process: int
@@ -176,14 +176,14 @@ class Show(Struct, frozen=True):
     With a reason it may be the state of before: a reload has failed, and the old process goes on.
     """
 
-    state: State
+    state: ExtensionState
     reason: str = ""
 
 
-class Reloaded(Struct, frozen=True):
+class ReloadsDone(Struct, frozen=True):
     """All reloads asked for so far are done; `error` goes on from the extension's name."""
 
     error: str | None = None
 
 
-Action = Spawn | Greet | Serve | Withdraw | Fail | Drain | Shutdown | Signal | Forget | Show | Reloaded
+Action = Spawn | Greet | Serve | Withdraw | Fail | DrainProcess | WriteShutdown | Signal | Forget | Show | ReloadsDone

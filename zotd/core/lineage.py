@@ -16,7 +16,7 @@ Span = tuple[int, int]
 """The first and the last number of a stretch."""
 
 
-class Rewind(NamedTuple):
+class RewindPoint(NamedTuple):
     """A recorded rewind of the conversation."""
 
     number: int
@@ -29,12 +29,12 @@ class Rewind(NamedTuple):
     """Of the last message that counts."""
 
 
-def records_left(rewinds: Iterable[Rewind]) -> list[Span]:
+def records_left(rewinds: Iterable[RewindPoint]) -> list[Span]:
     """The records that do not count after these rewinds, oldest first."""
     return _left([(rewind.number, rewind.to) for rewind in rewinds])
 
 
-def events_left(rewinds: Iterable[Rewind]) -> list[Span]:
+def events_left(rewinds: Iterable[RewindPoint]) -> list[Span]:
     """The events that are not part of the conversation after these rewinds, oldest first."""
     return _left([(rewind.seq, rewind.to_seq) for rewind in rewinds])
 

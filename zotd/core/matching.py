@@ -29,7 +29,7 @@ class Fit(IntEnum):
     """Somewhere."""
 
 
-class Pattern:
+class PathPattern:
     """What was typed, to be compared with one path after the other; each comparison is linear in the path's length."""
 
     def __init__(self, typed: str) -> None:
@@ -84,7 +84,7 @@ class Ranking:
     """The best of many paths, which come in the order that those have which fit equally well."""
 
     def __init__(self, typed: str, limit: int) -> None:
-        self._pattern = Pattern(typed)
+        self._pattern = PathPattern(typed)
         self._limit = limit
         self._whole: dict[Fit, list[str]] = {fit: [] for fit in Fit}
         self._scattered: list[tuple[int, str]] = []

@@ -50,7 +50,7 @@ class Action(StrEnum):
     DENY = "deny"
 
 
-class Rule(Frozen, frozen=True):
+class PermissionRule(Frozen, frozen=True):
     """One of `[[rules]]`: `action` holds for calls of `tool` with what fits `match`."""
 
     tool: str
@@ -65,7 +65,7 @@ class Rule(Frozen, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PermissionQuery:
     """A call, as far as rules look at it."""
 
     tool: str
@@ -89,11 +89,11 @@ class Policy:
 
     mode: str
     """One of `MODES`."""
-    rules: Sequence[Rule] = ()
+    rules: Sequence[PermissionRule] = ()
     """Of the user's configuration."""
-    narrowing: Sequence[Rule] = ()
+    narrowing: Sequence[PermissionRule] = ()
     """Of a trusted workspace; an `allow` among them counts for nothing."""
-    granted: Collection[Rule] = ()
+    granted: Collection[PermissionRule] = ()
     """What was allowed for the rest of this session."""
 
     @property
@@ -113,7 +113,7 @@ class Ruling:
     """One sentence; of a denial, what the model is told."""
 
 
-def judge(policy: Policy, question: Question) -> Ruling:
+def judge(policy: Policy, question: PermissionQuery) -> Ruling:
     """Whether the call may run."""
     ruling = _by_rules(policy, question) or _by_mode(policy.mode, question)
     if ruling.action is Action.ASK and covers(policy.granted, question):
@@ -143,16 +143,16 @@ def narrowest(*modes: str | None) -> str:
     return max(given, key=lambda mode: MODES.index(mode) if mode in MODES else len(MODES), default=MODES[0])
 
 
-def rule_for(question: Question) -> Rule | None:
+def rule_for(question: PermissionQuery) -> PermissionRule | None:
     """The narrowest rule that allows this call from now on; None when no rule can, so that it is for once only.
 
     Of `bash` the very command, of a path argument the very file, of an extension's tool every call.
     """
-    rule = Rule(question.tool, Action.ALLOW, _narrowest_match(question))
+    rule = PermissionRule(question.tool, Action.ALLOW, _narrowest_match(question))
     return rule if _applies(rule, question) else None
 
 
-def covers(granted: Iterable[Rule], question: Question) -> bool:
+def covers(granted: Iterable[PermissionRule], question: PermissionQuery) -> bool:
     """Whether what was allowed for a session holds for this call.
 
     A line of simple commands is covered when each of them is, by a rule that names commands. What lies in `STEERING`
@@ -169,7 +169,7 @@ def covers(granted: Iterable[Rule], question: Question) -> bool:
     return bool(each) and all(_first(named, Action.ALLOW, one) for one in each)
 
 
-def toml(rule: Rule) -> str:
+def toml(rule: PermissionRule) -> str:
     """The rule as it is written into a configuration file: three lines under `[[rules]]`, each with its newline.
 
     Raises:
@@ -198,7 +198,7 @@ def digest(tool: str, args: Mapping[str, object]) -> str:
 # --- judging ----------------------------------------------------------------------------------------------------------
 
 
-def _by_rules(policy: Policy, question: Question) -> Ruling | None:
+def _by_rules(policy: Policy, question: PermissionQuery) -> Ruling | None:
     for action in (Action.DENY, Action.ASK):
         for whose, rules in (("", policy.rules), ("this workspace's ", policy.narrowing)):
             if rule := _first(rules, action, question):
@@ -210,7 +210,7 @@ def _by_rules(policy: Policy, question: Question) -> Ruling | None:
     return None
 
 
-def _by_mode(mode: str, question: Question) -> Ruling:
+def _by_mode(mode: str, question: PermissionQuery) -> Ruling:
     if mode == "yolo":
         return Ruling(Action.ALLOW, "yolo", "everything is allowed in this session")
     if question.is_safe and question.extension is None:
@@ -225,11 +225,11 @@ def _by_mode(mode: str, question: Question) -> Ruling:
     )
 
 
-def _first(rules: Iterable[Rule], action: Action, question: Question) -> Rule | None:
+def _first(rules: Iterable[PermissionRule], action: Action, question: PermissionQuery) -> PermissionRule | None:
     return next((rule for rule in rules if rule.action is action and _applies(rule, question)), None)
 
 
-def _sentence(tool: str, rule: Rule, whose: str) -> str:
+def _sentence(tool: str, rule: PermissionRule, whose: str) -> str:
     named = f'{whose}[[rules]] tool = "{rule.tool}", match = "{rule.match}"'
     match rule.action:
         case Action.DENY:
@@ -240,7 +240,7 @@ def _sentence(tool: str, rule: Rule, whose: str) -> str:
             return f"{tool} is allowed by a rule ({named})"
 
 
-def _unclear(rule: Rule) -> str:
+def _unclear(rule: PermissionRule) -> str:
     named = f'[[rules]] tool = "{rule.tool}", match = "{rule.match}", action = "{rule.action}"'
     return (
         "bash needs a person's approval: its text does not show which commands it runs, and a rule applies to some of them"
@@ -251,13 +251,13 @@ def _unclear(rule: Rule) -> str:
 # --- matching ---------------------------------------------------------------------------------------------------------
 
 
-def _applies(rule: Rule, question: Question) -> bool:
+def _applies(rule: PermissionRule, question: PermissionQuery) -> bool:
     if not fnmatchcase(question.tool, rule.tool):
         return False
     return _allows(rule.match, question) if rule.action is Action.ALLOW else _concerns(rule.match, question)
 
 
-def _allows(pattern: str, question: Question) -> bool:
+def _allows(pattern: str, question: PermissionQuery) -> bool:
     """Whether every spelling that counts fits."""
     if question.tool == SHELL and question.extension is None:
         command = question.args.get("command")
@@ -270,7 +270,7 @@ def _allows(pattern: str, question: Question) -> bool:
     return bool(spellings) and all(fnmatchcase(path, pattern) for path in spellings)
 
 
-def _concerns(pattern: str, question: Question) -> bool:
+def _concerns(pattern: str, question: PermissionQuery) -> bool:
     """Whether any spelling fits; also one in other letters, which is the same file, or program, on some systems."""
     if pattern == EVERYTHING or not question.is_resolved:
         return True
@@ -278,7 +278,7 @@ def _concerns(pattern: str, question: Question) -> bool:
     return any(fnmatchcase(text, pattern) or fnmatchcase(_folded(text), folded) for text in _subjects(question))
 
 
-def _subjects(question: Question) -> Sequence[str]:
+def _subjects(question: PermissionQuery) -> Sequence[str]:
     """All that a rule which denies or asks may be about."""
     if question.tool == SHELL and question.extension is None:
         command = str(question.args.get("command", ""))
@@ -302,7 +302,7 @@ def _fits(command: str, pattern: str) -> bool:
     return words is not None and hatches.are_named(words, pattern)
 
 
-def _hides(rules: Iterable[Rule], question: Question) -> Rule | None:
+def _hides(rules: Iterable[PermissionRule], question: PermissionQuery) -> PermissionRule | None:
     """A rule that could be about a part of a command line which nobody can take apart before it runs."""
     if question.tool != SHELL or question.extension is not None:
         return None
@@ -312,7 +312,7 @@ def _hides(rules: Iterable[Rule], question: Question) -> Rule | None:
     return narrowing[0]
 
 
-def _steers(question: Question) -> bool:
+def _steers(question: PermissionQuery) -> bool:
     return any(not STEERING.isdisjoint(path.casefold().split("/")) for path in question.paths)
 
 
@@ -325,7 +325,7 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", text.casefold())
 
 
-def _narrowest_match(question: Question) -> str:
+def _narrowest_match(question: PermissionQuery) -> str:
     if question.extension is not None:
         return EVERYTHING
     if question.tool == SHELL:

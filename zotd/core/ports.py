@@ -11,8 +11,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from zotd.core.budget import Rates
-from zotd.core.lineage import Rewind, Span
-from zotd.core.permissions import Rule
+from zotd.core.lineage import RewindPoint, Span
+from zotd.core.permissions import PermissionRule
 from zotd.core.records import AnyRecord, Settings
 from zotd.core.reply import Part
 from zotd.wire.content import Message, Text, Tokens, ToolContent
@@ -181,7 +181,7 @@ NAME_CHARS = 200
 """Longest name of a session: lists show it on a line."""
 
 
-class Row(Struct, frozen=True):
+class SessionRow(Struct, frozen=True):
     """A session as the journal's index has it; written with every commit."""
 
     id: str
@@ -203,7 +203,7 @@ class Row(Struct, frozen=True):
     """Number of the first record that is needed to know what the model sees and what waits."""
     abandoned: list[Span] = []
     """Stretches of events, first and last `seq`, that are not part of the conversation after it was rewound."""
-    granted: tuple[Rule, ...] = ()
+    granted: tuple[PermissionRule, ...] = ()
     """What people have allowed for the rest of this session; in the row, for a compaction leaves its records behind."""
     failed: bool = False
     """The last run ended with an error."""
@@ -212,7 +212,7 @@ class Row(Struct, frozen=True):
     known, since the last `clear`."""
 
 
-class Entry(Struct, frozen=True):
+class JournalEntry(Struct, frozen=True):
     """A record with the events that it showed."""
 
     number: int
@@ -251,7 +251,7 @@ class PartialText:
     text: str
 
 
-class History(Protocol):
+class RecordReader(Protocol):
     """What a session has recorded, for whoever goes through it."""
 
     async def holds_to(self, session: str, epoch: str) -> int | None:
@@ -269,7 +269,7 @@ class History(Protocol):
         """The number of the record that shows the event `seq`; None: there is no such event."""
         ...
 
-    async def rewinds(self, session: str) -> list[Rewind]:
+    async def rewinds(self, session: str) -> list[RewindPoint]:
         """Every rewind of the session, oldest first. Looks at the kind of each of its records."""
         ...
 
@@ -284,8 +284,8 @@ class Journal(Protocol):
 
     def commit(
         self,
-        row: Row,
-        entries: Sequence[Entry],
+        row: SessionRow,
+        entries: Sequence[JournalEntry],
         *,
         durable: bool,
         done: Callable[["StorageError | None"], None],
@@ -316,7 +316,7 @@ class Journal(Protocol):
         ...
 
     @property
-    def history(self) -> History:
+    def history(self) -> RecordReader:
         """The records one by one."""
         ...
 

@@ -34,7 +34,7 @@ class SkillLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PromptParts:
     """What a system prompt is made of."""
 
     cwd: str
@@ -46,7 +46,7 @@ class Parts:
     skills: Sequence[SkillLine] = ()
 
 
-def compose(parts: Parts) -> str:
+def compose(parts: PromptParts) -> str:
     """Build the system prompt from its parts, general sections first."""
     sections = [IDENTITY if parts.base is None else parts.base, *parts.appended]
     if parts.context_files:

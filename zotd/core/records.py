@@ -1,13 +1,13 @@
 """The kinds of journal record (`docs/durability.md`): the body of each, as a tagged union.
 
 History is never rewritten: compaction, fork, rewind and clear are records that move what the model sees. What
-people saw is kept beside the body, as the events that the record showed (see `core.ports.Entry`).
+people saw is kept beside the body, as the events that the record showed (see `core.ports.JournalEntry`).
 """
 
 import msgspec
 
 from zotd.core.choices import Choice, of_rule
-from zotd.core.permissions import Rule
+from zotd.core.permissions import PermissionRule
 from zotd.wire.base import Frozen
 from zotd.wire.content import Block, Tokens, ToolContent
 
@@ -163,7 +163,7 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """What budgets count instead of `tokens`, where the cost is not known or not all of it."""
 
 
-class Config(Record, tag="config", frozen=True, kw_only=True):
+class ConfigRecord(Record, tag="config", frozen=True, kw_only=True):
     """The settings and the name of the session from this record on."""
 
     settings: Settings
@@ -230,7 +230,7 @@ class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
     run: str = ""
     preview: str | None = None
     """What people are shown of it."""
-    rule: Rule | None = None
+    rule: PermissionRule | None = None
     """Of records of earlier versions: what `session` and `always` would allow from then on."""
     choices: tuple[Choice, ...] = ()
     """What can be allowed from then on; none: it can be allowed for once only."""
@@ -285,7 +285,7 @@ AnyRecord = (
     | ShellStarted
     | ShellResult
     | UsageRow
-    | Config
+    | ConfigRecord
     | Compaction
     | Clear
     | QueueOrder

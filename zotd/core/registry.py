@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Generic[T]):
+class NameClaim(Generic[T]):
     """An extension wants a name."""
 
     owner: str
@@ -61,26 +61,26 @@ class Conflict:
 class Names(Generic[T]):
     """Result of resolving names that several owners claim."""
 
-    winners: Mapping[str, Claim[T]]
+    winners: Mapping[str, NameClaim[T]]
     """By name, in load order."""
-    qualified: Mapping[str, Claim[T]]
+    qualified: Mapping[str, NameClaim[T]]
     """Every claim as `owner:name`, losers too."""
     conflicts: tuple[Conflict, ...]
     fold: Callable[[str], str]
 
-    def find(self, name: str) -> Claim[T] | None:
+    def find(self, name: str) -> NameClaim[T] | None:
         """The claim that `name` means, plain or qualified."""
         key = self.fold(name)
         return self.winners.get(key) or self.qualified.get(key)
 
 
-def resolve(claims: Iterable[Claim[T]], reserved: Collection[str], *, fold: Callable[[str], str] = str) -> Names[T]:
+def resolve(claims: Iterable[NameClaim[T]], reserved: Collection[str], *, fold: Callable[[str], str] = str) -> Names[T]:
     """Give each name to the first of `claims` (in load order) that wants it, unless it is `reserved`.
 
     `fold` makes names alike: `str.casefold` for what people type.
     """
-    winners: dict[str, Claim[T]] = {}
-    qualified: dict[str, Claim[T]] = {}
+    winners: dict[str, NameClaim[T]] = {}
+    qualified: dict[str, NameClaim[T]] = {}
     conflicts: list[Conflict] = []
     ours = {fold(name) for name in reserved}
     for claim in claims:

@@ -25,17 +25,17 @@ REPLY_CALLS = 256
 """Most tool calls of a reply. Models make about ten side by side; vendors take up to 128."""
 
 
-class Opened(msgspec.Struct, frozen=True, gc=False):
+class RequestAccepted(msgspec.Struct, frozen=True, gc=False):
     """The provider has accepted the request (status 200)."""
 
 
-class Text(msgspec.Struct, frozen=True, gc=False):
+class TextChunk(msgspec.Struct, frozen=True, gc=False):
     """A delta of a text block."""
 
     text: str
 
 
-class Thinking(msgspec.Struct, frozen=True, gc=False):
+class ThinkingChunk(msgspec.Struct, frozen=True, gc=False):
     """A delta of a thinking block."""
 
     text: str
@@ -80,10 +80,10 @@ class Stopped(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Part = Opened | Text | Thinking | Signature | CallStart | CallArgs | CallEnd | Counted | Stopped
+Part = RequestAccepted | TextChunk | ThinkingChunk | Signature | CallStart | CallArgs | CallEnd | Counted | Stopped
 
 
-class Call(msgspec.Struct):
+class PartialCall(msgspec.Struct):
     """A call that is being written."""
 
     id: str
@@ -102,9 +102,9 @@ class Assembler:
         """
         self._session = session
         self._new_call_id = new_call_id
-        self._blocks: list[list[str] | content.Thinking | Call] = []
+        self._blocks: list[list[str] | content.Thinking | PartialCall] = []
         self._thinking: list[str] = []
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, PartialCall] = {}
         self._size = 0
         self.stop: str | None = None
         self.tokens: Tokens | None = None
@@ -115,7 +115,7 @@ class Assembler:
         session = self._session
         for part in parts:
             kind = type(part)
-            if kind is Text:  # by far the most frequent: no dispatch, no call
+            if kind is TextChunk:  # by far the most frequent: no dispatch, no call
                 text = part.text  # type: ignore[union-attr]
                 self._size += len(text)
                 if self._blocks and type(self._blocks[-1]) is list:
@@ -129,7 +129,7 @@ class Assembler:
 
     def _feed_other(self, part: Part, shown: list[events.Event]) -> None:
         match part:
-            case Thinking(text):
+            case ThinkingChunk(text):
                 self._size += len(text)
                 self._thinking.append(text)
                 if self._session is not None:  # on stdio, what the original does not send is an unknown event
@@ -140,7 +140,7 @@ class Assembler:
                 self._thinking.clear()
             case CallStart(index, name):
                 self._size += len(name)
-                call = self._calls[index] = Call(self._new_call_id(), name, [])
+                call = self._calls[index] = PartialCall(self._new_call_id(), name, [])
                 self._blocks.append(call)
                 shown.append(events.ToolUseStart(call.id, name, session=self._session))
             case CallArgs(index, text):
@@ -156,7 +156,7 @@ class Assembler:
                 self.tokens = tokens
             case Stopped(reason):
                 self.stop = reason
-            case Opened() | Text():
+            case RequestAccepted() | TextChunk():
                 pass
 
     def text(self) -> str:
@@ -180,9 +180,9 @@ class Assembler:
         sentence = f"the reply has more than {excess}, so it was cut off there; ask for less at a time"
         raise ModelError(Failure.TOO_LARGE, sentence)
 
-    def open_calls(self) -> list[Call]:
+    def open_calls(self) -> list[PartialCall]:
         """The calls so far, finished or not."""
-        return [block for block in self._blocks if isinstance(block, Call)]
+        return [block for block in self._blocks if isinstance(block, PartialCall)]
 
     def message(self) -> list[Block]:
         """The content so far, fit for a transcript.
@@ -209,7 +209,7 @@ class Assembler:
         return frozenset(call.id for call in self.open_calls() if call.ended and parse_args(call) is None)
 
 
-def parse_args(call: Call) -> dict[str, object] | None:
+def parse_args(call: PartialCall) -> dict[str, object] | None:
     """The call's arguments, or None when they are not a JSON object; no text at all means none."""
     text = "".join(call.args).strip()
     if not text:

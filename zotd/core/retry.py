@@ -110,7 +110,7 @@ class ModelError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetryPolicy:
     """How long a run waits out an outage, and with which pauses.
 
     Attributes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from zotd.core.shell_words import Node, UnknownError, Word, is_simple, tree, words_of
+from zotd.core.shell_words import SyntaxNode, UnknownError, Word, is_simple, tree, words_of
 
 MAX_CHARS = 16 * 1024
 """Longest line that is parsed, which took at most 150 ms of processor time, whatever is in it; longer ones are not understood."""
@@ -35,7 +35,7 @@ _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CommandLine:
     """What is known of a line."""
 
     commands: Sequence[str]
@@ -116,7 +116,7 @@ _FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
 @lru_cache(maxsize=64)
-def parsed(line: str) -> Line:
+def parsed(line: str) -> CommandLine:
     """Parse a shell command line; the result lists the commands that it would run."""
     found = _Finder()
     only = None
@@ -124,7 +124,7 @@ def parsed(line: str) -> Line:
         only = found.line(line, 0)
     except UnknownError:
         found.is_understood = False
-    return Line(tuple(dict.fromkeys(found.commands)), found.is_understood, only if found.is_understood else None)
+    return CommandLine(tuple(dict.fromkeys(found.commands)), found.is_understood, only if found.is_understood else None)
 
 
 @lru_cache(maxsize=64)
@@ -166,7 +166,7 @@ class _Finder:
             return None
         return only
 
-    def _tree(self, root: Node, depth: int) -> Sequence[Word] | None:
+    def _tree(self, root: SyntaxNode, depth: int) -> Sequence[Word] | None:
         only = None
         waiting = [root]
         while waiting:

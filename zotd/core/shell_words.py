@@ -9,7 +9,7 @@ _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirec
 _GLOB = re.compile(r"[*?\[]|\{[^}]*(?:,|\.\.)")
 
 
-class Node(Protocol):
+class SyntaxNode(Protocol):
     """What is used of a node of tree-sitter, which is not imported with this module."""
 
     @property
@@ -23,7 +23,7 @@ class Node(Protocol):
         ...
 
     @property
-    def children(self) -> "Sequence[Node]":
+    def children(self) -> "Sequence[SyntaxNode]":
         """As tree-sitter has it."""
         ...
 
@@ -57,7 +57,7 @@ class UnknownError(Exception):
     """The text does not say what would run."""
 
 
-def tree(text: str) -> Node:
+def tree(text: str) -> SyntaxNode:
     """The root of what `text` is parsed to; raises `UnknownError` where there is no parser."""
     try:
         from tree_sitter import Language, Parser  # noqa: PLC0415  (50 ms that no daemon without rules has to pay)
@@ -67,7 +67,7 @@ def tree(text: str) -> Node:
     return Parser(Language(language())).parse(text.encode(errors="replace")).root_node
 
 
-def words_of(command: Node) -> list[Word]:
+def words_of(command: SyntaxNode) -> list[Word]:
     """Its name and arguments, without assignments and redirections."""
     words = []
     for node in command.children:
@@ -77,7 +77,7 @@ def words_of(command: Node) -> list[Word]:
     return words
 
 
-def _word(node: Node) -> Word:
+def _word(node: SyntaxNode) -> Word:
     source = (node.text or b"").decode(errors="replace")
     match node.type:
         case "word" | "number" | "variable_name" | "special_variable_name":
@@ -103,7 +103,7 @@ def _word(node: Node) -> Word:
             return Word(source, is_fixed=False)
 
 
-def _leaves(node: Node) -> Iterator[Node]:
+def _leaves(node: SyntaxNode) -> Iterator[SyntaxNode]:
     for child in node.children:
         if child.type == "string":
             yield from _leaves(child)
@@ -115,7 +115,7 @@ def _is_quoted(source: str) -> bool:
     return all(source[max(found.start() - 1, 0)] == "\\" for found in _GLOB.finditer(source))
 
 
-def is_simple(command: Node) -> bool:
+def is_simple(command: SyntaxNode) -> bool:
     """Whether nothing but words is in it, whose values no other command gives."""
     waiting = list(command.children)
     if any(node.type == "variable_assignment" or node.type in _REDIRECTS for node in waiting):

@@ -17,7 +17,7 @@ Source: `docs/extensions.md`.
 from dataclasses import dataclass
 
 from zotd.core import life
-from zotd.core.life import ENDING, Phase, State
+from zotd.core.life import ENDING, ExtensionState, Phase
 
 HELLO_S = 5.0
 """From the spawn to `hello`: a cold Node on a busy disk needs two."""
@@ -82,7 +82,7 @@ class Supervision:
     """The machine of one extension; begins as `stopped`."""
 
     def __init__(self) -> None:
-        self._state = State.STOPPED
+        self._state = ExtensionState.STOPPED
         self._reason = ""
         self._processes: dict[int, _Process] = {}
         self._newest = 0
@@ -102,7 +102,7 @@ class Supervision:
         self._actions: list[life.Action] = []
 
     @property
-    def state(self) -> State:
+    def state(self) -> ExtensionState:
         """State as shown to users."""
         return self._state
 
@@ -127,7 +127,7 @@ class Supervision:
         self._now, self._random = now, random
         self._actions = []
         match event:
-            case life.Start():
+            case life.StartRequested():
                 self._start()
             case life.Stop():
                 self._stop()
@@ -137,7 +137,7 @@ class Supervision:
                 self._tick()
             case (
                 life.Greeted(key)
-                | life.Heard(key)
+                | life.FrameReceived(key)
                 | life.Closed(key)
                 | life.Broke(key)
                 | life.Exited(key)
@@ -151,26 +151,26 @@ class Supervision:
     # --- what is wanted ---------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        if self._state in {State.STOPPED, State.PARKED}:
+        if self._state in {ExtensionState.STOPPED, ExtensionState.PARKED}:
             self._crashes.clear()
             self._begin()
 
     def _stop(self) -> None:
-        if self._state in {State.STOPPED, State.STOPPING}:
+        if self._state in {ExtensionState.STOPPED, ExtensionState.STOPPING}:
             return
         self._restart_at = None
         self._is_replacing = False
         self._current = self._next = None
         self._withdraw("was stopped")
         self._end_reload("was stopped")
-        self._show(State.STOPPING)
+        self._show(ExtensionState.STOPPING)
         for key in list(self._processes):
             self._dismiss(key, "was stopped")
         self._settle_stop()
 
     def _reload(self, *, replace: bool) -> None:
-        if self._state is State.STOPPING:
-            self._do(life.Reloaded("is being stopped"))
+        if self._state is ExtensionState.STOPPING:
+            self._do(life.ReloadsDone("is being stopped"))
             return
         self._is_reloading = True
         self._crashes.clear()
@@ -187,7 +187,7 @@ class Supervision:
         elif replace:
             self._is_replacing = True
             self._drain(self._current)
-            self._show(State.STARTING)
+            self._show(ExtensionState.STARTING)
         else:
             self._next = self._spawn()
 
@@ -201,7 +201,7 @@ class Supervision:
                 return
             case life.Greeted():
                 self._greeted(key, process, event)
-            case life.Heard(_, kind):
+            case life.FrameReceived(_, kind):
                 self._heard(key, process, kind)
             case life.Closed(_, pipe):
                 if process.phase is not Phase.CLOSED:
@@ -234,7 +234,7 @@ class Supervision:
             self._ready(key, process)
         elif process.phase is Phase.READY and process.owes_ready and kind == "ready":
             process.owes_ready = False
-            self._show(State.READY)
+            self._show(ExtensionState.READY)
         elif process.phase is Phase.SETTLING:
             process.deadline = self._settled_at(process)
 
@@ -251,7 +251,7 @@ class Supervision:
             self._serve(key)
             if old is not None:
                 self._drain(old)
-        self._show(State.READY, LATE if process.owes_ready else "")
+        self._show(ExtensionState.READY, LATE if process.owes_ready else "")
         self._end_reload(None)
 
     def _break(self, key: int, process: _Process, reason: str) -> None:
@@ -292,16 +292,16 @@ class Supervision:
             self._crashes.clear()
         self._crashes = [when for when in self._crashes if self._now - when < CRASHES_IN_S] + [self._now]
         if len(self._crashes) >= CRASHES:
-            self._show(State.PARKED, f"{reason}; it crashed {CRASHES} times in a row and is not restarted")
+            self._show(ExtensionState.PARKED, f"{reason}; it crashed {CRASHES} times in a row and is not restarted")
             return
         planned = min(BACKOFF_CAP_S, BACKOFF_S * 2.0 ** (len(self._crashes) - 1))
         self._restart_at = self._now + planned * (1 + JITTER * (2 * self._random - 1))
-        self._show(State.RESTARTING, reason)
+        self._show(ExtensionState.RESTARTING, reason)
 
     def _promote(self, key: int) -> None:
         """The process that should have taken over is the only one left."""
         self._current, self._next = key, None
-        self._show(State.STARTING)
+        self._show(ExtensionState.STARTING)
         if self._processes[key].phase is Phase.SETTLING:
             self._serve(key)
 
@@ -337,7 +337,7 @@ class Supervision:
 
     def _begin(self) -> None:
         self._restart_at = None
-        self._show(State.STARTING)
+        self._show(ExtensionState.STARTING)
         self._current = self._spawn()
 
     def _spawn(self) -> int:
@@ -364,7 +364,7 @@ class Supervision:
         if process.phase in ENDING:
             return  # it broke just before
         process.phase, process.deadline = Phase.DRAINING, self._now + DRAIN_S
-        self._do(life.Drain(key))
+        self._do(life.DrainProcess(key))
 
     def _dismiss(self, key: int, reason: str) -> None:
         """It goes, whatever it does."""
@@ -376,22 +376,22 @@ class Supervision:
 
     def _leave(self, key: int, process: _Process) -> None:
         process.phase, process.deadline = Phase.LEAVING, self._now + LEAVE_S
-        self._do(life.Shutdown(key))
+        self._do(life.WriteShutdown(key))
 
     def _kill(self, key: int, process: _Process) -> None:
         process.phase, process.deadline = Phase.KILLED, self._now + KILL_S
         self._do(life.Signal(key, kill=True))
 
     def _settle_stop(self) -> None:
-        if self._state is State.STOPPING and not self._processes:
-            self._show(State.STOPPED)
+        if self._state is ExtensionState.STOPPING and not self._processes:
+            self._show(ExtensionState.STOPPED)
 
     def _end_reload(self, error: str | None) -> None:
         if self._is_reloading:
             self._is_reloading = False
-            self._do(life.Reloaded(error))
+            self._do(life.ReloadsDone(error))
 
-    def _show(self, state: State, reason: str = "") -> None:
+    def _show(self, state: ExtensionState, reason: str = "") -> None:
         if (state, reason) != (self._state, self._reason) or reason:
             self._state, self._reason = state, reason
             self._do(life.Show(state, reason))

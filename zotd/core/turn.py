@@ -19,13 +19,13 @@ from zotd.core.retry import Failure, ModelError
 # --- inputs ---------------------------------------------------------------------------------------------------
 
 
-class Opened(Struct, frozen=True):
+class ReplyStarted(Struct, frozen=True):
     """The provider has begun to answer."""
 
     attempt: int
 
 
-class Call(Struct, frozen=True):
+class RequestedCall(Struct, frozen=True):
     """A tool call of a reply."""
 
     id: str
@@ -35,7 +35,7 @@ class Call(Struct, frozen=True):
 class Begin(Struct, frozen=True):
     """The run starts; with `calls`, those that another run has left without a result."""
 
-    calls: Sequence[Call] = ()
+    calls: Sequence[RequestedCall] = ()
 
 
 class Replied(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Replied(Struct, frozen=True):
     """
 
     attempt: int
-    calls: Sequence[Call]
+    calls: Sequence[RequestedCall]
     context: int
     steered: bool = False
 
@@ -74,8 +74,8 @@ class Finished(Struct, frozen=True):
     call: str
 
 
-class Compacted(Struct, frozen=True):
-    """The compaction that `Compact` requested is done."""
+class CompactionDone(Struct, frozen=True):
+    """The compaction that `RequestCompaction` requested is done."""
 
     attempt: int
 
@@ -88,7 +88,7 @@ class Drain(Struct, frozen=True):
     """The process is about to end: the run is to stop before its next model request."""
 
 
-Input = Begin | Opened | Replied | Failed | Waited | Finished | Compacted | Abort | Drain
+Input = Begin | ReplyStarted | Replied | Failed | Waited | Finished | CompactionDone | Abort | Drain
 
 # --- actions --------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class Wait(Struct, frozen=True):
     reason: str
 
 
-class Compact(Struct, frozen=True):
+class RequestCompaction(Struct, frozen=True):
     """Summarise the transcript, then answer Compacted or Failed."""
 
     attempt: int
@@ -124,7 +124,7 @@ class Cancel(Struct, frozen=True):
     attempt: int
 
 
-class Start(Struct, frozen=True):
+class StartCalls(Struct, frozen=True):
     """Run these calls side by side; answer Finished for each."""
 
     calls: Sequence[str]
@@ -158,20 +158,20 @@ class Leave(Struct, frozen=True):
     """Stop here, without an end: nothing is under way, and another run goes on from here."""
 
 
-Action = Send | Wait | Compact | Cancel | Start | CancelCalls | Skip | End | Leave
+Action = Send | Wait | RequestCompaction | Cancel | StartCalls | CancelCalls | Skip | End | Leave
 
 
 class Turn:
     """The machine of one run."""
 
     def __init__(
-        self, *, max_steps: int | None, context: int, compact_from: int | None, policy: retry.Policy | None = None
+        self, *, max_steps: int | None, context: int, compact_from: int | None, policy: retry.RetryPolicy | None = None
     ) -> None:
         """`context`: tokens that the last request took; at `compact_from` the transcript is summarised first.
 
         `policy`: how long failures are waited out.
         """
-        self._policy = policy or retry.Policy()
+        self._policy = policy or retry.RetryPolicy()
         self._failures = 0
         self._broken = 0
         self._max_steps = max_steps
@@ -215,19 +215,19 @@ class Turn:
                 return self._drain()
             case Finished(call):
                 return self._finished(call)
-            case Opened(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | Compacted(attempt):
+            case ReplyStarted(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | CompactionDone(attempt):
                 return self._answered(event) if attempt == self._awaited else []
 
-    def _begin(self, calls: Sequence[Call]) -> list[Action]:
+    def _begin(self, calls: Sequence[RequestedCall]) -> list[Action]:
         if self._begun:
             return []
         self._begun = True
         self._batches = _batches(calls)
         return self._next_batch()
 
-    def _answered(self, event: Opened | Replied | Failed | Waited | Compacted) -> list[Action]:
+    def _answered(self, event: ReplyStarted | Replied | Failed | Waited | CompactionDone) -> list[Action]:
         match event:
-            case Opened():
+            case ReplyStarted():
                 self._opened = True
                 return []
             case Replied():
@@ -235,8 +235,8 @@ class Turn:
             case Failed():
                 return self._failed(event)
             case Waited():
-                return [Compact(self._expect())] if self._is_compacting else self._send()
-            case Compacted():
+                return [RequestCompaction(self._expect())] if self._is_compacting else self._send()
+            case CompactionDone():
                 self._is_compacting = False
                 self._failures = 0
                 return self._send()
@@ -265,7 +265,7 @@ class Turn:
         self._compacted_for = self._step
         self._is_compacting = True
         self._context = 0
-        return [Compact(self._expect())]
+        return [RequestCompaction(self._expect())]
 
     def _replied(self, reply: Replied) -> list[Action]:
         self._awaited = None
@@ -298,7 +298,7 @@ class Turn:
             return self._next_step()
         batch = self._batches.pop(0)
         self._running = set(batch)
-        return [Start(batch)]
+        return [StartCalls(batch)]
 
     def _finished(self, call: str) -> list[Action]:
         if call not in self._running:
@@ -341,7 +341,7 @@ class Turn:
         return self._attempt
 
 
-def _batches(calls: Sequence[Call]) -> list[list[str]]:
+def _batches(calls: Sequence[RequestedCall]) -> list[list[str]]:
     """Neighbours that may run side by side together, the others alone, in the model's order."""
     batches: list[list[str]] = []
     beside = False

@@ -12,7 +12,7 @@ from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
 from zotd.core.ports import Probe
 from zotd.core.retry import ATTENDED_S
-from zotd.exthost.host import Limits
+from zotd.exthost.host import ExtensionTimeouts
 from zotd.ledger.spending import Spending
 from zotd.permissions.rules import RuleStore
 from zotd.process.handover_store import HandoverStore, handover_store_of
@@ -22,12 +22,12 @@ from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager, Spawn
-from zotd.sessions.models import Defaults, Keys, Models
+from zotd.sessions.models import Defaults, Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
 from zotd.sessions.planner import Machine, Planner
 from zotd.sessions.slash_commands import RESERVED
 from zotd.store import credentials
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
 from zotd.store.trust import Trust
 from zotd.workspace.environment import split
@@ -38,13 +38,13 @@ CREDENTIALS_FILE = "auth.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EmbeddedParts:
     """What was built; `close` lets go of it."""
 
     config: CurrentConfig
     """Swap it, and everything here goes by the new one."""
     manager: Manager
-    models: Models
+    models: ModelChooser
     catalog: Catalog
     spending: Spending
     """It knows of nothing that was spent before; the daemon has it `recall` that."""
@@ -69,11 +69,11 @@ def assemble(
     home: Path,
     env: Mapping[str, str],
     config: Config,
-    journal: Journal | None,
+    journal: SqliteJournal | None,
     spawn: Spawn,
     addressed: bool,
     probe: Probe | None = None,
-) -> Parts:
+) -> EmbeddedParts:
     """A manager and what it works with.
 
     `addressed`: as in `sessions.manager.Manager`; `probe` is called at the points of each run, `runs.runner.POINTS`.
@@ -105,7 +105,9 @@ def assemble(
         environment=env,
         addressed=addressed,
     )
-    return Parts(current, manager, models, catalog, spending, grounds.reaper, grounds.handover_store, providers.close)
+    return EmbeddedParts(
+        current, manager, models, catalog, spending, grounds.reaper, grounds.handover_store, providers.close
+    )
 
 
 def _grounds(
@@ -119,7 +121,9 @@ def _grounds(
     return PoolConfig(
         places=ExtensionSources(home=home, python=config.ext.python, has_daemon=addressed),
         environment=split(unsupervised(env), catalog.key_variables(), None),
-        limits=Limits(config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s),
+        limits=ExtensionTimeouts(
+            config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s
+        ),
         trust=Trust(home, partial(programs, config.ext.python)),
         reaper=reaper,
         reserved_commands=RESERVED,
@@ -129,8 +133,8 @@ def _grounds(
 
 def _models(
     home: Path, env: Mapping[str, str], config: CurrentConfig, *, catalog: Catalog, providers: Providers
-) -> Models:
-    return Models(
+) -> ModelChooser:
+    return ModelChooser(
         catalog=catalog,
         providers=providers,
         keys=Keys(

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 
 from zotd.api.context import DaemonContext
-from zotd.config.sections import Limits
+from zotd.config.sections import LimitsSection
 from zotd.process.supervisor import Supervisor
 from zotd.sessions.shutdown import drain, is_awaited, is_busy
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class Leaving:
     """Decides it; used on the event loop."""
 
-    def __init__(self, *, autostarted: bool, supervisor: Supervisor, limits: Callable[[], Limits]) -> None:
+    def __init__(self, *, autostarted: bool, supervisor: Supervisor, limits: Callable[[], LimitsSection]) -> None:
         """`limits`: those of the configuration, now."""
         self.over = asyncio.Event()
         """The daemon is to end now."""

@@ -12,9 +12,9 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from zotd.config import Config, ConfigError, Loaded
+from zotd.config import Config, ConfigError, LoadedConfig
 from zotd.core.ports import StorageError
-from zotd.embed.assembly import Parts
+from zotd.embed.assembly import EmbeddedParts
 from zotd.embed.widening import narrowed
 from zotd.wire.api import ConfigReloaded
 from zotd.wire.content import Tokens
@@ -33,10 +33,10 @@ class Configuration:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         *,
-        read: Callable[[], Loaded],
-        parts: Parts,
+        read: Callable[[], LoadedConfig],
+        parts: EmbeddedParts,
         spent: Callable[[str], Awaitable[Tokens]],
     ) -> None:
         """`read` reads it again and raises ConfigError, in a thread; `spent`: what was spent since then, for budgets."""
@@ -98,13 +98,13 @@ class Configuration:
             log.warning("today's spending cannot be read: %s", error)
 
 
-def _changed(old: Loaded, new: Loaded) -> list[str]:
+def _changed(old: LoadedConfig, new: LoadedConfig) -> list[str]:
     """The keys whose values differ, by name; also those that only one of them has."""
     names = {**old.values, **new.values}
     return sorted(name for name in names if old.values.get(name) != new.values.get(name))
 
 
-def _with_old(new: Loaded, old: Loaded) -> Loaded:
+def _with_old(new: LoadedConfig, old: LoadedConfig) -> LoadedConfig:
     """What holds now, by name: keys that wait for a restart have their old values, and are named again next time."""
     waiting = {name: value for name, value in old.values.items() if name.startswith(RESTART)}
     return replace(new, values={**new.values, **waiting})

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from zotd.config import Loaded, Rule, changed_back
+from zotd.config import LoadedConfig, RuleEntry, changed_back
 from zotd.core.permissions import narrowest
 
 GUARDED = ("api_key_command", "approval.", "budget.", "guard.", "nested", "providers.", "retention.", "rules")
 """Keys, and beginnings of keys, of which only narrower values come with a signal."""
 
 
-def narrowed(found: Loaded, old: Mapping[str, object]) -> tuple[Loaded, list[str]]:
+def narrowed(found: LoadedConfig, old: Mapping[str, object]) -> tuple[LoadedConfig, list[str]]:
     """What a signal brings of a configuration that was found, and the names of the keys that wait.
 
     `old`: the values that hold now, by name.
@@ -39,13 +39,13 @@ def _narrows(name: str, old: Mapping[str, object], new: Mapping[str, object]) ->
     if before == after and (name in old) == (name in new):
         return True
     if name == "rules":
-        return _adds_no_allow(cast("Iterable[Rule]", before), cast("Iterable[Rule]", after))
+        return _adds_no_allow(cast("Iterable[RuleEntry]", before), cast("Iterable[RuleEntry]", after))
     if name == "approval.mode":
         return narrowest(str(before), str(after)) == after
     return name == "nested" and after == "off"
 
 
-def _adds_no_allow(before: Iterable[Rule], after: Iterable[Rule]) -> bool:
+def _adds_no_allow(before: Iterable[RuleEntry], after: Iterable[RuleEntry]) -> bool:
     """Whether all that asks or denies is still there, and every rule that allows was there before."""
     old, new = list(before), list(after)
     is_kept = all(rule in new for rule in old if rule.action != "allow")

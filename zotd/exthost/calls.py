@@ -17,16 +17,16 @@ PATIENCE_S = 6 * 3600.0
 Answer = ext.ToolResult | ext.CommandResponse | ext.EventInterceptResponse
 
 
-class CallError(Exception):
+class ExtensionCallError(Exception):
     """A call has no answer; the message goes on from the extension's name."""
 
 
-class CallTimeoutError(CallError):
+class CallTimeoutError(ExtensionCallError):
     """The extension did not answer in time."""
 
 
 @dataclass(slots=True)
-class Call:
+class PendingCall:
     """A pending call to the process."""
 
     kind: type[Answer]
@@ -45,7 +45,7 @@ class Call:
 class Calls:
     """The open calls of one process."""
 
-    def __init__(self, label: str, *, idle: Callable[[], None], given_up: Callable[[str, Call], None]) -> None:
+    def __init__(self, label: str, *, idle: Callable[[], None], given_up: Callable[[str, PendingCall], None]) -> None:
         """`label` makes ids unlike any other process's.
 
         `idle` is called when the last open call has ended, `given_up` when nobody waits for a call's answer any more.
@@ -54,7 +54,7 @@ class Calls:
         """Interceptions in a row that had no answer in time; any answer, a late one too, sets it back."""
         self.is_patient = False
         """Progress sets a call's limit back."""
-        self._open: Correlation[Call] = Correlation(label)
+        self._open: Correlation[PendingCall] = Correlation(label)
         self._idle = idle
         self._given_up = given_up
         self._timer: asyncio.TimerHandle | None = None
@@ -73,7 +73,7 @@ class Calls:
         """The session of the newest open call that has one."""
         return next((call.session for call in reversed(list(self._open)) if call.session is not None), None)
 
-    def find(self, key: str) -> Call | None:
+    def find(self, key: str) -> PendingCall | None:
         """The open call with this id."""
         return self._open.peek(key)
 
@@ -100,11 +100,11 @@ class Calls:
                 answer nor progress within them, or no answer within `PATIENCE_S`.
         """
         until = self._loop.time() + PATIENCE_S if self.is_patient else None
-        call = Call(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd)
+        call = PendingCall(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd)
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
             send(key)
-        except CallError:
+        except ExtensionCallError:
             self._open.cancel(key)
             raise
         self._arm()
@@ -144,7 +144,7 @@ class Calls:
         call = self._open.answer(key) if self._open.peek(key) is not None else None
         if call is None:
             return False
-        _refuse(call, CallError(reason))
+        _refuse(call, ExtensionCallError(reason))
         self._check_idle()
         return True
 
@@ -157,7 +157,7 @@ class Calls:
     def fail_all(self, reason: str) -> None:
         """Fail every open call with `reason`."""
         for call in self._open.fail_all():
-            _refuse(call, CallError(reason))
+            _refuse(call, ExtensionCallError(reason))
         self._check_idle()
         if self._timer is not None:
             self._timer.cancel()
@@ -190,6 +190,6 @@ class Calls:
             self._idle()
 
 
-def _refuse(call: Call, error: CallError) -> None:
+def _refuse(call: PendingCall, error: ExtensionCallError) -> None:
     if not call.answer.done():
         call.answer.set_exception(error)

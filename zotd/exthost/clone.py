@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from zotd.exthost.installed import InstallError
 from zotd.exthost.source import SCHEMES, Repository
-from zotd.exthost.tree import Entry, Kind, is_left_out
+from zotd.exthost.tree import EntryKind, TreeEntry, is_left_out
 from zotd.process import spawn
 from zotd.sanitize import escaped
 from zotd.tree_digest import MAX_BYTES, MAX_ENTRIES
@@ -76,14 +76,14 @@ _FIXED = {
     "SSH_ASKPASS_REQUIRE": "never",
 }
 
-_KINDS = {"100644": Kind.FILE, "100664": Kind.FILE, "100755": Kind.PROGRAM, "120000": Kind.LINK}
+_KINDS = {"100644": EntryKind.FILE, "100664": EntryKind.FILE, "100755": EntryKind.PROGRAM, "120000": EntryKind.LINK}
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class RepositoryTree:
     """What is in a commit."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[TreeEntry]
     """Not judged."""
     submodules: Sequence[str]
     """Paths of what is left out because it is in other repositories."""
@@ -111,7 +111,7 @@ class Clone:
         output = await self._git("rev-parse", "--verify", "FETCH_HEAD^{commit}", what=what)
         return output.read_text().strip()
 
-    async def list(self, commit: str) -> Listing:
+    async def list(self, commit: str) -> RepositoryTree:
         """Names, modes and sizes of everything in the commit."""
         output = await self._git("ls-tree", "-r", "-l", "-z", commit, output_bytes=LISTING_BYTES)
         entries, submodules = [], []
@@ -122,19 +122,19 @@ class Clone:
             if is_left_out(path):
                 continue
             if mode in _KINDS:
-                entries.append(Entry(path, _KINDS[mode], int(size), object_id))
+                entries.append(TreeEntry(path, _KINDS[mode], int(size), object_id))
             else:
                 submodules.append(path)
-        return Listing(entries, submodules)
+        return RepositoryTree(entries, submodules)
 
-    async def unpack(self, entries: Sequence[Entry]) -> None:
+    async def unpack(self, entries: Sequence[TreeEntry]) -> None:
         """Get the contents ready for `read`."""
         wanted = self._directory / "wanted"
         wanted.write_text("".join(f"{entry.object_id}\n" for entry in entries))
         with wanted.open("rb") as stdin:
             await self._git("cat-file", "--batch", "--buffer", stdin=stdin.fileno())
 
-    def read(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, Iterable[bytes]]]:
+    def read(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, Iterable[bytes]]]:
         """The contents of what was unpacked, in the same order; each is to be read before the next one. Blocks."""
         with (self._directory / "output").open("rb") as output:
             for entry in entries:

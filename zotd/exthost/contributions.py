@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from zotd.core.registry import INTERCEPTS, Claim, Names, command_fault, resolve, tool_fault
+from zotd.core.registry import INTERCEPTS, NameClaim, Names, command_fault, resolve, tool_fault
 from zotd.wire import ext
 from zotd.wire.base import encode
 
@@ -119,10 +119,11 @@ class Contributions:
     def __init__(self, offers: Sequence[tuple[str, Registrations]], reserved_commands: Collection[str]) -> None:
         """`offers`: extensions with their registrations, in load order."""
         self.tools: Names[ext.RegisterTool] = resolve(
-            [Claim(owner, name, tool) for owner, offer in offers for name, tool in offer.tools.items()], BUILTIN_TOOLS
+            [NameClaim(owner, name, tool) for owner, offer in offers for name, tool in offer.tools.items()],
+            BUILTIN_TOOLS,
         )
         self.commands: Names[ext.RegisterCommand] = resolve(
-            [Claim(owner, name, command) for owner, offer in offers for name, command in offer.commands.items()],
+            [NameClaim(owner, name, command) for owner, offer in offers for name, command in offer.commands.items()],
             reserved_commands,
             fold=str.casefold,
         )

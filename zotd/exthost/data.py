@@ -112,7 +112,7 @@ def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
     log.info("%d files that %s kept in %s were copied to %s", len(files), manifest.name, manifest.directory, target)
 
 
-def written(directory: Path, record: installed.Record, *, home: Path) -> list[str]:
+def written(directory: Path, record: installed.InstallRecord, *, home: Path) -> list[str]:
     """Files that an installed extension has in its directory and that were neither installed nor copied, in order.
 
     Raises:

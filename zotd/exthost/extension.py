@@ -15,15 +15,15 @@ from functools import partial
 from typing import Protocol
 
 from zotd.core import life
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.supervision import DRAIN_S, HELLO_S, LATE, LEAVE_S, TERM_S, Supervision
 from zotd.exthost import data
-from zotd.exthost.calls import CallError
+from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import Manifest, ReloadBy
-from zotd.exthost.peer import Peer, Tap
-from zotd.exthost.process import Process, why_not_started
+from zotd.exthost.peer import ExtensionPeer, Tap
+from zotd.exthost.process import ExtensionProcess, why_not_started
 from zotd.exthost.surroundings import Surroundings, fingerprint
 from zotd.exthost.vetting import Vetting
 from zotd.process.fd_handover import FdHandover, Label
@@ -36,34 +36,34 @@ SWAP_S = DRAIN_S + LEAVE_S + TERM_S + HELLO_S
 """Longest that a call waits for the process that follows by `replace`."""
 
 
-class Owner(Protocol):
+class ExtensionListener(Protocol):
     """Gets what an extension does, on the event loop."""
 
     def offers_changed(self) -> None:
         """Something is registered that was not, or the other way round."""
         ...
 
-    def state_changed(self, extension: "Extension") -> None:
+    def state_changed(self, extension: "SupervisedExtension") -> None:
         """Its state or the reason for it has changed."""
         ...
 
-    def complained(self, extension: "Extension", sentence: str) -> None:
+    def complained(self, extension: "SupervisedExtension", sentence: str) -> None:
         """Something is wrong with it that its author should know; goes on from its name, or is a sentence."""
         ...
 
-    def frame(self, extension: "Extension", peer: Peer, frame: ext.FromExtension) -> None:
+    def frame(self, extension: "SupervisedExtension", peer: ExtensionPeer, frame: ext.FromExtension) -> None:
         """A frame that is neither a registration nor an answer."""
         ...
 
 
-class Extension:
+class SupervisedExtension:
     """One extension, from its first start to its stop."""
 
-    def __init__(self, manifest: Manifest, surroundings: Surroundings, owner: Owner) -> None:
+    def __init__(self, manifest: Manifest, surroundings: Surroundings, owner: ExtensionListener) -> None:
         self.manifest = manifest
         self.reason = ""
         """Goes on from the name."""
-        self.serving: Peer | None = None
+        self.serving: ExtensionPeer | None = None
         """Where new calls go."""
         self.offered: Registrations | None = None
         """What it contributes; None: nothing."""
@@ -79,9 +79,9 @@ class Extension:
         self.log = ExtensionLog(surroundings.home / "logs" / f"ext-{manifest.name}.log")
         self._surroundings = surroundings
         self._owner = owner
-        self._stuck: Peer | None = None
+        self._stuck: ExtensionPeer | None = None
         self._machine = Supervision()
-        self._peers: dict[int, Peer] = {}
+        self._peers: dict[int, ExtensionPeer] = {}
         self._vetting = Vetting(surroundings.vet)
         self._registrations: dict[int, Registrations] = {}
         self._inbox: deque[life.Input] = deque()
@@ -97,7 +97,7 @@ class Extension:
         return self.manifest.name
 
     @property
-    def state(self) -> State:
+    def state(self) -> ExtensionState:
         """State as shown to users."""
         return self._machine.state
 
@@ -110,7 +110,7 @@ class Extension:
 
     def start(self) -> None:
         """Start its process; returns at once."""
-        self._tell(life.Start())
+        self._tell(life.StartRequested())
 
     def begin_stop(self) -> None:
         """Begin to end all of its processes, which takes up to 3.3 s; wait for State.STOPPED."""
@@ -137,7 +137,7 @@ class Extension:
             self._watchers.append(change)
             await change
 
-    async def available(self, within_s: float = SWAP_S) -> Peer | None:
+    async def available(self, within_s: float = SWAP_S) -> ExtensionPeer | None:
         """The peer for a new call, if there is one; waits for a process that is just being replaced."""
         if self.serving is None and self.offered is not None:
             try:
@@ -157,12 +157,12 @@ class Extension:
             return False
         try:
             self.serving.send(frame)
-        except CallError as error:
+        except ExtensionCallError as error:
             log.warning("a frame was dropped: %s %s", self.name, error)
             return False
         return True
 
-    # --- exthost.peer.Owner -----------------------------------------------------------------------------------
+    # --- exthost.peer.PeerListener -----------------------------------------------------------------------------------
 
     def happened(self, event: life.FromProcess) -> None:
         """Something happened to a process."""
@@ -173,7 +173,7 @@ class Extension:
         self.log.say(sentence)
         self._owner.complained(self, sentence)
 
-    def frame(self, peer: Peer, frame: ext.FromExtension) -> None:
+    def frame(self, peer: ExtensionPeer, frame: ext.FromExtension) -> None:
         """Handle a frame from a process."""
         if self._machine.awaits_ready(peer.number):
             self._heard(peer, frame)
@@ -191,9 +191,9 @@ class Extension:
             case _:
                 self._owner.frame(self, peer, frame)
 
-    def _heard(self, peer: Peer, frame: ext.FromExtension) -> None:
+    def _heard(self, peer: ExtensionPeer, frame: ext.FromExtension) -> None:
         if not isinstance(frame, ext.Hello):
-            self._tell(life.Heard(peer.number, str(frame.__struct_config__.tag)))
+            self._tell(life.FrameReceived(peer.number, str(frame.__struct_config__.tag)))
             return
         self._tell(life.Greeted(peer.number, frame.name, says_ready="ready" in frame.capabilities))
         if self.manifest.granted and not peer.is_adopted:
@@ -202,7 +202,7 @@ class Extension:
             self.warning = f'it calls itself "{frame.name[:80]}" in its hello; the manifest\'s name is used'
             self.complained(self.warning)
 
-    def _register(self, peer: Peer, frame: Registration) -> None:
+    def _register(self, peer: ExtensionPeer, frame: Registration) -> None:
         registrations = self._registrations[peer.number]
         fault = registrations.take(frame)
         if fault is not None:
@@ -240,13 +240,13 @@ class Extension:
                 self._changed()
             case life.Show(state, reason):
                 self.reason = reason
-                if state is State.READY and reason != LATE:
+                if state is ExtensionState.READY and reason != LATE:
                     self.withdrawn = None
-                self.was_tried |= state is not State.STARTING
+                self.was_tried |= state is not ExtensionState.STARTING
                 log.info("extension %s is %s%s", self.name, state, f": it {reason}" if reason else "")
                 self._owner.state_changed(self)
                 self._changed()
-            case life.Reloaded(error):
+            case life.ReloadsDone(error):
                 if error is not None and self.serving is None and self._stuck in self._peers.values():
                     self.serving = self._stuck  # better than none
                 self._stuck = None
@@ -256,22 +256,24 @@ class Extension:
                 peer = self._peers.get(action.process)
                 if peer is not None:  # it may have failed to start
                     self._command(peer, action)
-                elif isinstance(action, life.Shutdown | life.Signal) and self._vetting.give_up(action.process):
+                elif isinstance(action, life.WriteShutdown | life.Signal) and self._vetting.give_up(action.process):
                     self._tell(life.Exited(action.process, "was stopped"))
 
     def _command(
-        self, peer: Peer, action: life.Greet | life.Fail | life.Drain | life.Shutdown | life.Signal | life.Forget
+        self,
+        peer: ExtensionPeer,
+        action: life.Greet | life.Fail | life.DrainProcess | life.WriteShutdown | life.Signal | life.Forget,
     ) -> None:
         match action:
             case life.Greet():
                 self._greet(peer)
             case life.Fail(_, reason):
                 peer.fail(reason)
-            case life.Drain():
+            case life.DrainProcess():
                 if self.serving is peer:
                     self.serving = None
                 peer.drain()
-            case life.Shutdown(number):
+            case life.WriteShutdown(number):
                 self._dismiss(peer, number)
             case life.Signal(_, kill):
                 peer.process.end(kill=kill)
@@ -306,11 +308,11 @@ class Extension:
         env = {**surroundings.env, **surroundings.named(manifest)}
         reaper = surroundings.reaper
         try:
-            peer = Peer(
+            peer = ExtensionPeer(
                 number,
                 secrets.token_hex(4),
                 owner=self,
-                start=lambda listener: Process(
+                start=lambda listener: ExtensionProcess(
                     manifest.argv,
                     cwd=str(manifest.directory),
                     env=env,
@@ -345,7 +347,7 @@ class Extension:
         frames = [*self._peers[number].lasting(), *self._registrations[number].frames()]
         return [encode(frame) for frame in frames]
 
-    def _dismiss(self, peer: Peer, number: int) -> None:
+    def _dismiss(self, peer: ExtensionPeer, number: int) -> None:
         """Have it leave, or leave it to the daemon that follows."""
         handover_store = self._surroundings.handover_store
         if handover_store is not None and handover_store.leaves(peer.handover):
@@ -354,7 +356,7 @@ class Extension:
         else:
             peer.shut_down()
 
-    def _greet(self, peer: Peer) -> None:
+    def _greet(self, peer: ExtensionPeer) -> None:
         if peer.is_adopted:
             return  # it was greeted by who has started it
         where = self._surroundings

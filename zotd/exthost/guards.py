@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from zotd.core.depth import is_too_deep
-from zotd.core.life import State
-from zotd.exthost.calls import CallError, CallTimeoutError
-from zotd.exthost.extension import Extension
+from zotd.core.life import ExtensionState
+from zotd.exthost.calls import CallTimeoutError, ExtensionCallError
+from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.surroundings import About
 from zotd.wire import ext
 from zotd.wire.base import encode
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class GuardRemark:
     """A line for the transcript about what a guard did, or did not do."""
 
     extension: str
@@ -47,7 +47,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Verdict(Generic[T]):
+class GuardVerdict(Generic[T]):
     """The combined decision of all guards."""
 
     value: T
@@ -57,7 +57,7 @@ class Verdict(Generic[T]):
     """Why it is blocked: a sentence for the model or the user."""
     by: str = ""
     """The extension that blocked it."""
-    notes: list[Note] = field(default_factory=list)
+    notes: list[GuardRemark] = field(default_factory=list)
 
     def block(self, by: str, reason: str) -> None:
         """End it."""
@@ -65,7 +65,7 @@ class Verdict(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[T]):
+class GuardQuery(Generic[T]):
     """One thing that guards are asked."""
 
     event: str
@@ -80,9 +80,11 @@ class Question(Generic[T]):
     may_block: bool = True
 
 
-async def ask(guards: Sequence[Extension], question: Question[T], value: T, *, limit_s: float) -> Verdict[T]:
+async def ask(
+    guards: Sequence[SupervisedExtension], question: GuardQuery[T], value: T, *, limit_s: float
+) -> GuardVerdict[T]:
     """Ask all `guards` (in load order) that intercept the question's event. Safe to cancel."""
-    verdict = Verdict(value)
+    verdict = GuardVerdict(value)
     for guard in guards:
         if concerns(guard, question.event):
             await _ask_one(guard, question, verdict, limit_s)
@@ -91,24 +93,26 @@ async def ask(guards: Sequence[Extension], question: Question[T], value: T, *, l
     return verdict
 
 
-def concerns(guard: Extension, event: str) -> bool:
+def concerns(guard: SupervisedExtension, event: str) -> bool:
     """Whether it has to be asked: it intercepts the event, or it fails closed and has not been able to say so."""
     return intercepts(guard, event) or (
-        event in guard.manifest.closed and (guard.offered is None or guard.state is not State.READY)
+        event in guard.manifest.closed and (guard.offered is None or guard.state is not ExtensionState.READY)
     )
 
 
-def intercepts(guard: Extension, event: str) -> bool:
+def intercepts(guard: SupervisedExtension, event: str) -> bool:
     """Whether it has said that it wants to be asked."""
     return guard.offered is not None and event in guard.offered.intercepts
 
 
-def is_responding(guard: Extension) -> bool:
+def is_responding(guard: SupervisedExtension) -> bool:
     """False for a guard that is not asked any more."""
     return guard.serving is None or guard.serving.calls.guard_timeouts < TIMEOUTS
 
 
-async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T], limit_s: float) -> None:
+async def _ask_one(
+    guard: SupervisedExtension, question: GuardQuery[T], verdict: GuardVerdict[T], limit_s: float
+) -> None:
     peer = await guard.available(limit_s)
     if peer is None or not intercepts(guard, question.event):
         _unanswered(guard, question.event, verdict, guard.condition)
@@ -117,7 +121,7 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
         if question.event in guard.manifest.closed:
             refusal = f"the guard {guard.name} is not responding, so what it guards is refused"
             verdict.block(guard.name, refusal)
-            verdict.notes.append(Note(guard.name, question.event, refusal))
+            verdict.notes.append(GuardRemark(guard.name, question.event, refusal))
         return
     about = question.about
 
@@ -129,7 +133,7 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
 
     try:
         answer = await peer.call(ext.EventInterceptResponse, frame, limit_s=limit_s, session=about.session)
-    except CallError as error:
+    except ExtensionCallError as error:
         last = isinstance(error, CallTimeoutError) and not is_responding(guard)
         more = "; it is not responding, and is not asked again until it answers or is restarted" if last else ""
         _unanswered(guard, question.event, verdict, f"{guard.name} {error}{more}")
@@ -137,26 +141,26 @@ async def _ask_one(guard: Extension, question: Question[T], verdict: Verdict[T],
     assert isinstance(answer, ext.EventInterceptResponse)
     if answer.block and question.may_block:
         verdict.block(guard.name, answer.reason[:REASON_CHARS] or f"refused by the extension {guard.name}")
-        verdict.notes.append(Note(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
+        verdict.notes.append(GuardRemark(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
         return
     rewritten = question.rewrite(answer, verdict.value)
     if rewritten != verdict.value:
         verdict.value = rewritten
-        verdict.notes.append(Note(guard.name, question.event, question.told(rewritten)))
+        verdict.notes.append(GuardRemark(guard.name, question.event, question.told(rewritten)))
 
 
-def _unanswered(guard: Extension, event: str, verdict: Verdict[T], what: str) -> None:
+def _unanswered(guard: SupervisedExtension, event: str, verdict: GuardVerdict[T], what: str) -> None:
     """It was to be asked and did not answer."""
     if event in guard.manifest.closed:
         verdict.block(guard.name, f"refused because a guard did not answer: {what}")
     # Clients have been told of the crash itself; this says what it has cost.
-    verdict.notes.append(Note(guard.name, event, f"{what} (asked about {event})"))
+    verdict.notes.append(GuardRemark(guard.name, event, f"{what} (asked about {event})"))
 
 
 class Guards:
     """The four questions, put to all guards of a workspace."""
 
-    def __init__(self, extensions: Callable[[], Sequence[Extension]], limit_s: float) -> None:
+    def __init__(self, extensions: Callable[[], Sequence[SupervisedExtension]], limit_s: float) -> None:
         """`extensions`: those there are at the moment, in load order; `limit_s`: longest for each of them."""
         self._extensions = extensions
         self._limit_s = limit_s
@@ -167,7 +171,7 @@ class Guards:
 
     async def tool_call(
         self, about: About, tool_id: str, tool: str, args: Mapping[str, object]
-    ) -> Verdict[dict[str, object]]:
+    ) -> GuardVerdict[dict[str, object]]:
         """May this tool run, and with which arguments? Approval by a person comes afterwards.
 
         A rewrite is for the execution only: the transcript keeps the model's own arguments.
@@ -183,19 +187,19 @@ class Guards:
         def told(args: dict[str, object]) -> str:
             return f"changed the arguments of {tool} to {encode(args).decode()[:TOLD_CHARS]}"
 
-        question = Question("tool_call", about, frame, rewrite, what=f"a call of {tool}", told=told)
+        question = GuardQuery("tool_call", about, frame, rewrite, what=f"a call of {tool}", told=told)
         return await self._ask(question, dict(args))
 
-    async def turn_start(self, about: About, step: int) -> Verdict[int]:
+    async def turn_start(self, about: About, step: int) -> GuardVerdict[int]:
         """May this step call the model?"""
-        question: Question[int] = Question(
+        question: GuardQuery[int] = GuardQuery(
             "turn_start", about, lambda blank, step: replace(blank, step=step), what=f"step {step}"
         )
         return await self._ask(question, step)
 
-    async def assistant_message(self, about: About, text: str) -> Verdict[str]:
+    async def assistant_message(self, about: About, text: str) -> GuardVerdict[str]:
         """May the user see this text, and how? Blocked: it is hidden. The transcript keeps the original."""
-        question: Question[str] = Question(
+        question: GuardQuery[str] = GuardQuery(
             "assistant_message",
             about,
             lambda blank, text: replace(blank, text=text),
@@ -205,9 +209,9 @@ class Guards:
         )
         return await self._ask(question, text)
 
-    async def before_agent_start(self, about: About, system_prompt: str) -> Verdict[str]:
+    async def before_agent_start(self, about: About, system_prompt: str) -> GuardVerdict[str]:
         """With which system prompt does the agent start? Only a guard that fails closed can block it."""
-        question: Question[str] = Question(
+        question: GuardQuery[str] = GuardQuery(
             "before_agent_start",
             about,
             lambda blank, prompt: replace(blank, system_prompt=prompt),
@@ -217,7 +221,7 @@ class Guards:
         )
         return await self._ask(question, system_prompt)
 
-    async def _ask(self, question: Question[T], value: T) -> Verdict[T]:
+    async def _ask(self, question: GuardQuery[T], value: T) -> GuardVerdict[T]:
         return await ask(self._extensions(), question, value, limit_s=self._limit_s)
 
 

@@ -14,14 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.exthost import report
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.extension import Extension
+from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.guards import Guards
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
 from zotd.exthost.offers import Offers
-from zotd.exthost.peer import Peer
+from zotd.exthost.peer import ExtensionPeer
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.wire import ext
@@ -42,7 +42,7 @@ Wish = (
 """What an extension wants of a session."""
 
 
-class Listener(Protocol):
+class HostListener(Protocol):
     """Gets what extensions want, on the event loop; must not block."""
 
     def wish(self, extension: str, session: str | None, wish: Wish) -> str | None:
@@ -56,7 +56,7 @@ class Listener(Protocol):
         """Deferred tools that the model should see in this session from now on."""
         ...
 
-    def state_changed(self, extension: str, state: State, reason: str) -> None:
+    def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
         """An extension's state; `reason` goes on from its name. When it leaves `ready`, its panels are nobody's.
 
         `ready` with a reason: a reload has failed, and what was there before goes on.
@@ -81,7 +81,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExtensionTimeouts:
     """How long extensions are waited for, in seconds."""
 
     tool_s: float = 60.0
@@ -108,13 +108,13 @@ class Host:
         *,
         discover: Callable[[], Discovered],
         surroundings: Surroundings,
-        listener: Listener,
+        listener: HostListener,
         reserved_commands: Collection[str] = (),
-        limits: Limits | None = None,
+        limits: ExtensionTimeouts | None = None,
     ) -> None:
         """`discover` reads the manifests, in a thread, at the start and at each reload of all."""
         self.discovered = Discovered()
-        limits = limits or Limits()
+        limits = limits or ExtensionTimeouts()
         self.offers = Offers(
             self._all,
             reserved_commands=reserved_commands,
@@ -128,7 +128,7 @@ class Host:
         self._discover = discover
         self._surroundings = surroundings
         self._listener = listener
-        self._extensions: dict[str, Extension] = {}
+        self._extensions: dict[str, SupervisedExtension] = {}
         self._following = asyncio.Lock()
         """Held while manifests are read and followed: what one is still stopping, the next may have to start again."""
         self._is_stopped = False
@@ -143,7 +143,9 @@ class Host:
                 return
             for manifest in self.discovered.manifests:
                 if manifest.name not in self._extensions:  # `catch_up` may have come first
-                    extension = self._extensions[manifest.name] = Extension(manifest, self._surroundings, self)
+                    extension = self._extensions[manifest.name] = SupervisedExtension(
+                        manifest, self._surroundings, self
+                    )
                     extension.start()
             if self._surroundings.handover_store is not None:
                 self._surroundings.handover_store.settle(self._surroundings.place)
@@ -181,7 +183,7 @@ class Host:
         manifest = next((one for one in found.manifests if one.name == name), None)
         if manifest is None:
             return await asyncio.to_thread(_why_not, extension.manifest)
-        if extension.state in {State.STOPPING, State.STOPPED}:  # while its manifest was read
+        if extension.state in {ExtensionState.STOPPING, ExtensionState.STOPPED}:  # while its manifest was read
             return f"{name} was stopped"
         return await extension.begin_reload(manifest)
 
@@ -196,7 +198,7 @@ class Host:
     # --- for sessions -----------------------------------------------------------------------------------------
 
     @property
-    def extensions(self) -> list[Extension]:
+    def extensions(self) -> list[SupervisedExtension]:
         """All of them, in load order."""
         return self._all()
 
@@ -207,7 +209,7 @@ class Host:
 
     # --- for people -------------------------------------------------------------------------------------------
 
-    def status(self) -> list[report.Status]:
+    def status(self) -> list[report.ExtensionStatus]:
         """All extensions that are not disabled, in load order."""
         return [report.status(one) for one in self._all()]
 
@@ -216,22 +218,22 @@ class Host:
         found = [*report.findings(self.discovered), *self.offers.conflicts()]
         return found + [(one.name, complaint) for one in self._all() for complaint in report.complaints(one)]
 
-    # --- exthost.extension.Owner ------------------------------------------------------------------------------
+    # --- exthost.extension.ExtensionListener ------------------------------------------------------------------------------
 
     def offers_changed(self) -> None:
         """What is offered has to be looked up anew."""
         self.offers.forget()
         self._listener.contributions_changed()
 
-    def state_changed(self, extension: Extension) -> None:
+    def state_changed(self, extension: SupervisedExtension) -> None:
         """An extension has another state, or a reason for the one that it has."""
         self._listener.state_changed(extension.name, extension.state, extension.reason)
 
-    def complained(self, extension: Extension, sentence: str) -> None:
+    def complained(self, extension: SupervisedExtension, sentence: str) -> None:
         """An extension makes mistakes."""
         self._listener.complained(extension.name, sentence)
 
-    def frame(self, extension: Extension, peer: Peer, frame: ext.FromExtension) -> None:
+    def frame(self, extension: SupervisedExtension, peer: ExtensionPeer, frame: ext.FromExtension) -> None:
         """An extension wants something: find out for which session."""
         match frame:
             case ext.Submit() | ext.SubmitSlash() | ext.OpenPanel():
@@ -247,7 +249,7 @@ class Host:
 
     # --- details ----------------------------------------------------------------------------------------------
 
-    def _wish(self, extension: Extension, peer: Peer, session: str | None, wish: Wish) -> None:
+    def _wish(self, extension: SupervisedExtension, peer: ExtensionPeer, session: str | None, wish: Wish) -> None:
         if session is None and isinstance(wish, ext.Submit | ext.SubmitSlash | ext.OpenPanel):
             refused: str | None = "it names no session"
         else:
@@ -256,18 +258,18 @@ class Host:
             tag = wish.__struct_config__.tag
             peer.complain(f"wish {tag}", f"a {tag} was dropped: {refused}")
 
-    def _call_tool(self, extension: Extension, peer: Peer, frame: ext.CallTool) -> None:
+    def _call_tool(self, extension: SupervisedExtension, peer: ExtensionPeer, frame: ext.CallTool) -> None:
         if not peer.can(ext.CALL_TOOL):
             peer.complain("call_tool", f"sent a call_tool without announcing {ext.CALL_TOOL} in its hello")
         request = peer.requests.open(extension.name, frame, extension.last_session, may=peer.can(ext.CALL_TOOL))
         if request is not None:
             self._listener.call_tool(request)
 
-    def _all(self) -> list[Extension]:
+    def _all(self) -> list[SupervisedExtension]:
         return list(self._extensions.values())
 
     async def _follow(
-        self, concerns: Callable[[Manifest], bool], *, is_due: Callable[[Extension, Manifest], bool]
+        self, concerns: Callable[[Manifest], bool], *, is_due: Callable[[SupervisedExtension, Manifest], bool]
     ) -> ReloadReport:
         """Do what the manifests say; of those that are there already, only what `is_due` is reloaded."""
         async with self._following:
@@ -277,7 +279,10 @@ class Host:
             return await self._carry_out(found, concerns, is_due)
 
     async def _carry_out(
-        self, found: Discovered, concerns: Callable[[Manifest], bool], is_due: Callable[[Extension, Manifest], bool]
+        self,
+        found: Discovered,
+        concerns: Callable[[Manifest], bool],
+        is_due: Callable[[SupervisedExtension, Manifest], bool],
     ) -> ReloadReport:
         wanted = {manifest.name: manifest for manifest in found.manifests if concerns(manifest)}
         there = [one for one in self._all() if concerns(one.manifest)]
@@ -299,7 +304,7 @@ class Host:
         return ReloadReport(
             stopped=[one.name for one in vanished],
             loaded=list(wanted),
-            ready=[one.name for one in self._all() if one.name in wanted and one.state is State.READY],
+            ready=[one.name for one in self._all() if one.name in wanted and one.state is ExtensionState.READY],
             errors=[*found.errors.values(), *(error for error in errors if error is not None)],
         )
 
@@ -307,7 +312,7 @@ class Host:
         """Reload it, or start it when it is new."""
         extension = self._extensions.get(manifest.name)
         if extension is None:
-            extension = self._extensions[manifest.name] = Extension(manifest, self._surroundings, self)
+            extension = self._extensions[manifest.name] = SupervisedExtension(manifest, self._surroundings, self)
         return extension.begin_reload(manifest)
 
     def _order(self, names: Sequence[str]) -> None:
@@ -317,7 +322,7 @@ class Host:
         self._extensions = {one.name: one for one in ordered}
         self.offers_changed()
 
-    def _is_broken(self, extension: Extension) -> bool:
+    def _is_broken(self, extension: SupervisedExtension) -> bool:
         """Its manifest is there and cannot be used any more, which is no reason to stop what works."""
         directory, file = extension.manifest.directory, extension.manifest.file
         where, what = (directory, directory / FILE) if file is None else (file, file)
@@ -337,9 +342,9 @@ def _why_not(manifest: Manifest) -> str:
     return f"{manifest.name} is not configured to start any more; reload all extensions"
 
 
-async def _tried(extension: Extension) -> None:
+async def _tried(extension: SupervisedExtension) -> None:
     await extension.until(lambda: extension.was_tried)
 
 
-async def _stopped(extension: Extension) -> None:
-    await extension.until(lambda: extension.state is State.STOPPED)
+async def _stopped(extension: SupervisedExtension) -> None:
+    await extension.until(lambda: extension.state is ExtensionState.STOPPED)

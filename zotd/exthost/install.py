@@ -20,11 +20,11 @@ from zotd import tree_digest
 from zotd.exthost import data, installed, mcp, modules, staging, tree
 from zotd.exthost.clone import Clone
 from zotd.exthost.discovery import RESERVED
-from zotd.exthost.installed import InstallError, Record
+from zotd.exthost.installed import InstallError, InstallRecord
 from zotd.exthost.manifest import Manifest, ManifestError, read_manifest
 from zotd.exthost.removal import put_away
 from zotd.exthost.source import Directory, Repository, Source, parse
-from zotd.exthost.staging import Staging
+from zotd.exthost.staging import InstallDirectory
 from zotd.sanitize import escaped
 
 OUR_PREFIXES = (mcp.PREFIX, modules.PREFIX)
@@ -36,8 +36,8 @@ class Installation:
     """Result of an installation."""
 
     manifest: Manifest
-    record: Record
-    previous: Record | None
+    record: InstallRecord
+    previous: InstallRecord | None
     """What it replaced; with another `commit` for the same `ref`, the branch or tag has moved."""
     kept: Path | None
     """Where an extension of that name is now that we had not installed, or that was changed since."""
@@ -102,7 +102,9 @@ async def _install(order: _Order, env: Mapping[str, str], progress: Progress) ->
     return await asyncio.to_thread(_finish, order, place, fill, commit)
 
 
-async def _fetch(source: Repository, place: Staging, env: Mapping[str, str], progress: Progress) -> tuple[str, _Fill]:
+async def _fetch(
+    source: Repository, place: InstallDirectory, env: Mapping[str, str], progress: Progress
+) -> tuple[str, _Fill]:
     """The commit, and how to write it."""
     directory = place.path / "clone"
     directory.mkdir()
@@ -127,13 +129,13 @@ def _copy_of(directory: Path) -> _Fill:
     return fill
 
 
-def _finish(order: _Order, place: Staging, fill: _Fill, commit: str) -> Installation:
+def _finish(order: _Order, place: InstallDirectory, fill: _Fill, commit: str) -> Installation:
     try:
         fill(place.new)
         manifest = _manifest(place.new)
         found = tree_digest.scan(place.new)
         ref = order.source.ref if isinstance(order.source, Repository) else ""
-        record = Record(order.source.location, ref, commit, found.digest, dict(found.files), place.name)
+        record = InstallRecord(order.source.location, ref, commit, found.digest, dict(found.files), place.name)
         with installed.locked(order.home):
             staging.recover_locked(order.home)
             return _commit(order, place, manifest.name, record)
@@ -156,7 +158,7 @@ def _manifest(directory: Path) -> Manifest:
     return manifest
 
 
-def _commit(order: _Order, place: Staging, name: str, record: Record) -> Installation:
+def _commit(order: _Order, place: InstallDirectory, name: str, record: InstallRecord) -> Installation:
     home = order.home
     before = installed.load(home)
     previous = before.extensions.get(name)
@@ -177,7 +179,7 @@ def _commit(order: _Order, place: Staging, name: str, record: Record) -> Install
     return Installation(read_manifest(directory), record, previous, kept)
 
 
-def _is_touched(order: _Order, directory: Path, previous: Record) -> bool:
+def _is_touched(order: _Order, directory: Path, previous: InstallRecord) -> bool:
     """Whether the directory holds more than was installed, so that it has to be kept.
 
     Raises:
@@ -198,7 +200,7 @@ def _is_touched(order: _Order, directory: Path, previous: Record) -> bool:
     return found is None or found.digest != previous.digest
 
 
-def _check_free(order: _Order, directory: Path, previous: Record | None) -> None:
+def _check_free(order: _Order, directory: Path, previous: InstallRecord | None) -> None:
     """Whether the new extension may be at `directory`."""
     for other in directory.parent.iterdir():
         if other.name != directory.name and tree.folded(other.name) == tree.folded(directory.name):

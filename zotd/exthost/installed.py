@@ -29,7 +29,7 @@ class InstallError(Exception):
     """It was not done, and everything is as before; the message is one sentence for the person who wanted it."""
 
 
-class Record(Frozen, frozen=True):
+class InstallRecord(Frozen, frozen=True):
     """Where an extension came from, and what it was."""
 
     source: str
@@ -49,7 +49,7 @@ class Record(Frozen, frozen=True):
 class Installed(Frozen, frozen=True):
     """The whole file."""
 
-    extensions: dict[str, Record] = field(default_factory=dict)
+    extensions: dict[str, InstallRecord] = field(default_factory=dict)
     enabled: dict[str, bool] = field(default_factory=dict)
 
 
@@ -127,7 +127,7 @@ def verify(home: Path) -> Sequence[tuple[str, str]]:
     return found
 
 
-def _trouble(directory: Path, record: Record) -> str:
+def _trouble(directory: Path, record: InstallRecord) -> str:
     """What is wrong, as the end of a sentence; empty when it is as it was installed."""
     if directory.is_symlink() or not directory.is_dir():
         return "is no longer where it was installed"

@@ -28,7 +28,7 @@ class ManifestError(ValueError):
     """This is no extension that can be used; the message is one sentence that names the file."""
 
 
-class Scope(StrEnum):
+class ProcessScope(StrEnum):
     """What one process of an extension serves."""
 
     WORKSPACE = "workspace"
@@ -65,7 +65,7 @@ class _File(Frozen, frozen=True):
     language: str = ""
     enabled: bool = True
     skills: tuple[str, ...] = ()
-    scope: Scope = Scope.WORKSPACE
+    scope: ProcessScope = ProcessScope.WORKSPACE
     on_failure: dict[str, OnFailure] | UnsetType = UNSET
     env: tuple[str, ...] = ()
     data: DataPlace | UnsetType = UNSET
@@ -86,7 +86,7 @@ class Manifest:
     is_enabled: bool = True
     skills: tuple[Path, ...] = ()
     """Inside of the directory; they need not exist."""
-    scope: Scope = Scope.WORKSPACE
+    scope: ProcessScope = ProcessScope.WORKSPACE
     closed: frozenset[str] = frozenset()
     """Events that it refuses when it does not answer."""
     env: tuple[str, ...] = ()

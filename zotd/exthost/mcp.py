@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from zotd.exthost.manifest import Manifest
-from zotd.wire.mcp import Server, ServerError, fingerprint, read_servers, variables
+from zotd.wire.mcp import McpServer, ServerError, fingerprint, read_servers, variables
 
 PREFIX = "mcp-"
 """Makes a server's name an extension's, and its log `ext-mcp-NAME.log`."""
@@ -39,12 +39,12 @@ def servers(path: Path, *, directory: Path) -> tuple[list[Manifest], dict[Path |
         return [], {path: f"{path} cannot be read: {(error.strerror or str(error)).lower()}"}
     except ServerError as error:
         return [], {path: f"{path}: {error}"}
-    manifests = [_manifest(path, name, one, directory) for name, one in found.items() if isinstance(one, Server)]
+    manifests = [_manifest(path, name, one, directory) for name, one in found.items() if isinstance(one, McpServer)]
     faults = {name: one for name, one in found.items() if isinstance(one, ServerError)}
     return manifests, {name: f'{path}: the server "{name[:80]}" is not used: {fault}' for name, fault in faults.items()}
 
 
-def entries(path: Path) -> Mapping[str, Server | ServerError]:
+def entries(path: Path) -> Mapping[str, McpServer | ServerError]:
     """What the file says, by name; nothing when it cannot be used. Blocks for a file read."""
     try:
         return read_servers(_content(path))
@@ -62,7 +62,7 @@ def _content(path: Path) -> bytes:
     return data
 
 
-def _manifest(path: Path, name: str, server: Server, directory: Path) -> Manifest:
+def _manifest(path: Path, name: str, server: McpServer, directory: Path) -> Manifest:
     return Manifest(
         directory=directory,
         name=PREFIX + name,

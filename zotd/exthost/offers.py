@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from zotd.exthost.calls import CallError
+from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Contributions
-from zotd.exthost.extension import Extension
+from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.surroundings import About
 from zotd.exthost.tools import ExtensionTool
 from zotd.wire import ext
@@ -15,7 +15,7 @@ ACTIONS = ("", "prompt", "insert", "display", "noop", "open_panel", "tool_prompt
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ExtensionCommand:
     """A slash command of an extension."""
 
     name: str
@@ -33,7 +33,7 @@ class Offers:
 
     def __init__(
         self,
-        extensions: Callable[[], Sequence[Extension]],
+        extensions: Callable[[], Sequence[SupervisedExtension]],
         *,
         reserved_commands: Collection[str],
         tool_s: float,
@@ -70,11 +70,13 @@ class Offers:
             )
         return self._tools
 
-    def commands(self) -> list[Command]:
+    def commands(self) -> list[ExtensionCommand]:
         """The slash commands that can be invoked now, in load order."""
         names = self._resolve().commands
-        return [Command(claim.name, claim.value.description, claim.owner) for claim in names.winners.values()] + [
-            Command(f"{claim.owner}:{claim.name}", claim.value.description, claim.owner)
+        return [
+            ExtensionCommand(claim.name, claim.value.description, claim.owner) for claim in names.winners.values()
+        ] + [
+            ExtensionCommand(f"{claim.owner}:{claim.name}", claim.value.description, claim.owner)
             for claim in names.qualified.values()
             if names.winners.get(names.fold(claim.name)) is not claim
         ]
@@ -107,7 +109,7 @@ class Offers:
 
         try:
             answer = await peer.call(ext.CommandResponse, frame, limit_s=self._command_s, session=about.session)
-        except CallError as error:
+        except ExtensionCallError as error:
             return extension.name, ext.CommandResponse("", error=f"/{name} failed: {extension.name} {error}")
         assert isinstance(answer, ext.CommandResponse)
         if not answer.error and answer.action not in ACTIONS:

@@ -1,7 +1,7 @@
 """One process of an extension, and the frames to and from it.
 
     call ──> Calls ──> stdin ──> the process ──> stdout ──> Process ──> Calls ──> the caller's answer
-                                                               └──> `Owner.frame`, in the order they were sent
+                                                               └──> `PeerListener.frame`, in the order they were sent
 
 It knows the protocol and nothing of why a process lives or dies: that it tells its owner, in the words of
 `core.life`, and is told.
@@ -14,8 +14,8 @@ from typing import Protocol
 
 from zotd.core import life
 from zotd.core.ports import Ancestor
-from zotd.exthost.calls import Answer, Call, CallError, Calls
-from zotd.exthost.process import Listener, Process
+from zotd.exthost.calls import Answer, Calls, ExtensionCallError, PendingCall
+from zotd.exthost.process import ExtensionProcess, ProcessListener
 from zotd.exthost.requests import ID_CHARS, MAX_OPEN, Requests
 from zotd.process.fd_handover import FdHandover
 from zotd.wire import ext
@@ -35,13 +35,13 @@ LOST = "zotd was restarted meanwhile, and the outcome of this call is unknown"
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,80})"')
 
 
-class Owner(Protocol):
+class PeerListener(Protocol):
     """Gets what a peer does, on the event loop."""
 
     taps: dict[Tap, None]
     """Told of every line, `in` or `out`, before anything is done about it; they return at once and never raise."""
 
-    def frame(self, peer: "Peer", frame: ext.FromExtension) -> None:
+    def frame(self, peer: "ExtensionPeer", frame: ext.FromExtension) -> None:
         """Every frame, in order; an answer just before its caller gets it."""
         ...
 
@@ -55,7 +55,7 @@ class Owner(Protocol):
 
 
 @dataclass(slots=True)
-class Counts:
+class SkippedLines:
     """Lines that were skipped; shown by `doctor`."""
 
     stray: int = 0
@@ -64,7 +64,7 @@ class Counts:
     too_long: int = 0
 
 
-class Peer:
+class ExtensionPeer:
     """A process that speaks the protocol."""
 
     def __init__(
@@ -72,8 +72,8 @@ class Peer:
         number: int,
         label: str,
         *,
-        owner: Owner,
-        start: Callable[[Listener], Process],
+        owner: PeerListener,
+        start: Callable[[ProcessListener], ExtensionProcess],
         handover: FdHandover | None = None,
     ) -> None:
         """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
@@ -83,7 +83,7 @@ class Peer:
         """
         self.number = number
         self.hello: ext.Hello | None = None
-        self.counts = Counts()
+        self.counts = SkippedLines()
         self.calls = Calls(label, idle=self._idle, given_up=self._given_up)
         self.requests = Requests(self.calls, self._reply)
         self._label = label
@@ -113,7 +113,7 @@ class Peer:
         """
         line = encode(frame)
         if len(line) > SERVER_LIMIT:
-            raise CallError("cannot be sent more than 4 MiB at once")
+            raise ExtensionCallError("cannot be sent more than 4 MiB at once")
         self._tap("out", line)
         self.process.write(line)
 
@@ -192,7 +192,7 @@ class Peer:
         """What the next daemon has to know of it, besides its registrations."""
         return [*([self.hello] if self.hello is not None else []), *self._asked.values()]
 
-    # --- from the process (exthost.process.Listener) ----------------------------------------------------------
+    # --- from the process (exthost.process.ProcessListener) ----------------------------------------------------------
 
     def line(self, line: bytes) -> bool:
         """A line of its stdout; whether it was the answer to a call."""
@@ -282,7 +282,7 @@ class Peer:
             self._owner.happened(life.Broke(self.number, f"did not begin with a hello: {line.sentence}"))
         return line.id is not None and self.calls.reject(line.id, f"gave a bad answer: {line.sentence}")
 
-    def _given_up(self, key: str, call: Call) -> None:
+    def _given_up(self, key: str, call: PendingCall) -> None:
         if call.kind is ext.ToolResult and self.can("tool_cancel"):
             self.send(ext.ToolCancel(key, call.session, call.cwd))
 

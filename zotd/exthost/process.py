@@ -10,7 +10,7 @@ from typing import Protocol
 
 from zotd.exthost.allowance import Allowance
 from zotd.exthost.log import ExtensionLog
-from zotd.process import Claim, Service, start_service
+from zotd.process import Service, ServiceClaim, start_service
 from zotd.wire.framing import SERVER_LIMIT, Lines, TooLong
 
 LINES_PER_S = 2_000
@@ -38,7 +38,7 @@ LAST_WORDS_CHARS = 200
 """How much of it a sentence quotes."""
 
 
-class Listener(Protocol):
+class ProcessListener(Protocol):
     """Gets what a process does, on the event loop."""
 
     def line(self, line: bytes) -> bool:
@@ -87,7 +87,7 @@ class _Throttle:
         self.resume()
 
 
-class Process:
+class ExtensionProcess:
     """A running process of an extension."""
 
     def __init__(
@@ -96,9 +96,9 @@ class Process:
         *,
         cwd: str,
         env: Mapping[str, str],
-        listener: Listener,
+        listener: ProcessListener,
         log: ExtensionLog,
-        claim: Claim | None = None,
+        claim: ServiceClaim | None = None,
     ) -> None:
         """Start it as `start_service` does; `OSError` and `ValueError` mean that nothing was started."""
         self._listener = listener
@@ -150,7 +150,7 @@ class Process:
             self._next.cancel()
         self._service.let_go()
 
-    # --- process.service.Listener -----------------------------------------------------------------------------
+    # --- process.service.ServiceListener -----------------------------------------------------------------------------
 
     def output(self, data: bytes) -> None:
         """Split a chunk of stdout into lines."""

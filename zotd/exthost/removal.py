@@ -15,7 +15,7 @@ from zotd.exthost import installed, staging
 from zotd.exthost.discovery import is_extension, project_extensions
 from zotd.exthost.installed import Installed, InstallError
 from zotd.exthost.manifest import ManifestError, read_manifest
-from zotd.exthost.staging import Staging
+from zotd.exthost.staging import InstallDirectory
 from zotd.paths import make_private_dir
 from zotd.sanitize import escaped
 
@@ -79,7 +79,7 @@ def put_away(home: Path, directory: Path) -> Path:
     return directory.rename(kept)  # over an empty directory
 
 
-def _remove(name: str, home: Path, place: Staging) -> Removal:
+def _remove(name: str, home: Path, place: InstallDirectory) -> Removal:
     before = installed.load(home)
     directory = _directory(home, name, before)
     is_ours = directory.is_symlink() or directory.name in before.extensions

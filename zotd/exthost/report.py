@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.core.supervision import LATE
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.extension import Extension
+from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.guards import is_responding
 from zotd.exthost.manifest import Manifest
 
@@ -15,11 +15,11 @@ DOUBTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ExtensionStatus:
     """An extension, as `ext list` shows it."""
 
     manifest: Manifest
-    state: State
+    state: ExtensionState
     reason: str
     pid: int | None
     tools: tuple[str, ...]
@@ -28,12 +28,12 @@ class Status:
     is_responding: bool
 
 
-def status(extension: Extension) -> Status:
+def status(extension: SupervisedExtension) -> ExtensionStatus:
     """How it is at the moment."""
     offered = extension.offered
-    return Status(
+    return ExtensionStatus(
         manifest=extension.manifest,
-        state=State.STARTING if extension.reason == LATE else extension.state,
+        state=ExtensionState.STARTING if extension.reason == LATE else extension.state,
         reason=extension.reason,
         pid=extension.serving.process.pid if extension.serving else None,
         tools=tuple(offered.tools) if offered else (),
@@ -43,7 +43,7 @@ def status(extension: Extension) -> Status:
     )
 
 
-def complaints(extension: Extension) -> list[str]:
+def complaints(extension: SupervisedExtension) -> list[str]:
     """What its author should know about it; phrases that go on from its name, or sentences."""
     found = [extension.reason] if extension.reason else []
     found += [extension.warning] if extension.warning else []
@@ -65,7 +65,7 @@ def complaints(extension: Extension) -> list[str]:
     return found
 
 
-def doubts(extensions: Iterable[Extension]) -> list[tuple[str, str]]:
+def doubts(extensions: Iterable[SupervisedExtension]) -> list[tuple[str, str]]:
     """What works, and not as its author may think: an extension's name and a sentence about it."""
     return [(one.name, doubt) for one in extensions for doubt in _doubts(one)]
 
@@ -78,7 +78,7 @@ def findings(discovered: Discovered) -> list[tuple[str, str]]:
     ]
 
 
-def _doubts(extension: Extension) -> list[str]:
+def _doubts(extension: SupervisedExtension) -> list[str]:
     found = extension.offered.doubts() if extension.offered else []
     more = [f"and {len(found) - DOUBTS} more such parameters"] if len(found) > DOUBTS else []
     return found[:DOUBTS] + more

@@ -14,7 +14,7 @@ from functools import partial
 
 from zotd.core.depth import TOO_DEEP, is_too_deep
 from zotd.core.ports import Ancestor, ToolOutcome
-from zotd.exthost.calls import Call, Calls
+from zotd.exthost.calls import Calls, PendingCall
 from zotd.exthost.content import blocks_of
 from zotd.wire import ext
 
@@ -112,7 +112,7 @@ class Requests:
         if is_too_deep(frame.args):
             raise _RefusedError(f"a tool cannot be called with {TOO_DEEP}")
 
-    def _subject(self, frame: ext.CallTool, last_session: str | None) -> tuple[str, Call | None]:
+    def _subject(self, frame: ext.CallTool, last_session: str | None) -> tuple[str, PendingCall | None]:
         """The session that a request is about, and the call that it is made for."""
         if frame.parent_id:
             parent = self._calls.find(frame.parent_id)

@@ -26,7 +26,7 @@ PLACE = ".installing"
 """Below `extensions`, for renaming must not cross file systems."""
 
 
-class Staging:
+class InstallDirectory:
     """A directory for one installation; `discard` it in the end."""
 
     def __init__(self, home: Path) -> None:
@@ -54,7 +54,7 @@ class Staging:
         os.close(self._lock)
 
 
-def open_staging(home: Path) -> Staging:
+def open_staging(home: Path) -> InstallDirectory:
     """A new one, after everything has been finished that was left behind. Blocks.
 
     Raises:
@@ -63,7 +63,7 @@ def open_staging(home: Path) -> Staging:
     try:
         with installed.locked(home):
             recover_locked(home)
-            return Staging(home)
+            return InstallDirectory(home)
     except OSError as error:
         raise InstallError(f"{installed.extensions(home)} cannot be written: {error.strerror}") from error
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from zotd.exthost.manifest import Manifest, Scope
+from zotd.exthost.manifest import Manifest, ProcessScope
 from zotd.process import OrphanReaper
 from zotd.process.handover_store import HandoverStore
 
@@ -53,7 +53,7 @@ class About:
 
     def cwd_for(self, manifest: Manifest) -> str | None:
         """The working directory as frames carry it: only where one process serves many."""
-        return self.cwd if manifest.scope is Scope.DAEMON else None
+        return self.cwd if manifest.scope is ProcessScope.DAEMON else None
 
 
 def fingerprint(manifest: Manifest, env: Mapping[str, str], version: str) -> str:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from zotd.core.ports import Ancestor, Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import exposure_of, full_schema, replay_of
-from zotd.exthost.calls import CallError, CallTimeoutError
+from zotd.exthost.calls import CallTimeoutError, ExtensionCallError
 from zotd.exthost.content import outcome_of, state_of
-from zotd.exthost.extension import Extension
+from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.surroundings import About
 from zotd.wire import ext
 
@@ -20,7 +20,7 @@ class ExtensionTool:
 
     def __init__(
         self,
-        extension: Extension,
+        extension: SupervisedExtension,
         tool: ext.RegisterTool,
         *,
         limit_s: float,
@@ -75,7 +75,7 @@ class ExtensionTool:
             if self._extension.manifest.restarts_when_stuck:
                 self._extension.unstick()
             return ToolOutcome.error(f"{self.spec.name} failed: {self.extension} {error}")
-        except CallError as error:
+        except ExtensionCallError as error:
             return ToolOutcome.error(f"{self.spec.name} failed: {self.extension} {error}")
         assert isinstance(answer, ext.ToolResult)
         if answer.activate_tools:

@@ -27,7 +27,7 @@ _CHUNK_BYTES = 1024 * 1024
 _FILE_MODE, _PROGRAM_MODE = 0o600, 0o700
 
 
-class Kind(Enum):
+class EntryKind(Enum):
     """What an entry is; there is nothing else."""
 
     FILE = auto()
@@ -37,12 +37,12 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One file or link."""
 
     path: str
     """Relative, with `/` between the parts."""
-    kind: Kind
+    kind: EntryKind
     size: int
     """Bytes; of a link, those of its target."""
     object_id: str = ""
@@ -54,7 +54,7 @@ def is_left_out(path: str) -> bool:
     return any(part.casefold() in LEFT_OUT for part in path.split("/"))
 
 
-def judged(entries: Iterable[Entry]) -> list[Entry]:
+def judged(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
     """The entries in the order in which to write them: links last, so that nothing is written through one.
 
     Raises:
@@ -69,13 +69,13 @@ def judged(entries: Iterable[Entry]) -> list[Entry]:
         size += entry.size
         if size > MAX_BYTES:
             raise InstallError(f"it has more than {MAX_BYTES >> 20} MiB, too much for an extension")
-        if entry.kind is Kind.LINK and entry.size > MAX_LINK_BYTES:
+        if entry.kind is EntryKind.LINK and entry.size > MAX_LINK_BYTES:
             raise InstallError(f"the link {_quoted(entry.path)} has a target that is too long")
         taken.append(entry)
-    return sorted(taken, key=lambda entry: (entry.kind is Kind.LINK, entry.path))
+    return sorted(taken, key=lambda entry: (entry.kind is EntryKind.LINK, entry.path))
 
 
-def walk(directory: Path) -> Iterator[Entry]:
+def walk(directory: Path) -> Iterator[TreeEntry]:
     """What is in a directory of this machine, with names that have not been judged. Links are not followed.
 
     Raises:
@@ -95,7 +95,7 @@ def walk(directory: Path) -> Iterator[Entry]:
                 yield _entry(path, about)
 
 
-def read(directory: Path, entry: Entry) -> Iterator[bytes]:
+def read(directory: Path, entry: TreeEntry) -> Iterator[bytes]:
     """The content of what `walk` has found.
 
     Raises:
@@ -103,7 +103,7 @@ def read(directory: Path, entry: Entry) -> Iterator[bytes]:
         OSError: it cannot be read.
     """
     path = directory / entry.path
-    if entry.kind is Kind.LINK:
+    if entry.kind is EntryKind.LINK:
         yield os.fsencode(path.readlink())
         return
     left = entry.size
@@ -118,7 +118,7 @@ def read(directory: Path, entry: Entry) -> Iterator[bytes]:
         raise InstallError(f"{path} changed while it was copied; try again")
 
 
-def write(directory: Path, contents: Iterable[tuple[Entry, Iterable[bytes]]]) -> None:
+def write(directory: Path, contents: Iterable[tuple[TreeEntry, Iterable[bytes]]]) -> None:
     """Make a directory of entries in the order of `judged`; each content is read before the next one is asked for.
 
     Raises:
@@ -130,7 +130,7 @@ def write(directory: Path, contents: Iterable[tuple[Entry, Iterable[bytes]]]) ->
     for entry, chunks in contents:
         path = directory / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        if entry.kind is Kind.LINK:
+        if entry.kind is EntryKind.LINK:
             path.symlink_to(_target(entry.path, b"".join(chunks)))
             links.append(entry.path)
         else:
@@ -179,19 +179,19 @@ def _is_name(part: str) -> bool:
     return part not in {"", ".", ".."} and part.isprintable()
 
 
-def _entry(path: str, found: os.stat_result) -> Entry:
+def _entry(path: str, found: os.stat_result) -> TreeEntry:
     if stat.S_ISLNK(found.st_mode):
-        return Entry(path, Kind.LINK, found.st_size)
+        return TreeEntry(path, EntryKind.LINK, found.st_size)
     if not stat.S_ISREG(found.st_mode):
         raise InstallError(f"{_quoted(path)} in it is a device, a pipe or a socket")
     if found.st_mode & (stat.S_ISUID | stat.S_ISGID):
         raise InstallError(f"{_quoted(path)} in it is setuid or setgid; remove that with chmod a-s")
-    return Entry(path, Kind.PROGRAM if found.st_mode & stat.S_IXUSR else Kind.FILE, found.st_size)
+    return TreeEntry(path, EntryKind.PROGRAM if found.st_mode & stat.S_IXUSR else EntryKind.FILE, found.st_size)
 
 
-def _write_file(path: Path, kind: Kind, chunks: Iterable[bytes]) -> None:
+def _write_file(path: Path, kind: EntryKind, chunks: Iterable[bytes]) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    mode = _PROGRAM_MODE if kind is Kind.PROGRAM else _FILE_MODE
+    mode = _PROGRAM_MODE if kind is EntryKind.PROGRAM else _FILE_MODE
     with os.fdopen(os.open(path, flags, mode), "wb") as file:
         file.writelines(chunks)
 

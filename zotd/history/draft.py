@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zotd.core.ports import Entry, Row
+from zotd.core.ports import JournalEntry, SessionRow
 from zotd.core.records import AnyRecord, UsageRow
 from zotd.ledger.ledger import entry_of
 from zotd.wire import events
@@ -14,10 +14,10 @@ from zotd.wire.content import Tokens
 class Draft:
     """The row of the session, and what was added to it since it was last asked."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: SessionRow) -> None:
         self.row = row
         """As it is after what was added."""
-        self._entries: list[Entry] = []
+        self._entries: list[JournalEntry] = []
 
     def add(self, record: AnyRecord, shown: Sequence[events.Event] = ()) -> None:
         """Append a record and the events that it shows."""
@@ -35,7 +35,7 @@ class Draft:
             updated=max(row.updated, record.time),
         )
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[JournalEntry]:
         """The records that were added since."""
         entries, self._entries = self._entries, []
         return entries

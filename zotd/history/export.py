@@ -6,7 +6,7 @@ number, too: that of the last record before it, and how many pieces of the next 
 
 from zotd.core import markdown
 from zotd.core.lineage import holds
-from zotd.core.ports import Journal, Row, Stored
+from zotd.core.ports import Journal, SessionRow, Stored
 from zotd.history import jsonl
 from zotd.wire import events
 from zotd.wire.errors import Code, CommandError
@@ -20,7 +20,7 @@ PIECES = 1 << 16
 """More than a record can have: SQLite holds none of 64 GiB."""
 
 
-async def page(journal: Journal, row: Row, form: str, after: int) -> tuple[str, int | None]:
+async def page(journal: Journal, row: SessionRow, form: str, after: int) -> tuple[str, int | None]:
     """Text from where the page before ended (0: from the beginning), and where this one ends; None: at the end.
 
     Raises:
@@ -45,7 +45,7 @@ async def page(journal: Journal, row: Row, form: str, after: int) -> tuple[str, 
     return b"".join(texts).decode(), None if is_last else last * PIECES
 
 
-def _text(row: Row, form: str, stored: Stored) -> bytes:
+def _text(row: SessionRow, form: str, stored: Stored) -> bytes:
     if form == "jsonl":
         return (jsonl.header(row) if stored.number == 1 else b"") + jsonl.record(stored)
     if holds(row.abandoned, stored.first_seq):

@@ -10,10 +10,10 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import events_left
-from zotd.core.ports import NAME_CHARS, Row
+from zotd.core.ports import NAME_CHARS, SessionRow
 from zotd.history.draft import Draft
 from zotd.history.past import Past, past_at
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.staged import STATE, Share
 from zotd.store.staging import staging
 from zotd.wire import events
@@ -21,7 +21,7 @@ from zotd.wire import events
 SUFFIX = " (fork)"
 
 
-async def fork(journal: Journal, origin: Row, seq: int | None, name: str | None) -> str:
+async def fork(journal: SqliteJournal, origin: SessionRow, seq: int | None, name: str | None) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 
     The other one may run meanwhile.
@@ -33,7 +33,7 @@ async def fork(journal: Journal, origin: Row, seq: int | None, name: str | None)
     past = await past_at(journal, origin, seq, whole=False)
     now = rfc3339()
     name = name or origin.name[: NAME_CHARS - len(SUFFIX)] + SUFFIX
-    row = Row(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE)
+    row = SessionRow(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE)
     share = Share(origin.id, past.number, past.seq)
     async with staging(journal.database, row) as staged:
         await staged.copy(share)
@@ -44,7 +44,7 @@ async def fork(journal: Journal, origin: Row, seq: int | None, name: str | None)
     return row.id
 
 
-def _as_of(past: Past, row: Row) -> Row:
+def _as_of(past: Past, row: SessionRow) -> SessionRow:
     """The row of a session that goes on from there. What was spent was spent by the other one."""
     return msgspec.structs.replace(
         row,

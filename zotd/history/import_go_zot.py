@@ -23,7 +23,7 @@ from zotd.core import records
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.history.draft import Draft
-from zotd.history.import_source import BadLineError, OpenCalls, Origin
+from zotd.history.import_source import BadLineError, OpenCalls, SourceSession
 from zotd.ledger.titles import title_of
 from zotd.wire import events
 from zotd.wire.content import Block, Image, Text, Tokens, ToolCall, ToolContent, ToolResult, visible
@@ -128,14 +128,14 @@ class Original:
             case _Row(type=kind):
                 self._unknown[kind] += 1
 
-    def end(self, draft: Draft) -> Origin:
+    def end(self, draft: Draft) -> SourceSession:
         """Give the calls of the last reply their results."""
         meta = self._meta
         assert meta is not None
         self._open.close(draft, run=self._run, time=self._now())
         left_out = [f"{count} rows of the unknown kind {kind}" for kind, count in self._unknown.items()]
         left_out += ["the last line, which was cut"] if self._is_torn else []
-        return Origin(
+        return SourceSession(
             session=meta.id,
             name=" ".join(self._name.split())[:NAME_CHARS],
             cwd=meta.cwd,
@@ -154,7 +154,7 @@ class Original:
         self._name = meta.title or self._name
         self._time = self._time or _time(meta.started) or ""
         settings = Settings(provider=meta.provider, model=meta.model)
-        draft.add(records.Config(time=self._now(), settings=settings, name=self._name))
+        draft.add(records.ConfigRecord(time=self._now(), settings=settings, name=self._name))
 
     def _say(self, message: _Message, draft: Draft, *, shown: bool) -> None:
         """Add a message; one that is not `shown` is for the model: people have seen it."""

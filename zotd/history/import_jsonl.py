@@ -8,7 +8,7 @@ from zotd.core import records
 from zotd.core.records import AnyRecord
 from zotd.history import jsonl
 from zotd.history.draft import Draft
-from zotd.history.import_source import BadLineError, OpenCalls, Origin
+from zotd.history.import_source import BadLineError, OpenCalls, SourceSession
 from zotd.wire import events
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _RECORD = msgspec.json.Decoder(jsonl.RecordLine)
 _END = msgspec.json.Decoder(jsonl.EndLine)
 
 
-class Exported:
+class ExportFile:
     """The lines of one file, from the first to the last."""
 
     def __init__(self) -> None:
@@ -49,13 +49,13 @@ class Exported:
             case _:
                 self._show(_decoded(events.DECODER, line), draft)
 
-    def end(self, draft: Draft) -> Origin:
+    def end(self, draft: Draft) -> SourceSession:
         """Close what was open when the session was exported; raises ValueError when the file is cut."""
         if self._header is None or not self._ended:
             raise BadLineError("the file ends in the middle; export the session again")
         self._open.close(draft, run="", time=self._time)
         told = self._header
-        return Origin(told.id, told.name, told.cwd, told.created, told.settings)
+        return SourceSession(told.id, told.name, told.cwd, told.created, told.settings)
 
     def _begin(self, told: jsonl.Header) -> None:
         if self._header is not None:

@@ -15,7 +15,7 @@ class BadLineError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SourceSession:
     """What a file says of the session that is in it."""
 
     session: str

@@ -22,16 +22,16 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import events_left
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.history.draft import Draft
 from zotd.history.import_go_zot import Original
-from zotd.history.import_jsonl import Exported
-from zotd.history.import_source import BadLineError, Origin
+from zotd.history.import_jsonl import ExportFile
+from zotd.history.import_source import BadLineError, SourceSession
 from zotd.history.past import past_at
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.store.staged import STATE
-from zotd.store.staging import Staging, imported, staging
+from zotd.store.staging import StagedSession, imported, staging
 from zotd.wire import events
 from zotd.wire.errors import Code, CommandError
 
@@ -45,7 +45,7 @@ NOTHING = Settings(provider="", model="")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """What is to be imported."""
 
     path: str
@@ -55,19 +55,19 @@ class Source:
     """The approval mode of the session: a file does not choose one."""
 
 
-class Reader(Protocol):
+class LineReader(Protocol):
     """Understands the lines of one kind of file."""
 
     def take(self, line: bytes, draft: Draft) -> None:
         """Add what the line says; raises ValueError with what is wrong with it."""
         ...
 
-    def end(self, draft: Draft) -> Origin:
+    def end(self, draft: Draft) -> SourceSession:
         """Add what is missing at the end of the file; raises ValueError when it is not the end."""
         ...
 
 
-async def import_file(journal: Journal, source: Source) -> tuple[str, bool]:
+async def import_file(journal: SqliteJournal, source: ImportSource) -> tuple[str, bool]:
     """The id of the session that holds what is in the file, and whether it was imported before.
 
     Raises:
@@ -81,14 +81,14 @@ async def import_file(journal: Journal, source: Source) -> tuple[str, bool]:
         if known is not None:
             return known, True
         now = rfc3339()
-        row = Row(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE)
+        row = SessionRow(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE)
         async with staging(journal.database, row) as staged:
             origin = await _store(staged, file, digest)
             await _publish(journal, staged, source, origin, digest=digest)
     return row.id, False
 
 
-async def _store(staged: Staging, file: BufferedReader, digest: str) -> Origin:
+async def _store(staged: StagedSession, file: BufferedReader, digest: str) -> SourceSession:
     """Store everything that the file holds."""
     draft = Draft(staged.row)
     reading = _Reading(file, draft)
@@ -101,7 +101,7 @@ async def _store(staged: Staging, file: BufferedReader, digest: str) -> Origin:
     return reading.origin
 
 
-def _described(row: Row, source: Source, origin: Origin) -> Row:
+def _described(row: SessionRow, source: ImportSource, origin: SourceSession) -> SessionRow:
     """The row with what the file says of the session, as far as a file may say it.
 
     It neither chooses where requests go, nor what runs without being asked about, nor programs to start.
@@ -114,7 +114,9 @@ def _described(row: Row, source: Source, origin: Origin) -> Row:
     return msgspec.structs.replace(row, name=origin.name, cwd=cwd, created=created, settings=settings, state="idle")
 
 
-async def _publish(journal: Journal, staged: Staging, source: Source, origin: Origin, *, digest: str) -> None:
+async def _publish(
+    journal: SqliteJournal, staged: StagedSession, source: ImportSource, origin: SourceSession, *, digest: str
+) -> None:
     """Let everybody see the session, with a last record that says where it comes from."""
     if not staged.row.seq:
         raise CommandError(Code.BAD_REQUEST, f"nothing was said in {source.path}, so that nothing was imported")
@@ -136,11 +138,11 @@ class _Reading:
     """Goes through the file; `advance` runs in a thread, while nobody else touches the draft."""
 
     def __init__(self, file: BufferedReader, draft: Draft) -> None:
-        self.origin: Origin | None = None
+        self.origin: SourceSession | None = None
         """Known at the end."""
         self._file = file
         self._draft = draft
-        self._reader: Reader | None = None
+        self._reader: LineReader | None = None
         self._number = 0
         self._hash = hashlib.sha256()
 
@@ -170,17 +172,17 @@ class _Reading:
         if len(line) > LINE_BYTES:
             raise BadLineError(f"it is longer than {LINE_BYTES >> 20} MiB")
         if self._reader is None:
-            self._reader = Exported() if line.startswith(b'{"type":"session"') else Original()
+            self._reader = ExportFile() if line.startswith(b'{"type":"session"') else Original()
         if not line.isspace():
             self._reader.take(line, self._draft)
 
-    def _known(self) -> Reader:
+    def _known(self) -> LineReader:
         if self._reader is None:
             raise BadLineError("the file is empty")
         return self._reader
 
 
-def _check_paths(source: Source) -> None:
+def _check_paths(source: ImportSource) -> None:
     for name, path in (("path", source.path), ("cwd", source.cwd)):
         if path and not path.startswith("/"):
             raise CommandError(Code.BAD_REQUEST, f'{name} must be an absolute path, "{path}" is not')

@@ -10,7 +10,7 @@
 
 import msgspec
 
-from zotd.core.ports import Row, Stored
+from zotd.core.ports import SessionRow, Stored
 from zotd.core.records import Settings
 from zotd.wire.base import Frozen, encode
 from zotd.wire.version import VERSION
@@ -45,7 +45,7 @@ class EndLine(Frozen, tag_field="type", tag="end", frozen=True):
     records: int
 
 
-def header(row: Row) -> bytes:
+def header(row: SessionRow) -> bytes:
     """The first line of the session's export."""
     line = Header(
         v=FORMAT,

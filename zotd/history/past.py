@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from zotd.core import records
 from zotd.core.fold import Fold, outlined
-from zotd.core.lineage import Rewind, holds, records_left
-from zotd.core.ports import Journal, Row, Stored
+from zotd.core.lineage import RewindPoint, holds, records_left
+from zotd.core.ports import Journal, SessionRow, Stored
 from zotd.core.records import AnyRecord
 from zotd.core.transcript import Transcript
 from zotd.store import slices
@@ -29,11 +29,11 @@ class Past:
     """Of the last message."""
     context: int
     """Tokens of the last model request; 0: none since the transcript was compacted or cleared."""
-    rewinds: list[Rewind]
+    rewinds: list[RewindPoint]
     """Those before."""
 
 
-async def past_at(journal: Journal, row: Row, seq: int | None, *, whole: bool) -> Past:
+async def past_at(journal: Journal, row: SessionRow, seq: int | None, *, whole: bool) -> Past:
     """The session of `row` as it was at the message `seq`; None: at the last one after which it could go on.
 
     `whole`: the transcript is to have what was said; without it there is only its outline, in little memory.
@@ -74,7 +74,7 @@ async def _record_of(journal: Journal, session: str, seq: int) -> int:
 class _Reading:
     """Folds a session up to a record."""
 
-    def __init__(self, rewinds: list[Rewind], *, whole: bool) -> None:
+    def __init__(self, rewinds: list[RewindPoint], *, whole: bool) -> None:
         self.fold = Fold(Transcript())
         self.context = 0
         self.last = 0

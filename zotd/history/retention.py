@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
-from zotd.config import Retention
+from zotd.config import RetentionSection
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
 from zotd.wire.api import SessionInfo
@@ -34,7 +34,7 @@ class RetentionTask:
     """Carries out the rules that hold at the moment."""
 
     def __init__(
-        self, manager: Manager, rules: Callable[[], Retention], used_bytes: Callable[[], Awaitable[int]]
+        self, manager: Manager, rules: Callable[[], RetentionSection], used_bytes: Callable[[], Awaitable[int]]
     ) -> None:
         """`used_bytes`: of the database, without pages that are free."""
         self._manager = manager

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.lineage import Rewind, events_left
+from zotd.core.lineage import RewindPoint, events_left
 from zotd.history.past import Past, past_at
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.session import Session
@@ -30,7 +30,7 @@ async def rewind(session: Session, seq: int, *, accepted: Callable[[], None]) ->
 def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None = None) -> asyncio.Future[None]:
     """Record it; `past` is whole and of this ledger's session, whose transcript is loaded and has no open call."""
     record = records.RewindRow(time=rfc3339(), to=past.number, seq=past.seq)
-    here = Rewind(ledger.row.records + 1, record.to, ledger.row.seq + 1, record.seq)
+    here = RewindPoint(ledger.row.records + 1, record.to, ledger.row.seq + 1, record.seq)
     return ledger.write(
         [Shown(record, [events.Rewound(past.seq)])],
         durable=True,

@@ -15,8 +15,8 @@ import msgspec
 from zotd.core import records
 from zotd.core.budget import counted
 from zotd.core.fold import Fold
-from zotd.core.lineage import Rewind, records_left
-from zotd.core.ports import Entry, Journal, Row, StorageError
+from zotd.core.lineage import RewindPoint, records_left
+from zotd.core.ports import Journal, JournalEntry, SessionRow, StorageError
 from zotd.core.records import AnyRecord, UsageRow
 from zotd.core.transcript import Transcript
 from zotd.ledger.titles import title_of
@@ -62,7 +62,7 @@ class Shown:
 class Ledger:
     """The only writer of a session's row, transcript and journal."""
 
-    def __init__(self, row: Row, journal: Journal, transcript: Transcript, *, addressed: bool) -> None:
+    def __init__(self, row: SessionRow, journal: Journal, transcript: Transcript, *, addressed: bool) -> None:
         """`addressed`: events carry `session` and `seq`; on stdio they carry neither."""
         self.row = row
         self.journal = journal
@@ -103,11 +103,11 @@ class Ledger:
     def load(self, stored: Sequence[AnyRecord]) -> None:
         """Fold the records from number `row.base` on, as the journal has them."""
         numbered = list(enumerate(stored, self.row.base))
-        rewinds = [Rewind(n, one.to, n, one.to) for n, one in numbered if isinstance(one, records.RewindRow)]
+        rewinds = [RewindPoint(n, one.to, n, one.to) for n, one in numbered if isinstance(one, records.RewindRow)]
         self._state.replay(numbered, records_left(rewinds))
         self._loaded = True
 
-    def reset(self, row: Row) -> None:
+    def reset(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow."""
         self.row = row
         self._state = Fold(Transcript(), row.base)
@@ -236,9 +236,9 @@ class Ledger:
             if self.failed is not None:
                 self.failed()
 
-    def _record(self, items: Sequence[Shown]) -> tuple[list[Entry], list[events.Event]]:
+    def _record(self, items: Sequence[Shown]) -> tuple[list[JournalEntry], list[events.Event]]:
         """Number the items and fold them; their entries, and their events in order."""
-        entries: list[Entry] = []
+        entries: list[JournalEntry] = []
         shown: list[events.Event] = []
         for item in items:
             entry, stamped = self._seal(item, len(entries), len(shown))
@@ -248,7 +248,7 @@ class Ledger:
                 self._state.apply(entry.number, item.record)
         return entries, shown
 
-    def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[Entry, list[events.Event]]:
+    def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[JournalEntry, list[events.Event]]:
         first = self.row.seq + events_before + 1
         shows = item.shows if self._addressed else [e for e in item.shows if not isinstance(e, DAEMON_EVENTS)]
         stamped = [self._stamp(event, first + index) for index, event in enumerate(shows)]
@@ -266,9 +266,9 @@ class Ledger:
                 subscriber.committed(shown, data, last)
 
 
-def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[events.Event]) -> Entry:
+def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[events.Event]) -> JournalEntry:
     """The record with this number and its events, as they are sent; the first of them has `first_seq`."""
-    return Entry(
+    return JournalEntry(
         number=number,
         record=record,
         first_seq=first_seq if shown else 0,

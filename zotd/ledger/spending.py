@@ -3,7 +3,7 @@
     refusal? -> reserve -> settle          around each model request; `runs.billing` does it
 
 The day's sum is read from the usage rows when the daemon starts, and kept in memory from then on. A session's own is
-in its row of the journal (`core.ports.Row.spent`), which changes in the same commit as its usage rows.
+in its row of the journal (`core.ports.SessionRow.spent`), which changes in the same commit as its usage rows.
 """
 
 import time
@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, date, datetime
 
 from zotd.clock import rfc3339
-from zotd.config import Budget
+from zotd.config import BudgetSection
 from zotd.core import budget
-from zotd.core.budget import Floor, Limits, Pot
-from zotd.core.ports import Row
+from zotd.core.budget import BudgetLimits, Floor, Pot
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
@@ -28,14 +28,14 @@ OF_SESSION = "the budget of this session"
 class Spending:
     """One for a process. A day is that of the computer's time zone: people mean their own."""
 
-    def __init__(self, limits: Budget | None = None, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, limits: BudgetSection | None = None, *, now: Callable[[], float] = time.time) -> None:
         """Without `limits` nothing is limited. `now` is the time in seconds since the epoch."""
         self._now = now
         self._day = self._today()
         self._pot = Pot()
         self._counts_days = False
         """Else nobody asks what was spent today, and no step has to find out which day it is (10 us each time)."""
-        self._limit(limits or Budget())
+        self._limit(limits or BudgetSection())
 
     async def recall(self, since: Callable[[str], Awaitable[Tokens]]) -> None:
         """Begin with what is on record for today; `since` gives what was spent from a time (RFC 3339, UTC) on.
@@ -47,7 +47,7 @@ class Spending:
             midnight = datetime(self._day.year, self._day.month, self._day.day).astimezone()
             self._pot.spent += await since(rfc3339(midnight.timestamp()))
 
-    async def change(self, limits: Budget, since: Callable[[str], Awaitable[Tokens]]) -> None:
+    async def change(self, limits: BudgetSection, since: Callable[[str], Awaitable[Tokens]]) -> None:
         """Other budgets from now on; `since` as in `recall`, which is done when nobody has counted the day so far.
 
         Raises:
@@ -87,14 +87,14 @@ class Spending:
 
     # --- looking --------------------------------------------------------------------------------------------------
 
-    def states(self, sessions: Iterable[Row]) -> list[BudgetState]:
+    def states(self, sessions: Iterable[SessionRow]) -> list[BudgetState]:
         """The day's budget and those of these sessions, where anything is limited."""
         pot = self._today_s_pot()
         found = [_state("day", self._daily, pot.spent, pot.reserved)]
         found += [_state("session", self._limits(row.settings), row.spent, Tokens(), row=row) for row in sessions]
         return [state for state in found if state.limit_usd is not None or state.limit_tokens is not None]
 
-    def warnings(self, sessions: Iterable[Row]) -> list[str]:
+    def warnings(self, sessions: Iterable[SessionRow]) -> list[str]:
         """A sentence for each of these budgets of which `budget.WARN_FROM` or more is spent."""
         found = [(TODAY, budget.closest(self._daily, self._today_s_pot().spent))]
         found += [
@@ -109,17 +109,17 @@ class Spending:
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
-    def _limit(self, limits: Budget) -> None:
+    def _limit(self, limits: BudgetSection) -> None:
         self.floor = Floor(limits.unknown_usd, limits.unknown_tokens)
         """The least that a request of unknown cost counts with."""
-        self._daily = Limits(limits.day_usd, limits.day_tokens)
-        self._of_session = Limits(limits.session_usd, limits.session_tokens)
-        self._counts_days = self._daily != Limits()
+        self._daily = BudgetLimits(limits.day_usd, limits.day_tokens)
+        self._of_session = BudgetLimits(limits.session_usd, limits.session_tokens)
+        self._counts_days = self._daily != BudgetLimits()
 
-    def _limits(self, settings: Settings) -> Limits:
+    def _limits(self, settings: Settings) -> BudgetLimits:
         """A session's own budget goes before the configured one, each of the two limits for itself."""
         usd, tokens = settings.budget_usd, settings.budget_tokens
-        return Limits(
+        return BudgetLimits(
             self._of_session.usd if usd is None else usd,
             self._of_session.tokens if tokens is None else tokens,
         )
@@ -144,7 +144,9 @@ def check_budget(usd: float | None, tokens: int | None) -> None:
             raise CommandError(Code.BAD_REQUEST, f"{name} must be above 0, {limit} is not")
 
 
-def _state(scope: str, limits: Limits, spent: Tokens, reserved: Tokens, *, row: Row | None = None) -> BudgetState:
+def _state(
+    scope: str, limits: BudgetLimits, spent: Tokens, reserved: Tokens, *, row: SessionRow | None = None
+) -> BudgetState:
     usd, tokens = spent.cost_usd + reserved.cost_usd, spent.total + reserved.total
     return BudgetState(
         scope=scope,

@@ -19,9 +19,19 @@ from typing import Protocol
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.approvals import ALLOW, CANCELLED, DENY, Lost, Questions, Resolution, Stale, Unknown, Won
+from zotd.core.approvals import (
+    ALLOW,
+    CANCELLED,
+    DENY,
+    ApprovalResolution,
+    ApprovalTable,
+    Lost,
+    Stale,
+    UnknownQuestion,
+    Won,
+)
 from zotd.core.choices import SAME, Choice, as_toml
-from zotd.core.permissions import Rule, digest
+from zotd.core.permissions import PermissionRule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
@@ -40,7 +50,7 @@ SETTLED = "the call does not wait for it any more"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApprovalAnswer:
     """What came of a question."""
 
     allowed: bool
@@ -58,7 +68,7 @@ class _Request:
     row: records.ApprovalRow
     stored: asyncio.Future[None]
     """Done when it is on disk."""
-    answer: asyncio.Future[Answer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: asyncio.Future[ApprovalAnswer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def deadline(self) -> float | None:
@@ -66,25 +76,25 @@ class _Request:
         return None if self.row.expires is None else _seconds(self.row.expires)
 
 
-class Follower(Protocol):
+class ApprovalFollower(Protocol):
     """A client that follows the session."""
 
     can_decide: bool
     """It answers questions about calls, and may."""
 
 
-class Approvals:
+class SessionApprovals:
     """The approvals of one session. Methods raise StorageError when the journal cannot write."""
 
     def __init__(self, ledger: Ledger, *, changed: Callable[[], None]) -> None:
         """`changed` is told that one more, or one fewer, is pending."""
-        self.followers: set[Follower] = set()
+        self.followers: set[ApprovalFollower] = set()
         """Clients that follow the session; whoever serves them keeps it up to date."""
         self.is_frozen = False
         """See `freeze`."""
         self._ledger = ledger
         self._changed = changed
-        self._questions = Questions()
+        self._questions = ApprovalTable()
         self._requests: dict[str, _Request] = {}
         """Those whose answer nobody has got yet, by their ids."""
         self._shown: dict[str, events.ApprovalRequested] = {}
@@ -107,12 +117,12 @@ class Approvals:
         """What waits for a decision, as clients were told of it, oldest first."""
         return list(self._shown.values())
 
-    def rules_of(self, params: api.Approve) -> tuple[Rule, ...]:
+    def rules_of(self, params: api.Approve) -> tuple[PermissionRule, ...]:
         """What the decision would allow from then on; nothing when it is refused, or about once."""
         request = self._requests.get(params.approval)
         return () if request is None else rules_of(params.scope, params.choice, request.row)
 
-    def granted(self) -> list[Rule]:
+    def granted(self) -> list[PermissionRule]:
         """What was allowed for the rest of the session."""
         return list(self._ledger.row.granted)
 
@@ -123,7 +133,7 @@ class Approvals:
 
     def restore(self, transcript: Transcript) -> list[Shown]:
         """Begin anew with what the journal holds; what has to be recorded of questions that nobody decided in time."""
-        self._questions, self._requests, self._shown = Questions(), {}, {}
+        self._questions, self._requests, self._shown = ApprovalTable(), {}, {}
         late: list[Shown] = []
         for row in transcript.approvals.values():
             request = self._requests[row.id] = _Request(row, _done())
@@ -164,7 +174,7 @@ class Approvals:
         ttl_s: float | None,
         approval: str | None = None,
         choices: tuple[Choice, ...] = (),
-    ) -> Answer:
+    ) -> ApprovalAnswer:
         """Have a person decide about the call `key`; waits for `ttl_s` at most (None: for ever).
 
         `approval`: a question that was pending before a restart; it is not recorded again, and its own deadline holds.
@@ -213,7 +223,7 @@ class Approvals:
                 raise CommandError(Code.ALREADY_RESOLVED, first.sentence)
             case Stale():
                 raise CommandError(Code.STALE_ARGS, "the arguments are not those that would run; look at them again")
-            case Unknown():
+            case UnknownQuestion():
                 raise CommandError(Code.NOT_FOUND, f'no approval "{key}" is pending in this session; see approval.list')
 
     def cancel(self) -> None:
@@ -243,7 +253,7 @@ class Approvals:
         request = self._requests[row.id] = _Request(row, stored)
         return request
 
-    async def _answer(self, request: _Request) -> Answer:
+    async def _answer(self, request: _Request) -> ApprovalAnswer:
         """Wait: ends with a decision, the deadline, the caller's cancellation, or a journal that cannot write."""
         try:
             await asyncio.shield(request.stored)
@@ -254,7 +264,7 @@ class Approvals:
             self._expire(request)
             return await asyncio.shield(request.answer)  # as soon as that is on disk; or what was decided just before
         except StorageError:
-            self._questions.end(request.row.id, Resolution(CANCELLED, "", reason=STOPPED))
+            self._questions.end(request.row.id, ApprovalResolution(CANCELLED, "", reason=STOPPED))
             raise
         except asyncio.CancelledError:
             self._cancel(request)
@@ -363,17 +373,17 @@ def _resolved(decision: records.Decision) -> events.ApprovalResolved:
     return events.ApprovalResolved(decision.approval, decision.decision, decision.scope, decision.by, decision.reason)
 
 
-def _resolution(decision: records.Decision) -> Resolution:
-    return Resolution(decision.decision, decision.by, decision.scope, decision.reason)
+def _resolution(decision: records.Decision) -> ApprovalResolution:
+    return ApprovalResolution(decision.decision, decision.by, decision.scope, decision.reason)
 
 
-def _answer(decision: records.Decision) -> Answer:
+def _answer(decision: records.Decision) -> ApprovalAnswer:
     if not decision.by:
         reason = f"not run: {decision.reason}"
     else:
         reason = f"denied by the user{f': {decision.reason}' if decision.reason else ''}"
     is_allowed = decision.decision == ALLOW
-    return Answer(is_allowed, decision.args, "" if is_allowed else reason, decision.by, decision.scope)
+    return ApprovalAnswer(is_allowed, decision.args, "" if is_allowed else reason, decision.by, decision.scope)
 
 
 def _seconds(text: str) -> float:
@@ -386,7 +396,7 @@ def _done() -> asyncio.Future[None]:
     return future
 
 
-def _seen(future: "asyncio.Future[None] | asyncio.Future[Answer]") -> None:
+def _seen(future: "asyncio.Future[None] | asyncio.Future[ApprovalAnswer]") -> None:
     """The exception was told elsewhere: to the log it would look like one that nobody has noticed."""
     if future.done() and not future.cancelled():
         future.exception()

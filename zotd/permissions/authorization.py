@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
 from zotd.core.choices import choices_for
-from zotd.core.permissions import Action, Policy, Question, Ruling
+from zotd.core.permissions import Action, PermissionQuery, Policy, Ruling
 from zotd.core.ports import Replay, Tool
 from zotd.core.transcript import INTERRUPTED
-from zotd.exthost.guards import Note, Verdict
-from zotd.permissions.approvals import Approvals
+from zotd.exthost.guards import GuardRemark, GuardVerdict
+from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.preview import paths_of, preview_of
 
 TURNS = 5
@@ -31,7 +31,7 @@ class AuthorizationContext:
 
     policy: Callable[[], Policy]
     """Rules and mode as they are now."""
-    approvals: Approvals
+    approvals: SessionApprovals
     cwd: str
     home: str | None
     """What `~` stands for where the tools run."""
@@ -74,10 +74,10 @@ class Authorization:
         for key in keys:
             self._context.approvals.settle(key)
 
-    async def clear(self, key: str, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+    async def clear(self, key: str, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
         """Whether the call may run, and with which arguments. Safe to cancel."""
-        verdict = Verdict(dict(args))
-        notes: list[Note] = []
+        verdict = GuardVerdict(dict(args))
+        notes: list[GuardRemark] = []
         approved: str | None = None
         for _ in range(TURNS):
             verdict = await self._guarded(key, tool, args)
@@ -93,9 +93,9 @@ class Authorization:
         verdict.block("", f"{tool.spec.name} is denied: its arguments were changed again and again")
         return verdict
 
-    async def again(self, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+    async def again(self, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
         """Whether a call that was cleared before a restart may be repeated: nobody is asked twice about it."""
-        verdict = Verdict(dict(args))
+        verdict = GuardVerdict(dict(args))
         ruling = permissions.judge(self._context.policy(), await self._question(tool, args))
         if ruling.action is Action.DENY:
             verdict.block("", f"{INTERRUPTED}; it is not repeated: {ruling.reason}")
@@ -103,13 +103,13 @@ class Authorization:
 
     # --- inside -----------------------------------------------------------------------------------------------
 
-    async def _guarded(self, key: str, tool: Tool, args: Mapping[str, object]) -> Verdict[dict[str, object]]:
+    async def _guarded(self, key: str, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
         if self._hooks is None or not self._hooks.concerns("tool_call"):
-            return Verdict(dict(args))
+            return GuardVerdict(dict(args))
         return await self._hooks.call(key, tool.spec.name, args)
 
     async def _rule(
-        self, key: str, tool: Tool, verdict: Verdict[dict[str, object]], approved: str | None
+        self, key: str, tool: Tool, verdict: GuardVerdict[dict[str, object]], approved: str | None
     ) -> dict[str, object] | None:
         """Block the verdict, or let it be; other arguments when a person wants the call made with those.
 
@@ -135,7 +135,7 @@ class Authorization:
         return None
 
     async def _ask(
-        self, key: str, tool: Tool, verdict: Verdict[dict[str, object]], ruling: Ruling
+        self, key: str, tool: Tool, verdict: GuardVerdict[dict[str, object]], ruling: Ruling
     ) -> dict[str, object] | None:
         name, args, question = tool.spec.name, verdict.value, await self._question(tool, verdict.value)
         if not self._context.approvals.is_attended:
@@ -156,11 +156,11 @@ class Authorization:
             return None
         return answer.args
 
-    async def _question(self, tool: Tool, args: Mapping[str, object]) -> Question:
+    async def _question(self, tool: Tool, args: Mapping[str, object]) -> PermissionQuery:
         is_safe = tool.extension is None and tool.replay is Replay.SAFE
         context = self._context
         found = await paths_of(tool.spec.name, tool.extension, args, context.cwd, home=context.home)
-        return Question(tool.spec.name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
+        return PermissionQuery(tool.spec.name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
 
     def _tell(self, key: str, tool: Tool, decision: str, source: str, *, reason: str = "") -> None:
         if self._hooks is not None:

@@ -4,7 +4,7 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.approvals import ALLOW, DENY
 from zotd.core.choices import SAME
-from zotd.core.permissions import Rule
+from zotd.core.permissions import PermissionRule
 from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
@@ -29,7 +29,7 @@ def decision_of(params: api.Approve, by: str) -> records.Decision:
     )
 
 
-def rules_of(scope: str, choice: str | None, row: records.ApprovalRow) -> tuple[Rule, ...]:
+def rules_of(scope: str, choice: str | None, row: records.ApprovalRow) -> tuple[PermissionRule, ...]:
     """What is allowed from then on, when this is the decision; nothing, when it was not offered."""
     found = (one for one in row.offered if one.id == (choice or SAME) and scope in one.scopes)
     return next((one.rules for one in found), ())

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
 from zotd.permissions.approvals import asked, is_over
 from zotd.store.errors import UnreadableSessionError
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.wire import events
 
 STATES = ("waiting", "running")
@@ -18,7 +18,7 @@ PAGE = 100
 
 
 async def questions(
-    journal: Journal, is_loaded: Callable[[str], bool]
+    journal: SqliteJournal, is_loaded: Callable[[str], bool]
 ) -> AsyncGenerator[events.ApprovalRequested, None]:
     """What is pending there, a session after the other; without what should have been decided by now.
 
@@ -31,7 +31,7 @@ async def questions(
                 yield one
 
 
-async def _rows(journal: Journal, state: str) -> AsyncIterator[Row]:
+async def _rows(journal: SqliteJournal, state: str) -> AsyncIterator[SessionRow]:
     cursor: str | None = None
     while True:
         rows, cursor = await journal.list(state=state, before=cursor, limit=PAGE)
@@ -41,7 +41,7 @@ async def _rows(journal: Journal, state: str) -> AsyncIterator[Row]:
             return
 
 
-async def _pending(journal: Journal, row: Row) -> list[events.ApprovalRequested]:
+async def _pending(journal: SqliteJournal, row: SessionRow) -> list[events.ApprovalRequested]:
     ledger = Ledger(row, journal, Transcript(), addressed=True)
     try:
         ledger.load(await journal.records(row.id, row.base))

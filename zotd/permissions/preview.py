@@ -42,7 +42,7 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """What a call leads to; see `permissions.Question`."""
+    """What a call leads to; see `permissions.PermissionQuery`."""
 
     spellings: Sequence[str] = ()
     is_resolved: bool = True

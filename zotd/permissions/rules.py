@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zotd import config
-from zotd.config import ConfigError, Source
+from zotd.config import ConfigError, SettingSource
 from zotd.core import permissions
-from zotd.core.permissions import Action, Policy, Rule
+from zotd.core.permissions import Action, PermissionRule, Policy
 from zotd.permissions.preview import LOOK_S
 from zotd.store import rules as stored
 from zotd.store.rules import NotSavedError
@@ -37,10 +37,10 @@ _WILD = re.compile(r"[*?\[]")
 class WorkspaceRules:
     """What holds where a session works, besides the rules of all."""
 
-    twins: Sequence[Rule] = ()
+    twins: Sequence[PermissionRule] = ()
     """Rules about paths that lead through symbolic links, once more with where they lead: else the real path would be
     a way around a rule."""
-    narrowing: Sequence[Rule] = ()
+    narrowing: Sequence[PermissionRule] = ()
     """What the workspace asks about and denies."""
     mode: str | None = None
     """The workspace's own mode, below which no session of it goes."""
@@ -51,22 +51,22 @@ class WorkspaceRules:
 class RuleStore:
     """The rules of the configuration; one object for all sessions."""
 
-    def __init__(self, rules: Iterable[config.Rule] = (), *, path: Path | None = None) -> None:
+    def __init__(self, rules: Iterable[config.RuleEntry] = (), *, path: Path | None = None) -> None:
         """`path`: the configuration's file, for rules that are added; None: none can be."""
-        self.rules: tuple[Rule, ...] = ()
+        self.rules: tuple[PermissionRule, ...] = ()
         """Replaced as a whole when one is added."""
         self.replace(rules)
         self._path = path
 
-    def replace(self, rules: Iterable[config.Rule]) -> None:
+    def replace(self, rules: Iterable[config.RuleEntry]) -> None:
         """Other rules from now on; where those about paths lead is looked up again when a run begins."""
         self.rules = tuple(map(_rule, rules))
 
-    async def check(self, rule: Rule) -> None:
+    async def check(self, rule: PermissionRule) -> None:
         """Raise CommandError when `add` could not save it; to be asked before somebody decides."""
         await self._in_thread(rule, save=False)
 
-    async def add(self, rule: Rule) -> None:
+    async def add(self, rule: PermissionRule) -> None:
         """Save the rule, and have it hold for all sessions.
 
         Raises CommandError when it cannot be saved; it holds for none of them then.
@@ -89,7 +89,7 @@ class RuleStore:
         except TimeoutError:
             return _closed(f"{cwd} did not answer within {LOOK_S:g} s")
 
-    def policy(self, ground: WorkspaceRules, *, mode: str, granted: Iterable[Rule]) -> Policy:
+    def policy(self, ground: WorkspaceRules, *, mode: str, granted: Iterable[PermissionRule]) -> Policy:
         """What holds for a session in this mode, now."""
         return Policy(
             mode=permissions.narrowest(mode, ground.mode),
@@ -98,7 +98,9 @@ class RuleStore:
             granted=tuple(granted),
         )
 
-    def _survey(self, rules: Sequence[Rule], cwd: str, home: str | None, *, is_trusted: bool) -> WorkspaceRules:
+    def _survey(
+        self, rules: Sequence[PermissionRule], cwd: str, home: str | None, *, is_trusted: bool
+    ) -> WorkspaceRules:
         path = Path(cwd, FILE)
         # Where the workspace's `.zot` is the home of all, its configuration is the user's own, and no floor.
         is_ours = self._path is not None and os.path.realpath(path) == os.path.realpath(self._path)
@@ -111,7 +113,7 @@ class RuleStore:
             note=own.note,
         )
 
-    async def _in_thread(self, rule: Rule, *, save: bool) -> None:
+    async def _in_thread(self, rule: PermissionRule, *, save: bool) -> None:
         if self._path is None:
             raise CommandError(Code.UNSUPPORTED, "there is no configuration to write a rule to; use the scope session")
         try:
@@ -134,7 +136,7 @@ def _own(path: Path) -> WorkspaceRules:
         return _closed(str(error))
     except OSError as error:
         return _closed(f"{path} cannot be read: {error.strerror}")
-    has_mode = loaded.sources["approval.mode"] is Source.FILE
+    has_mode = loaded.sources["approval.mode"] is SettingSource.FILE
     return WorkspaceRules(
         narrowing=tuple(map(_rule, loaded.config.rules)), mode=loaded.config.approval.mode if has_mode else None
     )
@@ -143,12 +145,12 @@ def _own(path: Path) -> WorkspaceRules:
 def _closed(problem: str) -> WorkspaceRules:
     """Nobody knows what is forbidden here: a person decides about everything."""
     note = f"{problem}; until that is mended, every call of a tool is asked about"
-    return WorkspaceRules(narrowing=(Rule("*", Action.ASK),), note=note)
+    return WorkspaceRules(narrowing=(PermissionRule("*", Action.ASK),), note=note)
 
 
-def _twins(rules: Iterable[Rule], cwd: str, home: str | None) -> tuple[Rule, ...]:
+def _twins(rules: Iterable[PermissionRule], cwd: str, home: str | None) -> tuple[PermissionRule, ...]:
     """The rules about paths whose fixed beginning is not where it leads, with where that is."""
-    found: list[Rule] = []
+    found: list[PermissionRule] = []
     for rule in rules:
         wild = _WILD.search(rule.match)
         fixed = rule.match[: wild.start()] if wild else rule.match
@@ -158,9 +160,9 @@ def _twins(rules: Iterable[Rule], cwd: str, home: str | None) -> tuple[Rule, ...
             real = os.path.realpath(place)
             if real != place:
                 match = f"{permissions.literally(real)}{slash}{rest}{rule.match[len(fixed) :]}"
-                found.append(Rule(rule.tool, rule.action, match))
+                found.append(PermissionRule(rule.tool, rule.action, match))
     return tuple(found)
 
 
-def _rule(found: config.Rule) -> Rule:
-    return Rule(found.tool, Action(found.action), found.match)
+def _rule(found: config.RuleEntry) -> PermissionRule:
+    return PermissionRule(found.tool, Action(found.action), found.match)

@@ -5,9 +5,18 @@ long, even when the owner is killed.
 """
 
 from zotd.process.child import Child, spawn
-from zotd.process.ledger import Ledger
-from zotd.process.orphan_reaper import Claim, OrphanReaper
+from zotd.process.ledger import ChildLedger
+from zotd.process.orphan_reaper import OrphanReaper, ServiceClaim
 from zotd.process.service import Service, start_service
 from zotd.process.subreaper import orphans_adopted
 
-__all__ = ["Child", "Claim", "Ledger", "OrphanReaper", "Service", "orphans_adopted", "spawn", "start_service"]
+__all__ = [
+    "Child",
+    "ChildLedger",
+    "OrphanReaper",
+    "Service",
+    "ServiceClaim",
+    "orphans_adopted",
+    "spawn",
+    "start_service",
+]

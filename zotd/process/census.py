@@ -36,7 +36,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ProcessStatus:
     """What the kernel reports about a process."""
 
     started: int
@@ -50,7 +50,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessInfo:
     """A living process of this user."""
 
     identity: Identity
@@ -66,12 +66,12 @@ class Kernel(Protocol):
         """Yield the pids of all processes of this user."""
         ...
 
-    def status(self, pid: int) -> Status | None:
+    def status(self, pid: int) -> ProcessStatus | None:
         """Return the status, or None if there is no such process."""
         ...
 
     def mark(self, pid: int) -> str | None:
-        """Return `Process.mark`, or None if the environment is empty, as it is during `exec`."""
+        """Return `ProcessInfo.mark`, or None if the environment is empty, as it is during `exec`."""
         ...
 
 
@@ -86,7 +86,7 @@ class Procfs:
                 if entry.name.isdigit() and _owner(entry) == user:
                     yield int(entry.name)
 
-    def status(self, pid: int) -> Status | None:
+    def status(self, pid: int) -> ProcessStatus | None:
         """Parse fields 3 to 6 and 22 of /proc/PID/stat."""
         try:
             data = _read(f"/proc/{pid}/stat")
@@ -94,7 +94,7 @@ class Procfs:
             return None
         fields = data[data.rindex(b")") + 1 :].split()  # the second field, a name in brackets, may hold anything
         parent, group, session = map(int, fields[1:4])
-        return Status(int(fields[19]), parent, group, session, is_alive=fields[0] not in b"ZX")
+        return ProcessStatus(int(fields[19]), parent, group, session, is_alive=fields[0] not in b"ZX")
 
     def mark(self, pid: int) -> str | None:
         """See `Kernel`."""
@@ -123,7 +123,7 @@ class Portable:
             except psutil.Error:
                 continue
 
-    def status(self, pid: int) -> Status | None:
+    def status(self, pid: int) -> ProcessStatus | None:
         """See `Kernel`."""
         import psutil  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ class Portable:
             process = psutil.Process(pid)
             is_alive = process.status() != psutil.STATUS_ZOMBIE
             started = round(process.create_time() * 1_000_000)
-            return Status(started, process.ppid(), os.getpgid(pid), os.getsid(pid), is_alive)
+            return ProcessStatus(started, process.ppid(), os.getpgid(pid), os.getsid(pid), is_alive)
         except (psutil.Error, *HIDDEN):
             return None
 
@@ -161,12 +161,12 @@ def is_alive(identity: Identity, kernel: Kernel = KERNEL) -> bool:
     return status is not None and status.is_alive and status.started == identity.started
 
 
-def census(kernel: Kernel = KERNEL) -> list[Process]:
+def census(kernel: Kernel = KERNEL) -> list[ProcessInfo]:
     """Return all running processes of this user except this one.
 
     Blocks for 10 us a process, and once for `EXEC_S` if an environment was empty.
     """
-    found: list[Process] = []
+    found: list[ProcessInfo] = []
     unsettled: list[tuple[Identity, int]] = []
     for pid in kernel.pids():
         status = kernel.status(pid)
@@ -176,10 +176,10 @@ def census(kernel: Kernel = KERNEL) -> list[Process]:
         if mark is None:
             unsettled.append((identity, status.group))
         else:
-            found.append(Process(identity, status.group, mark))
+            found.append(ProcessInfo(identity, status.group, mark))
     if unsettled:
         time.sleep(EXEC_S)
-    return found + [Process(identity, group, kernel.mark(identity.pid) or "") for identity, group in unsettled]
+    return found + [ProcessInfo(identity, group, kernel.mark(identity.pid) or "") for identity, group in unsettled]
 
 
 @functools.cache

@@ -18,8 +18,8 @@ from typing import Self
 
 from zotd.process import descent, descriptors
 from zotd.process.exit import watch_exit
-from zotd.process.ledger import Entry, Ledger
-from zotd.process.output import Output
+from zotd.process.ledger import ChildEntry, ChildLedger
+from zotd.process.output import PipeReader
 
 GRACE_S = 0.5
 """From SIGTERM to SIGKILL: enough for a shell and a compiler, and an abort still feels immediate."""
@@ -38,7 +38,7 @@ class Child:
     As a context manager it stops the child when the block is left before the child has exited, by cancellation too.
     """
 
-    def __init__(self, pid: int, output: Output, entry: Entry | None = None) -> None:
+    def __init__(self, pid: int, output: PipeReader, entry: ChildEntry | None = None) -> None:
         """Take ownership of the group leader `pid`, of `output`, and of the `entry` in the ledger."""
         self.pid = pid
         self.returncode: int | None = None
@@ -134,7 +134,7 @@ def spawn(
     on_output: Callable[[bytes], None],
     stdin: int = subprocess.DEVNULL,
     stderr: int = subprocess.STDOUT,
-    ledger: Ledger | None = None,
+    ledger: ChildLedger | None = None,
 ) -> Child:
     """Start a child in a session and process group of its own.
 
@@ -162,7 +162,7 @@ def spawn(
         raise
     if entry is not None:
         entry.started(pid, Path(argv[0]).name)
-    return Child(pid, Output(readable, on_output), entry)
+    return Child(pid, PipeReader(readable, on_output), entry)
 
 
 def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int, stderr: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from zotd.process.census import KERNEL, Identity, Kernel, Status
+from zotd.process.census import KERNEL, Identity, Kernel, ProcessStatus
 
 OUTSIDE = 0
 """The pid that the kernel reports for a process outside our pid namespace; none of our descendants can be there."""
@@ -147,7 +147,7 @@ def _line(pid: int, kernel: Kernel) -> Descent | None:
     return _UNKNOWN
 
 
-def _is_adopted(here: Status, kernel: Kernel) -> bool:
+def _is_adopted(here: ProcessStatus, kernel: Kernel) -> bool:
     """Return whether the session leader is an adopted process, and not another one with its pid."""
     started = _adopted.get(here.session)
     if started is None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import msgspec
 
 from zotd.process.census import Identity, identify, is_alive, world
-from zotd.process.fdstore import Store
+from zotd.process.fdstore import DescriptorStore
 
 PREFIX = "ext-"
 """Prefix of the names in the store that belong to this module."""
@@ -99,7 +99,7 @@ class Survivor:
 class FdHandover:
     """Keeps the state of one process that the next daemon needs to adopt it."""
 
-    def __init__(self, store: Store, label: Label, survivor: Survivor | None = None) -> None:
+    def __init__(self, store: DescriptorStore, label: Label, survivor: Survivor | None = None) -> None:
         """Prepare for a process that is about to start, or continue the file of a `survivor`."""
         self.condensed: Callable[[], Sequence[bytes]] = list
         """Returns the recorded lines that are still valid, for a rewrite of the file; set by the owner."""
@@ -204,7 +204,7 @@ class FdHandover:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def survivors(found: Mapping[str, Sequence[int]], store: Store) -> list[Survivor]:
+def survivors(found: Mapping[str, Sequence[int]], store: DescriptorStore) -> list[Survivor]:
     """Return the running processes that an earlier daemon left in the store, and remove its other entries.
 
     Takes ownership of those descriptors in `found` (from `fdstore.inherited`) whose names start with `PREFIX`. Blocks

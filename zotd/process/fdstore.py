@@ -31,7 +31,7 @@ ASK_S = 1.0
 """Timeout of `systemctl`, which takes 10 ms: a hanging service manager must not delay the stop of the daemon."""
 
 
-class Store(Protocol):
+class DescriptorStore(Protocol):
     """Keeps descriptors for the next process."""
 
     def put(self, name: str, fds: Sequence[int]) -> bool:
@@ -52,12 +52,12 @@ class SystemdStore:
         self._has_failed = False
 
     def put(self, name: str, fds: Sequence[int]) -> bool:
-        """See `Store`."""
+        """See `DescriptorStore`."""
         # Without FDPOLL=0 systemd would remove a pipe as soon as its other end is closed, without telling us.
         return self._tell(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", fds)
 
     def remove(self, name: str) -> None:
-        """See `Store`."""
+        """See `DescriptorStore`."""
         self._tell(f"FDSTOREREMOVE=1\nFDNAME={name}")
 
     def _tell(self, message: str, fds: Sequence[int] = ()) -> bool:
@@ -73,7 +73,7 @@ class SystemdStore:
         return True
 
 
-def store_of(env: Mapping[str, str]) -> Store | None:
+def store_of(env: Mapping[str, str]) -> DescriptorStore | None:
     """Return the store that `env` announces, or None."""
     address = env.get("NOTIFY_SOCKET")
     return SystemdStore(address) if address and env.get(UNIT) else None

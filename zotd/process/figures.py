@@ -8,7 +8,7 @@ from zotd.process.census import HIDDEN
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ResourceUsage:
     """Resource usage of this process; None for values that the system does not report."""
 
     descriptors: int | None
@@ -19,9 +19,9 @@ class Figures:
     """Number of child processes, including adopted orphans and zombies."""
 
 
-def measure() -> Figures:
+def measure() -> ResourceUsage:
     """Measure now. Blocks for 8 us for each process of the machine; run it in a thread."""
-    return Figures(_descriptors(), _rss_bytes(), _children())
+    return ResourceUsage(_descriptors(), _rss_bytes(), _children())
 
 
 def _descriptors() -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from zotd.process import descent
 from zotd.process.census import is_alive
 from zotd.process.fd_handover import FdHandover, Label, Survivor, survivors
-from zotd.process.fdstore import UNIT, Store, inherited, is_restarting, store_of
+from zotd.process.fdstore import UNIT, DescriptorStore, inherited, is_restarting, store_of
 from zotd.process.orphan_reaper import OrphanReaper
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,13 @@ class HandoverStore:
     """The processes of one home that outlive its daemon. Used on one event loop."""
 
     def __init__(
-        self, store: Store, reaper: OrphanReaper, found: Mapping[str, list[int]], *, unit: str, within_s: float
+        self,
+        store: DescriptorStore,
+        reaper: OrphanReaper,
+        found: Mapping[str, list[int]],
+        *,
+        unit: str,
+        within_s: float,
     ) -> None:
         """Take over the processes in `found`; call it before `OrphanReaper.sweep`, which would end them.
 

@@ -25,7 +25,7 @@ import msgspec
 
 from zotd.paths import make_private_dir
 from zotd.process import descent
-from zotd.process.census import HIDDEN, KERNEL, Identity, Kernel, Status, world
+from zotd.process.census import HIDDEN, KERNEL, Identity, Kernel, ProcessStatus, world
 from zotd.process.exit import is_watched
 
 log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class Heritage:
         except OSError as error:
             log.warning("processes of this daemon cannot be recorded in %s: %s", self._path, error.strerror)
 
-    def _is_remembered(self, pid: int, status: Status) -> bool:
+    def _is_remembered(self, pid: int, status: ProcessStatus) -> bool:
         if self._remembered.get(pid) == status.started:
             return True
         began = self._remembered.get(status.session)

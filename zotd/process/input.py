@@ -23,7 +23,7 @@ STALL_S = 5.0
 """Time without progress, in seconds, after which a full pipe is closed; longer than a pause for garbage collection."""
 
 
-class Input:
+class PipeWriter:
     """Writes frames to a pipe, in order."""
 
     def __init__(

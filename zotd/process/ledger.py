@@ -53,11 +53,11 @@ class Abandoned:
         return self.path.name
 
 
-class Entry:
+class ChildEntry:
     """The record of one child."""
 
     def __init__(self, path: Path, fd: int) -> None:
-        """Made by `Ledger.open`."""
+        """Made by `ChildLedger.open`."""
         self._path = path
         self._fd = fd
 
@@ -90,7 +90,7 @@ class Entry:
             self._fd = -1
 
 
-class Ledger:
+class ChildLedger:
     """The ledger of one home. Recording a child takes 60 us in all; only `abandoned` blocks for longer."""
 
     def __init__(self, directory: Path) -> None:
@@ -101,18 +101,18 @@ class Ledger:
         self._own = directory / f"{world()}.{me.pid}.{me.started}"
         self._has_failed = False
 
-    def open(self) -> Entry:
+    def open(self) -> ChildEntry:
         """Return an entry for a child that is about to start. Never fails: a disk error is logged, once."""
         path = self._own / secrets.token_hex(8)
         try:
-            return Entry(path, self._made(path))
+            return ChildEntry(path, self._made(path))
         except OSError as error:
             if not self._has_failed:
                 log.warning(
                     "children cannot be recorded in %s and will not be ended after a crash: %s", self._own, error
                 )
             self._has_failed = True
-            return Entry(path, -1)
+            return ChildEntry(path, -1)
 
     def close(self) -> None:
         """Remove the directory of this host unless it still has children."""
@@ -138,18 +138,18 @@ class Ledger:
     def take_over(self, mark: str, child: Identity, what: str) -> None:
         """Move the record of an earlier host's child to this host, so that `abandoned` does not return it."""
         path = self.path(mark)
-        with suppress(OSError):  # as in `Entry.started`
+        with suppress(OSError):  # as in `ChildEntry.started`
             make_private_dir(str(self._own))
             for host in _inside(self.directory):
                 with suppress(OSError):  # at most one of these directories has it
                     (host / mark).rename(path)
                     host.rmdir()
             if not path.exists():
-                Entry(path, self._made(path)).started(child.pid, what, is_kept=True)
+                ChildEntry(path, self._made(path)).started(child.pid, what, is_kept=True)
 
-    def taken_over(self, mark: str) -> Entry:
+    def taken_over(self, mark: str) -> ChildEntry:
         """Return the entry of a child after `take_over`."""
-        return Entry(self.path(mark), -1)
+        return ChildEntry(self.path(mark), -1)
 
     def path(self, mark: str) -> Path:
         """Return the path of the record of a child of this host."""
@@ -186,7 +186,7 @@ def _lives(host: Path) -> bool:
 def _read(path: Path) -> Abandoned:
     try:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)
-    except (OSError, msgspec.DecodeError):  # the host was killed after `Ledger.open`, before `Entry.started`
+    except (OSError, msgspec.DecodeError):  # the host was killed after `ChildLedger.open`, before `ChildEntry.started`
         return Abandoned(path, None)
     return Abandoned(path, Identity(note.pid, note.started), note.is_kept)
 

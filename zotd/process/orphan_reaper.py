@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 
 from zotd.process import descent
-from zotd.process.census import MARK, Identity, Process, census
+from zotd.process.census import MARK, Identity, ProcessInfo, census
 from zotd.process.fd_handover import FdHandover
 from zotd.process.ladder import signal_all
-from zotd.process.ledger import Abandoned, Entry, Ledger
+from zotd.process.ledger import Abandoned, ChildEntry, ChildLedger
 from zotd.process.parent_death import ending_with_parent
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class OrphanReaper:
 
     def __init__(self, home: Path, spawn: Spawn) -> None:
         """Reads and writes nothing yet; `spawn` starts the tasks that end processes."""
-        self.ledger = Ledger(home / "run" / "children")
+        self.ledger = ChildLedger(home / "run" / "children")
         """The ledger to pass to `zotd.process.spawn`."""
         self.swept = asyncio.Event()
         """Set when `sweep` is done, even if some process could not be ended."""
@@ -54,7 +54,7 @@ class OrphanReaper:
         self._rest = asyncio.Event()
         self._rest.set()
         self._is_closed = False
-        self._census: tuple[int, list[Process]] = (0, [])
+        self._census: tuple[int, list[ProcessInfo]] = (0, [])
         self._begun = 0
         # Held while a census is taken, so that 20 extensions that end at the same time need two of them, not 20.
         self._census_lock = asyncio.Lock()
@@ -67,7 +67,7 @@ class OrphanReaper:
         """
         self._begin("sweep", self._sweep(spares_kept=spares_kept))
 
-    def claim(self, what: str, owners: Collection[str] = (), handover: FdHandover | None = None) -> "Claim":
+    def claim(self, what: str, owners: Collection[str] = (), handover: FdHandover | None = None) -> "ServiceClaim":
         """Claim a service that is about to start, with all its descendants.
 
         Args:
@@ -77,10 +77,10 @@ class OrphanReaper:
         """
         survivor = handover.survivor if handover else None
         entry = self.ledger.taken_over(survivor.head.mark) if survivor else self.ledger.open()
-        return Claim(entry, what, owners, ended=self._ended, handover=handover)
+        return ServiceClaim(entry, what, owners, ended=self._ended, handover=handover)
 
     def end(self, mark: str, leader: Identity) -> None:
-        """Start to end a child recorded by `Ledger.take_over`, with its group and all processes with its mark."""
+        """Start to end a child recorded by `ChildLedger.take_over`, with its group and all processes with its mark."""
         child = Abandoned(self.ledger.path(mark), leader)
         self._begin(f"end of {leader.pid}", self._end_abandoned([child], "an earlier daemon"))
 
@@ -96,7 +96,7 @@ class OrphanReaper:
 
     # --- inside -----------------------------------------------------------------------------------------------
 
-    def _ended(self, claim: "Claim") -> None:
+    def _ended(self, claim: "ServiceClaim") -> None:
         if not self._is_closed:
             self._begin(f"strays of {claim.what}", self._hunt(claim))
 
@@ -113,10 +113,10 @@ class OrphanReaper:
             if not self._under_way:
                 self._rest.set()
 
-    async def _hunt(self, claim: "Claim") -> None:
+    async def _hunt(self, claim: "ServiceClaim") -> None:
         """End the processes of a service that have left its group."""
 
-        def left(processes: Sequence[Process]) -> list[Identity]:
+        def left(processes: Sequence[ProcessInfo]) -> list[Identity]:
             return [process.identity for process in processes if process.mark == claim.entry.mark]
 
         if await self._end(left, claim.what, is_asked=not claim.is_killed):
@@ -137,7 +137,9 @@ class OrphanReaper:
                 if child.leader is not None:
                     descent.forget(child.leader.pid)
 
-    async def _end(self, left: Callable[[Sequence[Process]], list[Identity]], whose: str, *, is_asked: bool) -> bool:
+    async def _end(
+        self, left: Callable[[Sequence[ProcessInfo]], list[Identity]], whose: str, *, is_asked: bool
+    ) -> bool:
         """End the processes that `left` selects until it selects none; return whether that was achieved."""
         if is_asked:
             await signal_all(left(await self._processes()), signal.SIGTERM, TERM_S)
@@ -150,7 +152,7 @@ class OrphanReaper:
         log.warning("processes of %s cannot be ended", whose)
         return False
 
-    async def _processes(self) -> list[Process]:
+    async def _processes(self) -> list[ProcessInfo]:
         """Return a census taken after this call began; concurrent callers share one."""
         asked = self._begun
         async with self._census_lock:
@@ -160,16 +162,16 @@ class OrphanReaper:
             return self._census[1]
 
 
-class Claim:
+class ServiceClaim:
     """A claim on one service and its descendants; made by `OrphanReaper.claim`."""
 
     def __init__(
         self,
-        entry: Entry,
+        entry: ChildEntry,
         what: str,
         owners: Collection[str],
         *,
-        ended: Callable[["Claim"], None],
+        ended: Callable[["ServiceClaim"], None],
         handover: FdHandover | None = None,
     ) -> None:
         self.entry = entry
@@ -225,7 +227,7 @@ class Leftovers:
         self._marks = {child.mark for child in abandoned}
         self._groups: set[int] = set()
 
-    def among(self, processes: Sequence[Process]) -> list[Identity]:
+    def among(self, processes: Sequence[ProcessInfo]) -> list[Identity]:
         """Select the remaining ones from a complete census.
 
         A group counts only if its leader was seen alive in this or an earlier census; otherwise its number may be

@@ -22,7 +22,7 @@ DISCARD_EVERY_S = 0.05
 1.3 MB/s."""
 
 
-class Output:
+class PipeReader:
     """Passes the bytes of a pipe to a callback on the event loop."""
 
     def __init__(

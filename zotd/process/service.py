@@ -1,7 +1,7 @@
 """Runs a long-lived child that communicates over stdin and stdout, and ends its whole group with it.
 
 Unlike `Child` (a command, which may leave a server behind), a service owns its descendants: when it exits, the rest of
-its group is killed at once, and a grandchild that holds a pipe delays nothing. With a `Claim`, `OrphanReaper` ends
+its group is killed at once, and a grandchild that holds a pipe delays nothing. With a `ServiceClaim`, `OrphanReaper` ends
 processes that have left the group.
 
 To stop a service, the caller escalates from `end_input` to `terminate` to `kill`.
@@ -17,12 +17,12 @@ from zotd.process import descriptors
 from zotd.process.descent import marked
 from zotd.process.exit import AdoptedWatch, ExitWatch, watch_exit
 from zotd.process.fd_handover import Survivor
-from zotd.process.input import Input
-from zotd.process.orphan_reaper import Claim
-from zotd.process.output import Output
+from zotd.process.input import PipeWriter
+from zotd.process.orphan_reaper import ServiceClaim
+from zotd.process.output import PipeReader
 
 
-class Listener(Protocol):
+class ServiceListener(Protocol):
     """Receives the events of a service on the event loop; must not block."""
 
     def output(self, data: bytes) -> None:
@@ -56,8 +56,8 @@ class Service:
         self,
         pid: int,
         pipes: tuple[int, int, int],
-        listener: Listener,
-        claim: Claim | None = None,
+        listener: ServiceListener,
+        claim: ServiceClaim | None = None,
         *,
         survivor: Survivor | None = None,
     ) -> None:
@@ -72,22 +72,22 @@ class Service:
         self._claim = claim
         self._is_killed = False
         handover = claim.handover if claim else None
-        self._stdin = Input(
+        self._stdin = PipeWriter(
             stdin,
             on_stall=listener.stalled,
             on_closed=lambda: listener.closed("stdin"),
             on_torn=handover.torn if handover else None,
             is_torn=survivor is not None and survivor.is_cut,
         )
-        self._stdout = Output(stdout, listener.output, on_end=lambda: listener.closed("stdout"))
-        self._stderr = Output(stderr, listener.errors)
+        self._stdout = PipeReader(stdout, listener.output, on_end=lambda: listener.closed("stdout"))
+        self._stderr = PipeReader(stderr, listener.errors)
         if survivor is None:
             self._watch: ExitWatch | AdoptedWatch = watch_exit(pid, self._exited)
         else:
             self._watch = AdoptedWatch(pid, survivor.pidfd, self._exited)
 
     def write(self, frame: bytes) -> None:
-        """Queue a frame for its stdin (see `Input.write`)."""
+        """Queue a frame for its stdin (see `PipeWriter.write`)."""
         self._stdin.write(frame)
 
     def end_input(self) -> None:
@@ -150,12 +150,12 @@ def start_service(
     *,
     cwd: str,
     env: Mapping[str, str],
-    listener: Listener,
-    claim: Claim | None = None,
+    listener: ServiceListener,
+    claim: ServiceClaim | None = None,
 ) -> Service:
     """Start a service in a session and process group of its own.
 
-    The caller owns the service until `Listener.exited`.
+    The caller owns the service until `ServiceListener.exited`.
 
     Args:
         argv: the command; `argv[0]` is looked up on the PATH of `env`.

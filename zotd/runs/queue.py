@@ -10,7 +10,7 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Shown
-from zotd.runs.shell import Shell
+from zotd.runs.shell import ShellCommand
 from zotd.wire import events
 from zotd.wire.api import Started
 from zotd.wire.content import Text
@@ -28,7 +28,7 @@ STEER = "steer"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SubmitRequest:
     """What a client says of its request beside the input."""
 
     id: str | None = None
@@ -63,7 +63,7 @@ class Job:
     instructions: str = ""
     resumes: bool = False
     """It goes on where the last run was cut."""
-    shell: Shell | None = None
+    shell: ShellCommand | None = None
     """The command of a person."""
     run: str = field(default_factory=lambda: ids.new("r"))
     answered: asyncio.Future[None] | None = None

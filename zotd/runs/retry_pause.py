@@ -3,7 +3,7 @@
 import asyncio
 
 from zotd.clock import rfc3339
-from zotd.core.retry import ModelError, Policy
+from zotd.core.retry import ModelError, RetryPolicy
 from zotd.wire import events
 from zotd.wire.api import Waiting
 
@@ -14,7 +14,7 @@ class Pause:
     failed -> wait -> failed -> wait ... -> passed
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
         self._error: ModelError | None = None
         self._since = ""

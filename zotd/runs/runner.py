@@ -19,7 +19,7 @@ from zotd.core import compaction, records, turn
 from zotd.core.ports import ToolContext, ToolOutcome
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
-from zotd.exthost.guards import Note, Verdict
+from zotd.exthost.guards import GuardRemark, GuardVerdict
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
 from zotd.runs.attempts import Attempts
@@ -56,7 +56,7 @@ POINTS = ("input taken", "attempt on record", "opened", "replied", "calls on rec
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class RunStart:
     """What a run starts with."""
 
     input: records.Input | None
@@ -71,7 +71,7 @@ class Runner:
     """One run of one session."""
 
     def __init__(
-        self, run: str, ledger: Ledger, plan: RunContext, *, queue: Queue, start: Start, rested: Callable[[], None]
+        self, run: str, ledger: Ledger, plan: RunContext, *, queue: Queue, start: RunStart, rested: Callable[[], None]
     ) -> None:
         """`queue`: where inputs come from that join the run. `rested` is told when it may be parked."""
         self.id = run
@@ -171,14 +171,14 @@ class Runner:
             case turn.Wait():
                 await self._begin_pause(action)
                 self._request = tasks.create_task(self._wait(action.attempt), name=f"retry of {self.id}")
-            case turn.Compact(attempt):
+            case turn.RequestCompaction(attempt):
                 # A summary takes a while: the prompt is accepted and shown before it.
                 self._batch.add(self._attempts.summary(self._turn.step))
                 await self._batch.commit(durable=True)
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
             case turn.Cancel():
                 self._cancel_request()
-            case turn.Start(keys) | Launch(keys):
+            case turn.StartCalls(keys) | Launch(keys):
                 await self._start_calls(keys, tasks, judged=isinstance(action, Launch))
             case turn.CancelCalls(keys):
                 self._calls.cut(keys)
@@ -241,15 +241,15 @@ class Runner:
 
     async def _opened(self, send: turn.Send) -> None:
         """`assistant_start` comes with the provider's 200 and needs a commit of its own; it is not worth a sync."""
-        self._tell(turn.Opened(send.attempt))
+        self._tell(turn.ReplyStarted(send.attempt))
         self._reach("opened")
         await self._ledger.write([self._attempts.answered(send)], durable=False)
 
-    def _note(self, notes: Sequence[Note]) -> None:
+    def _note(self, notes: Sequence[GuardRemark]) -> None:
         """Have it recorded what guards did."""
         self._reports.put_nowait(partial(self._noted, notes))
 
-    def _noted(self, notes: Sequence[Note]) -> Sequence[Action]:
+    def _noted(self, notes: Sequence[GuardRemark]) -> Sequence[Action]:
         self._batch.add(*noted(notes))
         return ()
 
@@ -338,7 +338,7 @@ class Runner:
             self.pause.passed()
             self._record_usage(None)
             self._batch.add(compaction_record(summary, self._ledger.transcript.known()))
-        return self._turn.receive(turn.Compacted(attempt))
+        return self._turn.receive(turn.CompactionDone(attempt))
 
     def _not_compacted(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
@@ -358,10 +358,10 @@ class Runner:
     def _call_ended(self, key: str, outcome: ToolOutcome) -> None:
         self._reports.put_nowait(partial(self._finished, key, outcome))
 
-    def _call_judged(self, key: str, verdict: Verdict[dict[str, object]]) -> None:
+    def _call_judged(self, key: str, verdict: GuardVerdict[dict[str, object]]) -> None:
         self._reports.put_nowait(partial(self._decided, key, verdict))
 
-    def _decided(self, key: str, verdict: Verdict[dict[str, object]]) -> Sequence[Action]:
+    def _decided(self, key: str, verdict: GuardVerdict[dict[str, object]]) -> Sequence[Action]:
         self._batch.add(*noted(verdict.notes))
         return [Launch([key])] if self._calls.decide(key, verdict) else ()
 

@@ -31,7 +31,7 @@ NOT_STARTED = 126
 UNKNOWN = "$ {command}\n\n[the daemon stopped while this ran: it may have happened, and is not run again]"
 
 
-class Shell:
+class ShellCommand:
     """One command of one session; abort it like a run."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Shell:
         order = self._order
         context = (await self._grounds())(order.id, self._progress)
         if self._is_aborted:
-            return _shown(order), bash.Finished("", None, 0).told(order.command, ABORTED)
+            return _shown(order), bash.CommandFinished("", None, 0).told(order.command, ABORTED)
         self._patience = asyncio.timeout(None)
         try:
             finished = await bash.run(order.command, context, self._patience)

@@ -13,8 +13,8 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.transcript import NOT_RUN, Transcript
-from zotd.core.turn import Call
-from zotd.exthost.guards import Verdict
+from zotd.core.turn import RequestedCall
+from zotd.exthost.guards import GuardVerdict
 from zotd.ids import new as new_id
 from zotd.ledger.ledger import Shown
 from zotd.permissions.authorization import Authorization
@@ -37,7 +37,7 @@ class ToolCalls:
         *,
         context: Callable[[str], ToolContext],
         ended: Callable[[str, ToolOutcome], None],
-        judged: Callable[[str, Verdict[dict[str, object]]], None],
+        judged: Callable[[str, GuardVerdict[dict[str, object]]], None],
         absent: Callable[[str], str],
     ) -> None:
         """`context` makes a call's context from its id.
@@ -64,9 +64,11 @@ class ToolCalls:
         """When calls began to run, in seconds of the loop's clock."""
         self._cut: set[str] = set()
         self._tasks: dict[str, asyncio.Task[ToolOutcome]] = {}
-        self._questions: dict[str, asyncio.Task[Verdict[dict[str, object]]]] = {}
+        self._questions: dict[str, asyncio.Task[GuardVerdict[dict[str, object]]]] = {}
 
-    def expect(self, calls: Sequence[ToolCall], broken: frozenset[str], tools: Mapping[str, Tool]) -> list[Call]:
+    def expect(
+        self, calls: Sequence[ToolCall], broken: frozenset[str], tools: Mapping[str, Tool]
+    ) -> list[RequestedCall]:
         """The calls of a reply, as the turn wants to know them; `broken` have arguments that are not JSON.
 
         `tools`: those that the model could choose from.
@@ -78,9 +80,9 @@ class ToolCalls:
         self._operations = {}
         self._started = {}
         self._dropped = frozenset()
-        return [Call(call.id, self._is_parallel(call)) for call in calls]
+        return [RequestedCall(call.id, self._is_parallel(call)) for call in calls]
 
-    def take_over(self, transcript: Transcript, tools: Mapping[str, Tool]) -> list[Call]:
+    def take_over(self, transcript: Transcript, tools: Mapping[str, Tool]) -> list[RequestedCall]:
         """The same for the calls that a run before this one has left without a result.
 
         Those that had started are repeated as their tools allow. When it is not known of one whether it happened, the
@@ -111,7 +113,7 @@ class ToolCalls:
             task.add_done_callback(partial(self._answered, key))
         return settled
 
-    def decide(self, key: str, verdict: Verdict[dict[str, object]]) -> bool:
+    def decide(self, key: str, verdict: GuardVerdict[dict[str, object]]) -> bool:
         """Whether the call may start, with the arguments as cleared; if not, it gets its outcome."""
         if key in self._cut:  # between the answer and now
             self._ended(key, ToolOutcome.error(NOT_STARTED))
@@ -242,7 +244,7 @@ class ToolCalls:
                 f"{call.name} failed inside zot: {type(error).__name__}; the daemon's log says more"
             )
 
-    def _answered(self, key: str, task: asyncio.Task[Verdict[dict[str, object]]]) -> None:
+    def _answered(self, key: str, task: asyncio.Task[GuardVerdict[dict[str, object]]]) -> None:
         if self._questions.pop(key, None) is not None and not task.cancelled() and task.exception() is None:
             self._judged(key, task.result())
 

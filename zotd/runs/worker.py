@@ -18,8 +18,8 @@ from zotd.runs import recovery
 from zotd.runs.compaction import CompactionRun
 from zotd.runs.context import RunContext
 from zotd.runs.queue import Job, Queue
-from zotd.runs.runner import Runner, Start
-from zotd.runs.shell import Shell
+from zotd.runs.runner import Runner, RunStart
+from zotd.runs.shell import ShellCommand
 from zotd.runs.tool_calls import cut_results
 from zotd.wire import events
 from zotd.wire.api import RunInfo, Started, Waiting
@@ -57,7 +57,7 @@ class Worker:
         self._changed = changed
         self._closing = closing
         self._hurry = hurry
-        self._current: Runner | CompactionRun | Shell | None = None
+        self._current: Runner | CompactionRun | ShellCommand | None = None
         self.is_active = False
         """A job runs, or is about to."""
         self.began = 0.0
@@ -218,7 +218,7 @@ class Worker:
         if not job.stored:
             answer = Started(started=True, input=job.input.id if job.input else None, run=job.run)
             accepted = lambda: job.answer(answer)  # noqa: E731  (a name for it would say nothing more)
-        start = Start(job.input, new=not job.stored, accepted=accepted)
+        start = RunStart(job.input, new=not job.stored, accepted=accepted)
         runner = Runner(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._rested)
         self._take(runner)
         stop = await runner.run()
@@ -233,7 +233,7 @@ class Worker:
         job.answer(Started(started=True, run=job.run))
         return await compaction_run.run()
 
-    async def _run_shell(self, job: Job, shell: Shell) -> str:
+    async def _run_shell(self, job: Job, shell: ShellCommand) -> str:
         self._take(shell)
         return await shell.run(accepted=lambda: job.answer(Started(started=True, run=job.run)))
 
@@ -241,7 +241,7 @@ class Worker:
         if self._is_draining:  # else nobody waits for that
             self._changed()
 
-    def _take(self, current: Runner | CompactionRun | Shell) -> None:
+    def _take(self, current: Runner | CompactionRun | ShellCommand) -> None:
         self._current = current
         if self.is_aborting:
             current.abort()

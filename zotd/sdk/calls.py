@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .pipe import Frame, HostPipe, text
 from .values import Image, Result
-from .work import Origin
+from .work import FrameOrigin
 
 
 class CommandCall(NamedTuple):
@@ -98,7 +98,7 @@ class HostCalls:
         self._numbers = itertools.count(1)
         self._open: dict[str, HostCall] = {}
 
-    def start(self, name: str, args: Mapping[str, object], about: Origin) -> HostCall:
+    def start(self, name: str, args: Mapping[str, object], about: FrameOrigin) -> HostCall:
         """Ask the host to run a tool."""
         call_id = f"call-{next(self._numbers)}"
         call = HostCall(lambda: self._pipe.send({"type": "call_tool_cancel", "id": call_id}))

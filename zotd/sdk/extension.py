@@ -8,9 +8,9 @@ from typing import TypeVar, overload
 from .calls import HostCall
 from .hints import description, parameter_names
 from .panel import Panel
-from .peer import Peer
+from .peer import HostPeer
 from .pipe import log, print_to_log
-from .registry import TOOL_OPTIONS, Command, make_tool
+from .registry import TOOL_OPTIONS, RegisteredCommand, make_tool
 from .shapes import Function, Schema
 from .values import HelloAck
 from .work import origin
@@ -30,7 +30,7 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
     def __init__(self, name: str, version: str = "0.0.0") -> None:
         """From here on, `print` writes to stderr, which is the extension's log."""
         print_to_log()
-        self._peer = Peer(name, version)
+        self._peer = HostPeer(name, version)
 
     @property
     def hello(self) -> HelloAck:
@@ -105,7 +105,7 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
         def register(function: F) -> F:
             parameter_names(function)
             text = _first_line(function) if description is None else description
-            command = Command(function, {"type": "register_command", "name": name, "description": text})
+            command = RegisteredCommand(function, {"type": "register_command", "name": name, "description": text})
             self._peer.registry.commands[name] = command
             self._peer.pipe.send(command.frame)
             return function

@@ -21,7 +21,7 @@ from .shapes import (
     SCALARS,
     Field,
     Function,
-    Record,
+    ObjectShape,
     Shape,
     accepts_null,
     again,
@@ -74,7 +74,7 @@ class _Unresolved:
         self.text = str(text)
 
 
-def parameters(function: Function) -> Record:
+def parameters(function: Function) -> ObjectShape:
     """The parameters of a function that is called with named arguments, in their order.
 
     Raises:
@@ -90,7 +90,7 @@ def parameters(function: Function) -> Record:
     defaults = dict(zip(code.co_varnames[code.co_argcount - len(positional) : code.co_argcount], positional))
     defaults.update(plain.__kwdefaults__ or {})
     hints = getattr(plain, "__annotations__", {})
-    return Record(
+    return ObjectShape(
         [_parameter(name, hints.get(name, object), plain.__globals__, defaults) for name in parameter_names(function)]
     )
 
@@ -201,15 +201,15 @@ def _class_shape(hint: type, inside: tuple[object, ...]) -> Shape:
 
 def _record_shape(hint: type, inside: tuple[object, ...]) -> Shape:
     if hasattr(hint, "__required_keys__"):
-        return instance(Record(_typed_dict_fields(hint, inside)), make=dict)
+        return instance(ObjectShape(_typed_dict_fields(hint, inside)), make=dict)
     if hasattr(hint, "__dataclass_fields__"):
-        return instance(Record(_dataclass_fields(hint, inside)), make=hint)
+        return instance(ObjectShape(_dataclass_fields(hint, inside)), make=hint)
     if issubclass(hint, tuple) and hasattr(hint, "_field_defaults"):
-        return instance(Record(_named_tuple_fields(hint, inside)), make=hint)
+        return instance(ObjectShape(_named_tuple_fields(hint, inside)), make=hint)
     if hasattr(hint, "__struct_encode_fields__"):
         names = dict(zip(hint.__struct_encode_fields__, getattr(hint, "__struct_fields__")))  # noqa: B009  for mypy
         make = functools.partial(_make_struct, hint, names)
-        return instance(Record(_struct_fields(hint, inside)), make)
+        return instance(ObjectShape(_struct_fields(hint, inside)), make)
     return unknown(_name(hint))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .pipe import Frame, HostPipe
-from .work import Job
+from .work import FunctionRun
 
 KeyHandler = Callable[[str, str], object]
 """Gets a key (`up`, `enter`, `esc`, `rune` …) and, for `rune`, the text that was typed."""
@@ -39,7 +39,7 @@ class Panel:
         self.on_key = on_key
         self.on_resize = on_resize
         self.on_close = on_close
-        self.lane: deque[Job] = deque()
+        self.lane: deque[FunctionRun] = deque()
         self._pipe: HostPipe | None = None
 
     def render(

@@ -17,7 +17,7 @@ from .panel import OpenPanel, Panel
 from .pipe import Frame, HostPipe, log, log_error, number, text
 from .registry import Registry, with_values
 from .values import Event, HelloAck
-from .work import Job, Origin, Workers, origin
+from .work import FrameOrigin, FunctionRun, Workers, origin
 
 GRACE_S = 1.5
 """How long handlers may go on after `shutdown` or the end of stdin: the host waits 2 s for the process to exit."""
@@ -27,7 +27,7 @@ NEVER_HELD = frozenset({"hello_ack", "tool_result"})
 """Frames that are taken even while the extension prepares itself: what it asked for."""
 
 
-class Peer:
+class HostPeer:
     """One extension's conversation with the host, from `hello` to the end of the process."""
 
     def __init__(self, name: str, version: str) -> None:
@@ -50,8 +50,8 @@ class Peer:
         }
         self._name = name
         self._version = version
-        self._running: dict[str, tuple[Call, Job]] = {}
-        self._events: deque[Job] = deque()
+        self._running: dict[str, tuple[Call, FunctionRun]] = {}
+        self._events: deque[FunctionRun] = deque()
         self._unknown: set[str] = set()
         self._held: list[Frame] | None = None
         self._lock = threading.Lock()
@@ -128,7 +128,7 @@ class Peer:
     def _prepare(self, run: Callable[[], object]) -> None:
         """Run this first; what the host asks for meanwhile waits, for it may need what is set up here."""
         self._held = []
-        self.workers.start(Job(run, self._prepared))
+        self.workers.start(FunctionRun(run, self._prepared))
 
     def _prepared(self, _: object, error: BaseException | None) -> None:
         if error is not None:
@@ -156,8 +156,8 @@ class Peer:
             self._running.pop(call.id, None)
             self._answer_tool(call.id, value, error, structured=structured)
 
-        about = Origin(call.session_id, call.id)
-        job = Job(run, settled, about=about, lane=tool.lane, interruptible=not tool.takes_call)
+        about = FrameOrigin(call.session_id, call.id)
+        job = FunctionRun(run, settled, about=about, lane=tool.lane, interruptible=not tool.takes_call)
         self._running[call.id] = call, job
         self.workers.start(job)
 
@@ -196,14 +196,16 @@ class Peer:
             self.pipe.send(command_response(call_id, value, error))
 
         run = command.bind(text(frame, "args"), call)
-        self.workers.start(Job(run, settled, about=Origin(call.session_id, call_id)))
+        self.workers.start(FunctionRun(run, settled, about=FrameOrigin(call.session_id, call_id)))
 
     def _event(self, frame: Frame) -> None:
         event = _event_of(frame)
         for handler in self.registry.handlers.get(event.name, ()):
             # One lane for all: events reach an extension in the order in which they happened.
             self.workers.start(
-                Job(with_values(handler, event), _log_failure, about=Origin(event.session_id), lane=self._events)
+                FunctionRun(
+                    with_values(handler, event), _log_failure, about=FrameOrigin(event.session_id), lane=self._events
+                )
             )
 
     def _event_intercept(self, frame: Frame) -> None:
@@ -222,7 +224,7 @@ class Peer:
         if guard is None:
             settled(None, None)
         else:
-            self.workers.start(Job(with_values(guard, event), settled, about=Origin(event.session_id)))
+            self.workers.start(FunctionRun(with_values(guard, event), settled, about=FrameOrigin(event.session_id)))
 
     def _verdict(self, event: str, value: object, error: BaseException | None) -> Mapping[str, object]:
         if error is None:
@@ -241,20 +243,20 @@ class Peer:
         panel = self.registry.panels.get(text(frame, "panel_id"))
         if panel is not None and panel.on_key is not None:
             run = with_values(panel.on_key, text(frame, "key"), text(frame, "text"))
-            self.workers.start(Job(run, _log_failure, lane=panel.lane))
+            self.workers.start(FunctionRun(run, _log_failure, lane=panel.lane))
 
     def _panel_resize(self, frame: Frame) -> None:
         panel = self.registry.panels.get(text(frame, "panel_id"))
         if panel is not None and panel.on_resize is not None:
             run = functools.partial(panel.on_resize, number(frame, "width"), number(frame, "height"))
-            self.workers.start(Job(run, _log_failure, lane=panel.lane))
+            self.workers.start(FunctionRun(run, _log_failure, lane=panel.lane))
 
     def _panel_close(self, frame: Frame) -> None:
         panel = self.registry.panels.pop(text(frame, "panel_id"), None)
         if panel is not None:
             panel.closed()
             if panel.on_close is not None:
-                self.workers.start(Job(panel.on_close, _log_failure, lane=panel.lane))
+                self.workers.start(FunctionRun(panel.on_close, _log_failure, lane=panel.lane))
 
 
 def _log_failure(_: object, error: BaseException | None) -> None:

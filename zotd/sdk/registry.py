@@ -11,8 +11,8 @@ from .calls import Call, CommandCall
 from .hints import description, parameter_names, parameters
 from .panel import Panel
 from .pipe import Frame
-from .shapes import ArgumentError, Function, Record, Schema
-from .work import Job
+from .shapes import ArgumentError, Function, ObjectShape, Schema
+from .work import FunctionRun
 
 TOOL_OPTIONS = frozenset({"output_schema", "namespace", "exposure", "deferred", "interactive"})
 """Fields of `register_tool` that are passed on as they are (`docs/extensions.md`)."""
@@ -21,16 +21,16 @@ CAPABILITIES = ("tool_cancel", "tool_progress", "call_tool", "ui")
 """What this SDK always can; `hello` announces it beside what the extension has registered."""
 
 
-class Tool(NamedTuple):
+class RegisteredTool(NamedTuple):
     """A tool for the model."""
 
     function: Function
     frame: Frame
     """That registers it."""
-    arguments: Record | None
+    arguments: ObjectShape | None
     """None if the author wrote the schema: then arguments are passed on unchecked."""
     takes_call: bool
-    lane: deque[Job] | None
+    lane: deque[FunctionRun] | None
     """For `parallel=False`: its calls run one after another."""
 
     def bind(self, args: object, call: Call) -> Callable[[], object]:
@@ -47,7 +47,7 @@ class Tool(NamedTuple):
         return functools.partial(self.function, **named)
 
 
-class Command(NamedTuple):
+class RegisteredCommand(NamedTuple):
     """A slash command."""
 
     function: Function
@@ -63,8 +63,8 @@ class Registry:
     """All that an extension offers; a name that is registered again replaces the earlier one."""
 
     def __init__(self) -> None:
-        self.tools: dict[str, Tool] = {}
-        self.commands: dict[str, Command] = {}
+        self.tools: dict[str, RegisteredTool] = {}
+        self.commands: dict[str, RegisteredCommand] = {}
         self.handlers: dict[str, list[Function]] = {}
         self.guards: dict[str, Function] = {}
         self.panels: dict[str, Panel] = {}
@@ -90,7 +90,7 @@ class Registry:
 
 def make_tool(
     function: Function, name: str, *, schema: Schema | None = None, options: Mapping[str, object], offers_call: bool
-) -> Tool:
+) -> RegisteredTool:
     """A tool from a function; `options` are further fields of `register_tool`, `offers_call`: a parameter may be `call`.
 
     Raises:
@@ -102,7 +102,7 @@ def make_tool(
         # `call: str` is an argument like any other; `call` and `call: Call` are the call itself.
         takes_call = offers_call and any(field.name == "call" and not field.shape.schema for field in arguments.fields)
         if takes_call:
-            arguments = Record([field for field in arguments.fields if field.name != "call"])
+            arguments = ObjectShape([field for field in arguments.fields if field.name != "call"])
         schema = arguments.schema()
     else:
         properties = schema.get("properties")
@@ -113,8 +113,8 @@ def make_tool(
     if undescribed:
         frame["undescribed"] = undescribed
     frame.update(options)
-    lane: deque[Job] | None = deque() if options.get("parallel") is False else None
-    return Tool(function, frame, arguments, takes_call, lane)
+    lane: deque[FunctionRun] | None = deque() if options.get("parallel") is False else None
+    return RegisteredTool(function, frame, arguments, takes_call, lane)
 
 
 def with_values(function: Function, *values: object) -> Function:

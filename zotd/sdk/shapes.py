@@ -51,7 +51,7 @@ class Field(NamedTuple):
         return {**self.shape.schema, "default": default} if is_json(default) else self.shape.schema
 
 
-class Record:
+class ObjectShape:
     """The members of an object: the parameters of a function, or the fields of a class."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
@@ -232,7 +232,7 @@ def described(shape: Shape, text: str) -> Shape:
     return shape._replace(schema={**shape.schema, "description": text})
 
 
-def instance(record: Record, make: Function) -> Shape:
+def instance(record: ObjectShape, make: Function) -> Shape:
     """A class with fields: `make` gets the members by name."""
 
     def convert(value: object, where: str) -> object:

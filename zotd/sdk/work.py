@@ -1,6 +1,6 @@
 """Running the author's functions: coroutines on one loop, plain functions in threads, and knowing what is unfinished.
 
-A `Job` is one run of one function. It settles exactly once, with a value or an error, whatever happens first: the
+A `FunctionRun` is one run of one function. It settles exactly once, with a value or an error, whatever happens first: the
 function returns, it raises, it is cancelled, or the extension has to end.
 """
 
@@ -29,7 +29,7 @@ class Cancelled(Exception):  # noqa: N818  an outcome, not a fault
     """The answer is not wanted any more, or cannot be had: the extension ends."""
 
 
-class Origin(NamedTuple):
+class FrameOrigin(NamedTuple):
     """What a run of a function is about; frames that it sends on its way carry it."""
 
     session_id: str = ""
@@ -37,8 +37,8 @@ class Origin(NamedTuple):
     """Of the tool call that it answers; empty for commands, events, guards and keys."""
 
 
-NOWHERE = Origin()
-origin: ContextVar[Origin] = ContextVar("origin", default=NOWHERE)
+NOWHERE = FrameOrigin()
+origin: ContextVar[FrameOrigin] = ContextVar("origin", default=NOWHERE)
 """The origin of what runs here; set in the task or thread of each job."""
 
 
@@ -54,7 +54,7 @@ class Coroutines(Protocol):
         """End; False if something would not."""
 
 
-class Job:
+class FunctionRun:
     """One run of a function; `settled` is called once, in whatever thread the run ends."""
 
     def __init__(
@@ -62,8 +62,8 @@ class Job:
         run: Callable[[], object],
         settled: Settled,
         *,
-        about: Origin = NOWHERE,
-        lane: deque[Job] | None = None,
+        about: FrameOrigin = NOWHERE,
+        lane: deque[FunctionRun] | None = None,
         interruptible: bool = False,
     ) -> None:
         """`lane`: jobs of one lane run one after another. `interruptible`: cancelling it cancels its coroutine."""
@@ -95,7 +95,7 @@ class Job:
             log_error(fault)
 
     async def drive(
-        self, result: Awaitable[object], finished: Callable[[Job, object, BaseException | None], None]
+        self, result: Awaitable[object], finished: Callable[[FunctionRun, object, BaseException | None], None]
     ) -> None:
         """Wait for the function's coroutine and hand on how it ended."""
         origin.set(self.about)
@@ -145,10 +145,10 @@ class Workers:
     def __init__(self) -> None:
         self._threads = Threads()
         self._loop: Coroutines | None = None
-        self._unfinished: set[Job] = set()
+        self._unfinished: set[FunctionRun] = set()
         self._changed = threading.Condition()
 
-    def start(self, job: Job) -> None:
+    def start(self, job: FunctionRun) -> None:
         """Run a job: at once, or when those before it in its lane have finished."""
         with self._changed:
             self._unfinished.add(job)
@@ -184,11 +184,11 @@ class Workers:
         ended = self._loop is None or self._loop.close(max(LAST_WORDS_S, deadline - time.monotonic()))
         return finished and ended
 
-    def _take_unfinished(self) -> Job | None:
+    def _take_unfinished(self) -> FunctionRun | None:
         with self._changed:
             return self._unfinished.pop() if self._unfinished else None
 
-    def _launch(self, job: Job) -> None:
+    def _launch(self, job: FunctionRun) -> None:
         if job.cancelled:
             self._finished(job, None, Cancelled("cancelled before it began"))
         elif is_coroutine_function(job.run):
@@ -196,7 +196,7 @@ class Workers:
         else:
             self._threads.run(lambda: self._run(job))
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: FunctionRun) -> None:
         origin.set(job.about)
         try:
             value = job.run()
@@ -208,10 +208,10 @@ class Workers:
         else:
             self._finished(job, value, None)
 
-    def _await(self, job: Job, result: Awaitable[object]) -> None:
+    def _await(self, job: FunctionRun, result: Awaitable[object]) -> None:
         self.background(job.drive(result, self._finished), job.may_interrupt)
 
-    def _finished(self, job: Job, value: object, error: BaseException | None) -> None:
+    def _finished(self, job: FunctionRun, value: object, error: BaseException | None) -> None:
         job.settle(value, error)
         with self._changed:
             self._unfinished.discard(job)

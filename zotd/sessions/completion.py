@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zotd.core.matching import ranked
 from zotd.sanitize import blanked
-from zotd.sessions.models import Models
+from zotd.sessions.models import ModelChooser
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import BUILTIN, SKILL
 from zotd.tools.skill import Skill
@@ -48,7 +48,7 @@ class Completer:
     def __init__(
         self,
         *,
-        models: Models,
+        models: ModelChooser,
         skills: Callable[[Session], Awaitable[Sequence[Skill]]],
         spawn: Callable[[str, Coroutine[object, object, None]], None],
     ) -> None:

@@ -5,13 +5,13 @@ from zotd.contributions.toolbox import check as check_tools
 from zotd.core.permissions import MODES
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
-from zotd.sessions.models import Models
+from zotd.sessions.models import ModelChooser
 from zotd.wire.api import SessionCreate
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
 
 
-def new_settings(params: SessionCreate, environment: Environment, models: Models, config: Config) -> Settings:
+def new_settings(params: SessionCreate, environment: Environment, models: ModelChooser, config: Config) -> Settings:
     """The settings of the session that a client asks for.
 
     Raises:

@@ -18,11 +18,11 @@ from zotd.contributions.resolution import Resolution
 from zotd.contributions.scope import LOOK_S, ExtensionScope, HostConfig, Tell, looked, rechecked
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import Extensions, Submission
-from zotd.core.life import State
+from zotd.core.life import ExtensionState
 from zotd.exthost.arrivals import Arrivals
 from zotd.exthost.changes import Changes
 from zotd.exthost.discovery import Discovered
-from zotd.exthost.host import Limits, Listener, ReloadReport
+from zotd.exthost.host import ExtensionTimeouts, HostListener, ReloadReport
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.process.handover_store import HandoverStore
@@ -50,7 +50,7 @@ class PoolConfig:
     places: ExtensionSources
     environment: Environment
     """Of this process, for what no client has opened."""
-    limits: Limits
+    limits: ExtensionTimeouts
     trust: Trust
     reaper: OrphanReaper
     """Ends what extensions leave behind."""
@@ -96,7 +96,7 @@ class ExtensionPool:
     @property
     def count(self) -> int:
         """How many extensions there are that are not stopped, over all hosts."""
-        return sum(one.state is not State.STOPPED for layer in self.layers for one in layer.host.extensions)
+        return sum(one.state is not ExtensionState.STOPPED for layer in self.layers for one in layer.host.extensions)
 
     def start(self) -> None:
         """Start what lives as long as the daemon."""
@@ -118,7 +118,7 @@ class ExtensionPool:
             self._daemon = self._begin(layer, after=self._grounds.reaper.swept)
 
     def start_channels(
-        self, surroundings: Surroundings, discover: Callable[[], Discovered], listener: Listener
+        self, surroundings: Surroundings, discover: Callable[[], Discovered], listener: HostListener
     ) -> None:
         """Start the extensions that serve messaging channels; `listener` hears from them."""
         surroundings = replace(surroundings, cwd=str(self.places.home), reaper=self._grounds.reaper)

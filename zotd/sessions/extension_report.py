@@ -14,7 +14,7 @@ from zotd.exthost.discovery import Discovered, discover, project_extensions
 from zotd.exthost.installed import InstallError
 from zotd.exthost.manifest import Manifest
 from zotd.exthost.mcp import PREFIX
-from zotd.exthost.report import Status
+from zotd.exthost.report import ExtensionStatus
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.wire.extensions import ExtensionInfo, Finding, Scope
 
@@ -108,7 +108,7 @@ def _waiting(extension_pool: ExtensionPool, cwd: Path) -> list[Manifest]:
     return [one for one in discovery.of_workspace(places, cwd, is_trusted=True).manifests if one not in used]
 
 
-def _running(extension_pool: ExtensionPool, layer: ExtensionScope, status: Status) -> ExtensionInfo:
+def _running(extension_pool: ExtensionPool, layer: ExtensionScope, status: ExtensionStatus) -> ExtensionInfo:
     info = replace(
         _resting(extension_pool, status.manifest, status.state, layer.cwd),
         reason=status.reason or (_faults(layer) if status.manifest.restarts_when_stuck else ""),

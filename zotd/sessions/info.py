@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.wire.api import SessionInfo, Waiting
 from zotd.wire.content import Message, visible
 
@@ -13,7 +13,13 @@ def shown(messages: Sequence[Message]) -> list[Message]:
 
 
 def describe(
-    row: Row, state: str, clients: int, *, ephemeral: bool = False, writing: int = 0, waiting: Waiting | None = None
+    row: SessionRow,
+    state: str,
+    clients: int,
+    *,
+    ephemeral: bool = False,
+    writing: int = 0,
+    waiting: Waiting | None = None,
 ) -> SessionInfo:
     """A row of the journal's index as lists and snapshots show it."""
     settings = row.settings

@@ -15,7 +15,7 @@ from zotd.clock import rfc3339
 from zotd.config import Config
 from zotd.contributions.discovery import check_named
 from zotd.core import records
-from zotd.core.ports import Journal, Row, StorageError
+from zotd.core.ports import Journal, SessionRow, StorageError
 from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
@@ -23,14 +23,14 @@ from zotd.sessions.closing import STOP_S, Closing
 from zotd.sessions.defaults import new_settings
 from zotd.sessions.extension_pool import LINGER_S
 from zotd.sessions.info import describe
-from zotd.sessions.models import Models
+from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import Commands
 from zotd.sessions.storage_recovery import StorageRecovery
 from zotd.store.errors import UnreadableSessionError
-from zotd.store.journal import Journal as StoredJournal
+from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
 from zotd.wire.api import SessionCreate, SessionInfo
@@ -55,8 +55,8 @@ class Manager:
     def __init__(
         self,
         *,
-        journal: StoredJournal | None,
-        models: Models,
+        journal: SqliteJournal | None,
+        models: ModelChooser,
         planner: Planner,
         spawn: Spawn,
         config: Callable[[], Config],
@@ -183,11 +183,11 @@ class Manager:
         environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
         settings = new_settings(params, environment, self.models, self.config())
         now = rfc3339()
-        row = Row(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
+        row = SessionRow(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
         ephemeral = params.ephemeral or self.journal is None
         journal = None if ephemeral else self.journal
         session = self._open(row, journal or Memory(keeps=self._addressed), environment, ephemeral=ephemeral)
-        record = records.Config(time=now, settings=settings, name=row.name)
+        record = records.ConfigRecord(time=now, settings=settings, name=row.name)
         try:
             await session.ledger.write([Shown(record)], durable=True)
         except BaseException:
@@ -260,7 +260,7 @@ class Manager:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _open(self, row: Row, journal: Journal, environment: Environment, *, ephemeral: bool) -> Session:
+    def _open(self, row: SessionRow, journal: Journal, environment: Environment, *, ephemeral: bool) -> Session:
         ledger = Ledger(row, journal, Transcript(), addressed=self._addressed)
         session = Session(
             ledger,
@@ -332,7 +332,7 @@ class Manager:
             del self._sessions[session.id]
         session.ledger.is_let_go = True
 
-    def _row_info(self, row: Row) -> SessionInfo:
+    def _row_info(self, row: SessionRow) -> SessionInfo:
         session = self._sessions.get(row.id)
         if session:
             return self.info(session)

@@ -15,7 +15,7 @@ from zotd.core.records import Settings
 from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import Catalog
-from zotd.providers.connect import Choice, Providers
+from zotd.providers.connect import ModelChoice, Providers
 from zotd.providers.shared.vendors import Vendor
 from zotd.wire.api import ModelInfo
 from zotd.wire.auth import KeyCheck, KeyInfo
@@ -51,7 +51,7 @@ class Defaults:
     """Vendor to URL."""
 
 
-class Models:
+class ModelChooser:
     """Chooses and opens models."""
 
     def __init__(self, *, catalog: Catalog, providers: Providers, keys: Keys, defaults: Callable[[], Defaults]) -> None:
@@ -109,7 +109,7 @@ class Models:
         base_url = settings.base_url or self._configured_url(settings.provider)
         try:
             key = await self._key(settings, environment)
-            return self._providers.connect(Choice(settings.provider, settings.model, key, base_url))
+            return self._providers.connect(ModelChoice(settings.provider, settings.model, key, base_url))
         except ModelError as error:
             return Unavailable(error)
         except CommandError as error:
@@ -133,7 +133,7 @@ class Models:
         vendor, key = self._typed(provider, key)
         try:
             url = self._configured_url(provider)
-            status = await self._providers.key_status(Choice(vendor.name, "", key, url))
+            status = await self._providers.key_status(ModelChoice(vendor.name, "", key, url))
         except ModelError as error:
             return KeyCheck(vendor.title, "unreachable", f"{vendor.title} cannot be reached: {error}")
         if status == HTTPStatus.UNAUTHORIZED:  # not 403: a key may be for prompts only

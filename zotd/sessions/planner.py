@@ -11,19 +11,19 @@ from pathlib import Path
 
 from zotd.clock import rfc3339
 from zotd.config import Config
-from zotd.config.sections import Limits
+from zotd.config.sections import LimitsSection
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox, choose, unknown
 from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
-from zotd.core.retry import Policy as Retries
+from zotd.core.retry import RetryPolicy
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.permissions.rules import RuleStore, WorkspaceRules
 from zotd.runs.context import RunContext
 from zotd.sessions.extension_pool import ExtensionPool
-from zotd.sessions.models import Models
+from zotd.sessions.models import ModelChooser
 from zotd.sessions.session import Session
 from zotd.tools.skill import Skill, find_skills
 from zotd.wire.content import Tokens
@@ -54,11 +54,11 @@ class Machine:
 
 
 class Planner:
-    """`sessions.session.Planner` for real."""
+    """`sessions.session.RunPlanner` for real."""
 
     def __init__(
         self,
-        models: Models,
+        models: ModelChooser,
         extension_pool: ExtensionPool,
         spending: Spending,
         rules: RuleStore,
@@ -94,7 +94,7 @@ class Planner:
         places = await self._places(session)
         surroundings, skills = await _read(places)
         tools = toolbox()
-        parts = prompts.Parts(
+        parts = prompts.PromptParts(
             cwd=row.cwd,
             date=rfc3339()[:10],
             base=row.settings.system_prompt if row.settings.system_prompt is not None else surroundings.system,
@@ -206,11 +206,11 @@ class Planner:
         return context
 
 
-def _retries(limits: Limits, first: records.Input | None) -> Retries:
+def _retries(limits: LimitsSection, first: records.Input | None) -> RetryPolicy:
     """How long the run waits for a model that fails: as configured, unless its sender is less patient."""
     wanted = first.patience_s if first else None
     patience_s = limits.retry_patience_s
-    return Retries(patience_s if wanted is None else min(wanted, patience_s), limits.retry_pause_s)
+    return RetryPolicy(patience_s if wanted is None else min(wanted, patience_s), limits.retry_pause_s)
 
 
 def _recorded(session: Session, call: str, digest: str) -> str | None:

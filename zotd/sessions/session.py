@@ -17,12 +17,12 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.contributions.view import Extensions
 from zotd.core import records
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.ledger.ledger import Ledger, LetGoError, Shown
-from zotd.permissions.approvals import Approvals
+from zotd.permissions.approvals import SessionApprovals
 from zotd.runs import recovery
 from zotd.runs.context import RunContext
-from zotd.runs.queue import STEER, Job, Queue, Request
+from zotd.runs.queue import STEER, Job, Queue, SubmitRequest
 from zotd.runs.worker import Worker
 from zotd.sessions import prompt_content
 from zotd.wire import events
@@ -36,7 +36,7 @@ DECIDED = "the decision is on record, but the run does not go on"
 NOTHING_TO_CONTINUE = "there is nothing to go on with: the last run ended by itself; send a prompt"
 
 
-class Planner(Protocol):
+class RunPlanner(Protocol):
     """Prepares runs."""
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
@@ -55,7 +55,7 @@ class Session:
         self,
         ledger: Ledger,
         environment: Environment,
-        planner: Planner,
+        planner: RunPlanner,
         *,
         spawn: Callable[[str, Coroutine[object, object, None]], None],
         changed: Callable[["Session"], None],
@@ -76,7 +76,7 @@ class Session:
         self._planner = planner
         self._stored_queue = stored_queue
         self._changed = changed
-        self.approvals = Approvals(ledger, changed=lambda: changed(self))
+        self.approvals = SessionApprovals(ledger, changed=lambda: changed(self))
         """Questions to people about its calls."""
         self.work = Worker(
             ledger,
@@ -141,7 +141,7 @@ class Session:
                 self.ledger.load(await self.ledger.journal.records(row.id, row.base))
                 await self._repair()
 
-    async def reload(self, row: Row) -> None:
+    async def reload(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, when it could not write; followers, environment and keys stay."""
         if self.ledger.failure is not None:
             self.ledger.reset(row)
@@ -184,7 +184,7 @@ class Session:
         sender: str,
         when_busy: str,
         accepted: Callable[[Started], None],
-        request: Request | None = None,
+        request: SubmitRequest | None = None,
         opening: records.Opening | None = None,
     ) -> None:
         """Take an input; `accepted` is called when it is safe on disk, before any event that it causes.
@@ -303,7 +303,7 @@ class Session:
         old = self.ledger.row.settings
         if self.work.is_active and (old.provider, old.model) != (settings.provider, settings.model):
             raise CommandError(Code.BUSY, "the session is busy; switch the model when the run is over, or abort it")
-        record = records.Config(time=rfc3339(), settings=settings, name=name)
+        record = records.ConfigRecord(time=rfc3339(), settings=settings, name=name)
         future = self.ledger.write(
             [Shown(record, [changes])], durable=True, settings=settings, name=name, accepted=accepted
         )

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.runs.queue import Job, Request
-from zotd.runs.shell import Shell, ShellContext
+from zotd.runs.queue import Job, SubmitRequest
+from zotd.runs.shell import ShellCommand, ShellContext
 from zotd.sessions.session import Session
 from zotd.wire.api import Started
 from zotd.wire.errors import Code, CommandError
@@ -23,10 +23,10 @@ class Order:
     context: bool
     """The model is to see it and its output with the next prompt."""
     sender: str
-    request: Request
+    request: SubmitRequest
 
 
-class Planner(Protocol):
+class ShellPlanner(Protocol):
     """Knows what commands of a session run with."""
 
     async def tool_context(self, session: Session) -> ShellContext:
@@ -35,7 +35,7 @@ class Planner(Protocol):
 
 
 async def run_for_person(
-    session: Session, order: Order, planner: Planner, *, accepted: Callable[[Started], None]
+    session: Session, order: Order, planner: ShellPlanner, *, accepted: Callable[[Started], None]
 ) -> None:
     """Run it now; `accepted` is called when it is on record, before it runs. What is sent meanwhile waits for its end.
 
@@ -67,7 +67,7 @@ async def run_for_person(
         request_id=order.request.id,
         digest=order.request.digest if order.request.id else None,
     )
-    job.shell = Shell(
+    job.shell = ShellCommand(
         record, session.ledger, grounds=lambda: planner.tool_context(session), rest=lambda: _rest(session)
     )
     await session.work.enter(job, first=True)

@@ -215,7 +215,7 @@ async def _skill(session: Session, name: str, args: str, asker: Asker) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin:
+class BuiltinCommand:
     """A slash command of the daemon."""
 
     description: str
@@ -223,12 +223,14 @@ class Builtin:
     run: Callable[[Commands, Session, str, Asker], Awaitable[None]]
 
 
-BUILTIN: Mapping[str, Builtin] = {
-    "clear": Builtin("starts the conversation anew; what was said stays in the history", _clear),
-    "compact": Builtin("summarises the conversation; what stands behind it says what matters", _compact),
-    "continue": Builtin("goes on with a run that was cut, failed or was aborted, and with what waits", _continue),
-    "reload-ext": Builtin("restarts the extensions, or the one that is named", _reload),
-    "stop": Builtin("aborts what runs", _stop),
+BUILTIN: Mapping[str, BuiltinCommand] = {
+    "clear": BuiltinCommand("starts the conversation anew; what was said stays in the history", _clear),
+    "compact": BuiltinCommand("summarises the conversation; what stands behind it says what matters", _compact),
+    "continue": BuiltinCommand(
+        "goes on with a run that was cut, failed or was aborted, and with what waits", _continue
+    ),
+    "reload-ext": BuiltinCommand("restarts the extensions, or the one that is named", _reload),
+    "stop": BuiltinCommand("aborts what runs", _stop),
 }
 """Built in, by name."""
 

@@ -9,7 +9,7 @@ from zotd.store import branches, prompts, search, usage
 from zotd.store.branches import Branches
 from zotd.store.database import Database
 from zotd.store.errors import is_damage
-from zotd.store.writer import Counts
+from zotd.store.writer import WriterCounts
 from zotd.wire.base import encode
 from zotd.wire.content import Tokens
 from zotd.wire.reports import PastPrompt, PromptPage, SearchPage, UsageSum
@@ -35,7 +35,7 @@ class Archive:
         self._has_begun_anew = False
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> WriterCounts:
         """Number of writes since the database was opened."""
         return self._database.counts
 

@@ -7,7 +7,7 @@ from typing import Self
 
 import msgspec
 
-from zotd.core.ports import Entry, Row, StorageError
+from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.core.records import kind_of
 from zotd.store import generations, partials, sums
 from zotd.store.errors import UnreadableSessionError
@@ -28,21 +28,21 @@ INSERT INTO records (session, number, kind, v, time, body, first_seq, last_seq, 
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-_ROW = msgspec.json.Decoder(Row)
+_ROW = msgspec.json.Decoder(SessionRow)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """An encoded commit for the writer's thread; shares no mutable data with the caller."""
 
-    row: Row
-    entries: Sequence[Entry]
+    row: SessionRow
+    entries: Sequence[JournalEntry]
     bodies: Sequence[bytes]
     generation: int = 0
     """That writes it: see `zotd.store.generations`. 0: of a session that no client has a cursor of yet."""
 
     @classmethod
-    def of(cls, row: Row, entries: Sequence[Entry], generation: int = 0) -> Self:
+    def of(cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int = 0) -> Self:
         """Encode the records; costs about 1 ms per MB, here rather than in the thread, where it would hold the GIL too."""
         return cls(row, tuple(entries), [ENCODER.encode(entry.record) for entry in entries], generation)
 
@@ -73,7 +73,7 @@ class Batch:
             partials.remove(connection, key)
 
 
-def check_continues(row: Row, entries: Iterable[Entry], *, records: int, seq: int) -> None:
+def check_continues(row: SessionRow, entries: Iterable[JournalEntry], *, records: int, seq: int) -> None:
     """See that a commit begins where the stored session ends, and that its row tells where it will end.
 
     This keeps numbers and `seq` dense whatever happens: when a commit failed, those of the same session that were
@@ -96,13 +96,13 @@ def check_continues(row: Row, entries: Iterable[Entry], *, records: int, seq: in
         raise StorageError(f"session {row.id} was not saved: a commit before this one failed")
 
 
-def save_row(connection: sqlite3.Connection, row: Row, generation: int = 0) -> int:
+def save_row(connection: sqlite3.Connection, row: SessionRow, generation: int = 0) -> int:
     """Replace the index row, or make it as one of the generation; the key that the session's records have."""
     (key,) = connection.execute(_SAVE_ROW, (*_values(row), generation)).fetchone()
     return int(key)
 
 
-def row_of(session: str, stored: object) -> Row:
+def row_of(session: str, stored: object) -> SessionRow:
     """The row of a session from its JSON; on a damaged page anything may stand there.
 
     Raises:
@@ -117,12 +117,12 @@ def row_of(session: str, stored: object) -> Row:
     return row
 
 
-def _values(row: Row) -> tuple[object, ...]:
+def _values(row: SessionRow) -> tuple[object, ...]:
     whole = ENCODER.encode(row).decode()
     return (row.id, row.name, row.cwd, row.state, row.updated, row.records, row.seq, whole)
 
 
-def _record(key: int, entry: Entry, body: bytes) -> tuple[object, ...]:
+def _record(key: int, entry: JournalEntry, body: bytes) -> tuple[object, ...]:
     record = entry.record
     head = (key, entry.number, kind_of(record), record.v, record.time, body)
     return (*head, entry.first_seq, entry.last_seq, entry.events, entry.messages)

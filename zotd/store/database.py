@@ -18,9 +18,9 @@ from zotd.core.ports import Probe, StorageError
 from zotd.store import staged
 from zotd.store.recovery import Recovery
 from zotd.store.schema import open_for_reading, open_for_writing
-from zotd.store.search import Index
+from zotd.store.search import SearchIndex
 from zotd.store.space import Space, size_bytes
-from zotd.store.writer import Counts, Write, Writer
+from zotd.store.writer import Write, Writer, WriterCounts
 
 READ_S = 30.0
 """Longest wait for a read. Reading a session of 50,000 messages takes under a second; a disk that needs longer than
@@ -42,7 +42,7 @@ class Database:
         self._path = path
         self.maker = secrets.token_hex(MAKER_BYTES)
         """Distinguishes sessions that this process is importing from incomplete ones of an earlier process."""
-        self.index = Index()
+        self.index = SearchIndex()
         """The search index."""
         self.warnings: list[str] = []
         """Problems found when the database was opened that do not prevent its use."""
@@ -76,7 +76,7 @@ class Database:
         return database
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> WriterCounts:
         """Number of writes since it was opened."""
         return self._writer.counts
 
@@ -144,6 +144,6 @@ class Database:
             raise StorageError(f"the journal {self._path} could not be read: {error}") from error
 
 
-def _use_pause(connection: sqlite3.Connection, maker: str, index: Index, space: Space) -> bool:
+def _use_pause(connection: sqlite3.Connection, maker: str, index: SearchIndex, space: Space) -> bool:
     """Do a slice of background work while the writer is idle; return True if there may be more."""
     return staged.sweep(connection, maker) or index.keep_up(connection) or space.keep_up(connection)

@@ -6,7 +6,7 @@ from contextlib import closing
 from functools import partial
 from typing import Protocol, TypeVar
 
-from zotd.core.lineage import Rewind
+from zotd.core.lineage import RewindPoint
 from zotd.core.ports import Stored
 from zotd.core.records import RewindRow
 from zotd.store import generations, slices
@@ -46,14 +46,14 @@ class ReadOf(Protocol):
 
 
 class StoredHistory:
-    """`core.ports.History` on disk; raises as the journal's own methods do."""
+    """`core.ports.RecordReader` on disk; raises as the journal's own methods do."""
 
     def __init__(self, read_of: ReadOf, generation: Generation) -> None:
         self._read_of = read_of
         self._generation = generation
 
     async def holds_to(self, session: str, epoch: str) -> int | None:
-        """The last `seq` up to which a cursor with this epoch holds; see `core.ports.History.holds_to`."""
+        """The last `seq` up to which a cursor with this epoch holds; see `core.ports.RecordReader.holds_to`."""
         if epoch == self._generation.epoch:
             return MAX_SEQ
         number = generations.number_of(epoch, self._generation)
@@ -70,7 +70,7 @@ class StoredHistory:
         """The number of the record that shows the event `seq`; None: there is no such event."""
         return await self._read_of(session, partial(_record_at, session=session, seq=seq))
 
-    async def rewinds(self, session: str) -> list[Rewind]:
+    async def rewinds(self, session: str) -> list[RewindPoint]:
         """Every rewind of the session, oldest first."""
         return await self._read_of(session, partial(rewinds, session=session))
 
@@ -88,15 +88,15 @@ def _record_at(connection: sqlite3.Connection, session: str, seq: int) -> int | 
     return int(number) if seq <= last_seq else None
 
 
-def rewinds(connection: sqlite3.Connection, session: str) -> list[Rewind]:
+def rewinds(connection: sqlite3.Connection, session: str) -> list[RewindPoint]:
     """Every rewind of the session, oldest first; raises UnreadableSessionError."""
     with damage_told(session):
         found = connection.execute(_REWINDS, (session,)).fetchall()
-    rewound: list[Rewind] = []
+    rewound: list[RewindPoint] = []
     for *columns, first_seq in found:
         record = record_of(session, columns[0], (columns[0], columns[1], columns[2], columns[3]))
         assert isinstance(record, RewindRow)
-        rewound.append(Rewind(columns[0], record.to, first_seq, record.seq))
+        rewound.append(RewindPoint(columns[0], record.to, first_seq, record.seq))
     return rewound
 
 

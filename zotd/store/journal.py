@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from zotd.core.lineage import Span
-from zotd.core.ports import Entry, PartialText, Probe, Row, StorageError
+from zotd.core.ports import JournalEntry, PartialText, Probe, SessionRow, StorageError
 from zotd.core.records import AnyRecord
 from zotd.store import forks, generations, partials, queries, salvage, search, sums
 from zotd.store.batch import Batch
@@ -26,11 +26,11 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class Journal:
+class SqliteJournal:
     """`core.ports.Journal` on disk, and the index of all sessions."""
 
     def __init__(self, database: Database, generation: Generation) -> None:
-        """Made by `Journal.open`."""
+        """Made by `SqliteJournal.open`."""
         self.database = database
         """The database that contains the journal, for other queries."""
         self.recovery = database.recovery
@@ -67,8 +67,8 @@ class Journal:
 
     def commit(
         self,
-        row: Row,
-        entries: Sequence[Entry],
+        row: SessionRow,
+        entries: Sequence[JournalEntry],
         *,
         durable: bool,
         done: Callable[[StorageError | None], None],
@@ -115,11 +115,11 @@ class Journal:
         """Return why the session is read-only, or None if no read has found damage in it so far."""
         return self._damaged.get(session)
 
-    async def row(self, session: str) -> Row | None:
+    async def row(self, session: str) -> SessionRow | None:
         """Return the index row of the session with exactly this id, or None."""
         return await self._read_of(session, partial(queries.row, session=session))
 
-    async def find(self, text: str) -> list[Row]:
+    async def find(self, text: str) -> list[SessionRow]:
         """The session with this id; else those with this name, or with an id that begins so, newest first."""
         return await self.database.read(partial(salvage.find, text=text))
 

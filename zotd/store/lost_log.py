@@ -20,7 +20,7 @@ _MAGIC = 0x377F0682
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class IndexedLog:
     """What the index says of the log."""
 
     frames: int
@@ -30,7 +30,7 @@ class Known:
     salts: bytes
 
 
-def known(database: Path) -> Known | None:
+def known(database: Path) -> IndexedLog | None:
     """What the index beside the database says; None: there is none, or it is not in use.
 
     To be asked before this process opens the database: to close the file again would drop SQLite's locks on it.
@@ -44,10 +44,10 @@ def known(database: Path) -> Known | None:
         return None
     (frames,) = struct.unpack_from("=I", data, 16)
     (stored,) = struct.unpack_from("=I", data, 96)
-    return Known(frames, stored, data[32:40])
+    return IndexedLog(frames, stored, data[32:40])
 
 
-def lost(index: Known | None, frames: int) -> str | None:
+def lost(index: IndexedLog | None, frames: int) -> str | None:
     """A sentence when the log holds `frames` frames and should hold more; None: nothing is missing."""
     if index is None or frames >= index.frames or index.frames <= index.stored:
         return None
@@ -57,7 +57,7 @@ def lost(index: Known | None, frames: int) -> str | None:
     )
 
 
-def frames_in(database: Path, index: Known) -> int:
+def frames_in(database: Path, index: IndexedLog) -> int:
     """How many frames of the log beside the database are whole; a second for some 10 MB."""
     try:
         data = Path(f"{database}-wal").read_bytes()

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zotd.core.lineage import Rewind, Span, holds
-from zotd.core.ports import Entry, PartialText, Row, StorageError, Stored
+from zotd.core.lineage import RewindPoint, Span, holds
+from zotd.core.ports import JournalEntry, PartialText, SessionRow, StorageError, Stored
 from zotd.core.records import AnyRecord, RewindRow
 from zotd.store import partials, slices
 from zotd.store.batch import check_continues
@@ -20,8 +20,8 @@ from zotd.wire.base import ENCODER
 
 @dataclass(slots=True)
 class _Kept:
-    row: Row
-    entries: list[Entry]
+    row: SessionRow
+    entries: list[JournalEntry]
     partial: PartialText | None = None
 
 
@@ -42,8 +42,8 @@ class Memory:
 
     def commit(
         self,
-        row: Row,
-        entries: Sequence[Entry],
+        row: SessionRow,
+        entries: Sequence[JournalEntry],
         *,
         durable: bool,  # noqa: ARG002  (nothing here survives anything)
         done: Callable[[StorageError | None], None],
@@ -98,7 +98,7 @@ class Memory:
     def damage(self, session: str) -> None:
         """Return None, since memory does not get damaged."""
 
-    async def row(self, session: str) -> Row | None:
+    async def row(self, session: str) -> SessionRow | None:
         """Return the index row of the session with exactly this id, or None."""
         kept = self._sessions.get(session)
         return kept.row if kept else None
@@ -107,15 +107,15 @@ class Memory:
         """Delete the session with its records; does nothing if there is none."""
         self._sessions.pop(session, None)
 
-    def _entries(self, session: str) -> Sequence[Entry]:
+    def _entries(self, session: str) -> Sequence[JournalEntry]:
         kept = self._sessions.get(session)
         return kept.entries if kept else ()
 
 
 class _History:
-    """`core.ports.History` of a journal in memory."""
+    """`core.ports.RecordReader` of a journal in memory."""
 
-    def __init__(self, entries: Callable[[str], Sequence[Entry]], epoch: str) -> None:
+    def __init__(self, entries: Callable[[str], Sequence[JournalEntry]], epoch: str) -> None:
         self._entries = entries
         self._epoch = epoch
 
@@ -129,14 +129,14 @@ class _History:
         shown = (e.number for e in self._entries(session) if e.first_seq and e.first_seq <= seq <= e.last_seq)
         return next(shown, None)
 
-    async def rewinds(self, session: str) -> list[Rewind]:
+    async def rewinds(self, session: str) -> list[RewindPoint]:
         return [
-            Rewind(entry.number, entry.record.to, entry.first_seq, entry.record.seq)
+            RewindPoint(entry.number, entry.record.to, entry.first_seq, entry.record.seq)
             for entry in self._entries(session)
             if isinstance(entry.record, RewindRow)
         ]
 
 
-def _stored(entry: Entry) -> Stored:
+def _stored(entry: JournalEntry) -> Stored:
     body = ENCODER.encode(entry.record)
     return Stored(entry.number, entry.record, body, entry.first_seq, entry.events, entry.messages)

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from functools import partial
 
-from zotd.core.ports import Entry, PartialText, StorageError
+from zotd.core.ports import JournalEntry, PartialText, StorageError
 from zotd.core.records import Interrupted, Reply
 from zotd.store.writer import Write
 
@@ -83,7 +83,7 @@ def find(connection: sqlite3.Connection, session: str) -> PartialText | None:
     return PartialText(*found) if found else None
 
 
-def is_replaced_by(entry: Entry) -> bool:
+def is_replaced_by(entry: JournalEntry) -> bool:
     """Whether the record says what became of the step whose text was kept."""
     return isinstance(entry.record, Reply | Interrupted)
 

@@ -12,7 +12,7 @@ from typing import get_args
 import msgspec
 
 from zotd.core.lineage import Span
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import DECODER, VERSION, AnyRecord, Settings
 from zotd.store import slices
 from zotd.store.batch import row_of
@@ -22,7 +22,7 @@ from zotd.wire import events
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(AnyRecord))
 """Kinds of record that this version can decode; a newer program may have written others."""
 
-Page = tuple[list[Row], str | None]
+Page = tuple[list[SessionRow], str | None]
 """Sessions, and what to pass as `before` to get the next ones; None on the last page."""
 
 RECORDS = """
@@ -112,14 +112,14 @@ def messages_before(
         return found
 
 
-def row(connection: sqlite3.Connection, session: str) -> Row | None:
+def row(connection: sqlite3.Connection, session: str) -> SessionRow | None:
     """The session with exactly this id; raises UnreadableSessionError when its row is damaged."""
     with damage_told(session):
         found = connection.execute("SELECT row FROM sessions WHERE id = ? AND state <> 'staged'", (session,)).fetchone()
     return row_of(session, *found) if found else None
 
 
-def find(connection: sqlite3.Connection, text: str) -> list[Row]:
+def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
     """The session with this id; else those with this name, or with an id that begins so, newest `updated` first."""
     if not text:
         return []
@@ -138,7 +138,7 @@ def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, 
     return rows[:limit], f"{last.updated} {last.id}"
 
 
-def _row(columns: tuple[object, ...]) -> Row:
+def _row(columns: tuple[object, ...]) -> SessionRow:
     """The row; of a damaged one what stands beside it, with the state `blocked`: a list must not fail for it.
 
     On a damaged page a column may hold a value of another type.
@@ -150,7 +150,7 @@ def _row(columns: tuple[object, ...]) -> Row:
     except UnreadableSessionError:
         unknown = Settings(provider="", model="")
         seq, records = (number if isinstance(number, int) else 0 for number in (seq, records))
-        return Row(session, name, cwd, updated, updated, unknown, "blocked", seq=seq, records=records)
+        return SessionRow(session, name, cwd, updated, updated, unknown, "blocked", seq=seq, records=records)
 
 
 def _shown_before(

@@ -9,19 +9,19 @@ from pathlib import Path
 
 from zotd import config, private_file
 from zotd.core import permissions
-from zotd.core.permissions import Rule
+from zotd.core.permissions import PermissionRule
 
 
 class NotSavedError(Exception):
     """The rule cannot be written; the message is one sentence for the person who decided."""
 
 
-def check(path: Path, rule: Rule) -> None:
+def check(path: Path, rule: PermissionRule) -> None:
     """Raise NotSavedError when `append` would, as far as that is known without writing."""
     _with_rule(path, rule)
 
 
-def append(path: Path, rule: Rule) -> None:
+def append(path: Path, rule: PermissionRule) -> None:
     """Add the rule to the file, which is made when it is missing (0600); does nothing when it is there already.
 
     Raises:
@@ -37,10 +37,10 @@ def append(path: Path, rule: Rule) -> None:
         raise NotSavedError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _with_rule(path: Path, rule: Rule) -> str | None:
+def _with_rule(path: Path, rule: PermissionRule) -> str | None:
     """The text of the file with the rule; None: it has it."""
     before = _read(path)
-    wanted = config.Rule(tool=rule.tool, action=rule.action.value, match=rule.match)
+    wanted = config.RuleEntry(tool=rule.tool, action=rule.action.value, match=rule.match)
     try:
         old = config.parse(before, path)
         if wanted in old.config.rules:

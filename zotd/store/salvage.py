@@ -6,7 +6,7 @@ The ids stand in an index, which is other pages. If those are damaged there is n
 import sqlite3
 from collections.abc import Iterator
 
-from zotd.core.ports import Row
+from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.store import queries
 from zotd.store.errors import is_damage
@@ -33,7 +33,7 @@ def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, 
     return wanted[:limit], " ".join(_place(wanted[limit - 1]))
 
 
-def find(connection: sqlite3.Connection, text: str) -> list[Row]:
+def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
     """`queries.find`, whatever is damaged of the rows."""
     try:
         return queries.find(connection, text)
@@ -45,15 +45,15 @@ def find(connection: sqlite3.Connection, text: str) -> list[Row]:
     return [row for row in rows if row.id == text] or rows
 
 
-def _place(row: Row) -> tuple[str, str]:
+def _place(row: SessionRow) -> tuple[str, str]:
     return row.updated, row.id
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
+def _rows(connection: sqlite3.Connection) -> Iterator[SessionRow]:
     for (session,) in connection.execute(_IDS).fetchall():
         try:
             yield from queries.find(connection, session)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            yield Row(session, "", "", "", "", Settings(provider="", model=""), "blocked")
+            yield SessionRow(session, "", "", "", "", Settings(provider="", model=""), "blocked")

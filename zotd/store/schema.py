@@ -1,6 +1,6 @@
 """The database file: how it is made, protected, opened and brought up to date (`docs/durability.md` and 5).
 
-    sessions   one per session: `core.ports.Row` as JSON, and what is looked for of it; replaced with every commit
+    sessions   one per session: `core.ports.SessionRow` as JSON, and what is looked for of it; replaced with every commit
     records    what was committed, append-only: the record's body, and its events as they were sent
     texts      what can be searched: see `zotd.store.search`
     partials   the text of running steps: see `zotd.store.partials`
@@ -149,7 +149,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def _tell_lost(connection: sqlite3.Connection, index: lost_log.Known | None, tell: Callable[[str], None]) -> None:
+def _tell_lost(connection: sqlite3.Connection, index: lost_log.IndexedLog | None, tell: Callable[[str], None]) -> None:
     if index is None:
         return
     (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

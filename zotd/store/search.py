@@ -140,7 +140,7 @@ def is_behind(connection: sqlite3.Connection) -> bool:
     return _number(connection, _MARK) < _number(connection, _LAST)
 
 
-class Index:
+class SearchIndex:
     """Keeps the index of one database up with its records; used by the thread that writes.
 
     Once SQLite has met damage in a transaction, that one can no longer be committed. So what was met is remembered, and

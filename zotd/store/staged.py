@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from zotd.core.ports import Row, StorageError
+from zotd.core.ports import SessionRow, StorageError
 from zotd.store import forks, generations, search, sums
 from zotd.store.batch import Batch, save_row
 
@@ -51,12 +51,12 @@ class Share:
     """`seq` of the last message among them."""
 
 
-def begin(connection: sqlite3.Connection, row: Row, maker: str) -> None:
+def begin(connection: sqlite3.Connection, row: SessionRow, maker: str) -> None:
     """Make a session without records, in the state `STATE`."""
     connection.execute("INSERT INTO staged VALUES (?, ?)", (save_row(connection, row), maker))
 
 
-def copy(connection: sqlite3.Connection, row: Row, share: Share) -> Row:
+def copy(connection: sqlite3.Connection, row: SessionRow, share: Share) -> SessionRow:
     """Copy the next slice of records of `share.origin` into the session of `row`; its row afterwards.
 
     Raises:

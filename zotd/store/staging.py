@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from zotd.core.ports import Entry, Row, StorageError
+from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.store import staged
 from zotd.store.batch import Batch
 from zotd.store.database import Database
@@ -14,10 +14,10 @@ from zotd.store.staged import STATE, Share
 from zotd.store.writer import Write
 
 
-class Staging:
+class StagedSession:
     """A session that nobody sees yet. Methods raise StorageError when the database cannot be written."""
 
-    def __init__(self, database: Database, row: Row) -> None:
+    def __init__(self, database: Database, row: SessionRow) -> None:
         """Made by `staging`, which also removes what was not completed."""
         self.row = row
         """As it is stored."""
@@ -25,20 +25,20 @@ class Staging:
 
     async def copy(self, share: Share) -> None:
         """Have the first records of another session, with their numbers and the `seq` of their events."""
-        copied: list[Row] = []
+        copied: list[SessionRow] = []
         while self.row.records < share.records:
             await self._database.perform(lambda connection: copied.append(staged.copy(connection, self.row, share)))
             self.row = copied.pop()
             copied.clear()
 
-    async def store(self, row: Row, entries: Sequence[Entry]) -> None:
+    async def store(self, row: SessionRow, entries: Sequence[JournalEntry]) -> None:
         """Append records; `row` as it is after them, in any state."""
         row = msgspec.structs.replace(row, state=STATE)
         await self._database.perform(Batch.of(row, entries).store)
         self.row = row
 
     async def publish(
-        self, row: Row, entries: Sequence[Entry], *, share: Share | None = None, digest: str | None = None
+        self, row: SessionRow, entries: Sequence[JournalEntry], *, share: Share | None = None, digest: str | None = None
     ) -> None:
         """Append the last records, and let everybody see the session; returns when that survives a power failure.
 
@@ -55,9 +55,9 @@ class Staging:
 
 
 @asynccontextmanager
-async def staging(database: Database, row: Row) -> AsyncIterator[Staging]:
+async def staging(database: Database, row: SessionRow) -> AsyncIterator[StagedSession]:
     """A new session with this row and without records; what is not published in the block is discarded."""
-    begun = Staging(database, msgspec.structs.replace(row, state=STATE))
+    begun = StagedSession(database, msgspec.structs.replace(row, state=STATE))
     try:
         await database.perform(partial(staged.begin, row=begun.row, maker=database.maker))
         yield begun

@@ -79,7 +79,7 @@ def is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-class Tokens:
+class TokenStore:
     """The tokens of one home. Everything here blocks, for one small file; what changes it waits for the disk."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:

@@ -35,7 +35,7 @@ class NotGrantedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class WorkspaceCode:
     """What a workspace has that would be used if it were trusted."""
 
     items: Sequence[str]
@@ -69,33 +69,33 @@ class Code:
 class Trusted:
     """The code may be used."""
 
-    code: Code
+    code: WorkspaceCode
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
     """The code was trusted, and is not what it was; ask again."""
 
-    code: Code
+    code: WorkspaceCode
     files: Sequence[str]
     """Added, changed and removed ones, in order; empty when there is too much to look at."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UntrustedCode:
     """Nobody has trusted the code; ask."""
 
-    code: Code
+    code: WorkspaceCode
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToTrust:
     """The workspace has no code of its own; there is nothing to ask."""
 
-    code: Code
+    code: WorkspaceCode
 
 
-State: TypeAlias = Trusted | Changed | Unknown | NothingToTrust
+State: TypeAlias = Trusted | Changed | UntrustedCode | NothingToTrust
 
 
 class _Grant(msgspec.Struct, frozen=True):
@@ -107,7 +107,7 @@ class _File(msgspec.Struct, frozen=True):
     workspaces: dict[str, _Grant]
 
 
-def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> Code:
+def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> WorkspaceCode:
     """The code of a workspace as it is now. `programs`: paths in it that its code, or the user, would have started.
 
     Where the workspace's `.zot` is the home of all, what is in there is the user's own and does not count.
@@ -119,9 +119,9 @@ def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> Code:
         found = tree_digest.scan(cwd, [*starts, *named])
     except tree_digest.TreeTooLargeError as error:
         there = [start for start in [*starts, *named] if os.path.lexists(cwd / start)]
-        return Code(items=there, digest="", files={}, excess=str(error))
+        return WorkspaceCode(items=there, digest="", files={}, excess=str(error))
     items = sorted({*_items(found.files), *(program for program in named if not _is_place_of_code(program))})
-    return Code(items=items, digest=found.digest, files=found.files, digests=found.digests)
+    return WorkspaceCode(items=items, digest=found.digest, files=found.files, digests=found.digests)
 
 
 class Trust:
@@ -136,11 +136,11 @@ class Trust:
         self._programs = programs
         self._path = home / FILE
 
-    def code(self, cwd: Path) -> Code:
+    def code(self, cwd: Path) -> WorkspaceCode:
         """The code of `cwd` as it is now."""
         return code_of(cwd, home=self._home, programs=self._programs(cwd))
 
-    def state(self, cwd: Path, *, code: Code | None = None) -> State:
+    def state(self, cwd: Path, *, code: WorkspaceCode | None = None) -> State:
         """Whether the code of `cwd` may be used; `code` as `code` has just found it.
 
         Raises:
@@ -153,7 +153,7 @@ class Trust:
         if not code.items:
             return NothingToTrust(code)
         if grant is None:
-            return Unknown(code)
+            return UntrustedCode(code)
         differs = tree_digest.difference(grant.files, code.files)
         files = sorted([*differs.added, *differs.changed, *differs.removed])
         return Changed(code, [] if code.excess else files)

@@ -65,7 +65,7 @@ ORDER BY number DESC LIMIT 1
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RequestUsage:
     """What is known of one request."""
 
     model: str
@@ -79,7 +79,7 @@ class _Attempt:
     session: str
     name: str
     cwd: str
-    figures: Figures
+    figures: RequestUsage
 
 
 def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
@@ -117,16 +117,16 @@ def _attempts(connection: sqlite3.Connection, since: str, until: str) -> Iterato
                 yield _Attempt(session, name, cwd, figures)
 
 
-def figures_of(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> Figures | None:
+def figures_of(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> RequestUsage | None:
     """What is known of the attempt that a record tells of; None when it tells of none."""
     match _record(body):
         case records.UsageRow() as row:
-            return Figures(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
+            return RequestUsage(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
         case records.Interrupted():
             cut = _cut_attempt(connection, session, number)
             return None if cut is None else _figures_of_cut(cut)
         case _:
-            return Figures(DAMAGED, None, budget.UNKNOWN)
+            return RequestUsage(DAMAGED, None, budget.UNKNOWN)
 
 
 def _cut_attempt(connection: sqlite3.Connection, session: int, number: int) -> records.Attempt | None:
@@ -136,8 +136,8 @@ def _cut_attempt(connection: sqlite3.Connection, session: int, number: int) -> r
     return cut if isinstance(cut, records.Attempt) and not cut.resumes else None
 
 
-def _figures_of_cut(cut: records.Attempt) -> Figures:
-    return Figures(f"{cut.provider}/{cut.model}", None, cut.estimate or budget.UNKNOWN)
+def _figures_of_cut(cut: records.Attempt) -> RequestUsage:
+    return RequestUsage(f"{cut.provider}/{cut.model}", None, cut.estimate or budget.UNKNOWN)
 
 
 def _record(body: bytes) -> AnyRecord | None:
@@ -148,7 +148,7 @@ def _record(body: bytes) -> AnyRecord | None:
     return record
 
 
-def added(row: UsageSum, figures: Figures) -> UsageSum:
+def added(row: UsageSum, figures: RequestUsage) -> UsageSum:
     """The sum with one request more."""
     tokens = figures.tokens
     known = tokens.cost_usd if tokens else 0.0

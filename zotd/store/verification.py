@@ -32,7 +32,7 @@ _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
 @dataclass
-class Report:
+class VerificationReport:
     """What was found in a database."""
 
     sessions: int = 0
@@ -60,7 +60,7 @@ class _Event(msgspec.Struct):
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def verify(path: Path) -> Report:
+def verify(path: Path) -> VerificationReport:
     """Check the database in the file `path`, as it is now; the daemon may go on writing to it.
 
     Raises:
@@ -84,10 +84,10 @@ def _lost_commits(path: Path) -> str | None:
     return sentence if lost_log.known(path) == index else None
 
 
-def _report(path: Path, connection: sqlite3.Connection) -> Report:
+def _report(path: Path, connection: sqlite3.Connection) -> VerificationReport:
     connection.execute("ATTACH '' AS scratch")  # a file of its own, which goes with the connection
     connection.execute("BEGIN")  # one snapshot for all that follows
-    report = Report(schema=schema_of(connection), size_bytes=path.stat().st_size)
+    report = VerificationReport(schema=schema_of(connection), size_bytes=path.stat().st_size)
     for look in (_look_at_pages, _look_at_sessions, _look_at_sums, _look_at_index):
         try:
             look(connection, report)
@@ -98,14 +98,14 @@ def _report(path: Path, connection: sqlite3.Connection) -> Report:
     return report
 
 
-def _look_at_pages(connection: sqlite3.Connection, report: Report) -> None:
+def _look_at_pages(connection: sqlite3.Connection, report: VerificationReport) -> None:
     (report.version,) = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() or ("",)
     for (line,) in connection.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})"):
         if line != "ok":
             report.complain(line)
 
 
-def _look_at_sessions(connection: sqlite3.Connection, report: Report) -> None:
+def _look_at_sessions(connection: sqlite3.Connection, report: VerificationReport) -> None:
     for key, session, stored in connection.execute(_SESSIONS).fetchall():
         report.sessions += 1
         try:
@@ -125,7 +125,9 @@ def _look_at_sessions(connection: sqlite3.Connection, report: Report) -> None:
         report.complain(f"{orphans} records belong to no session")
 
 
-def _look_at_records(connection: sqlite3.Connection, report: Report, key: int, session: str) -> tuple[int, int]:
+def _look_at_records(
+    connection: sqlite3.Connection, report: VerificationReport, key: int, session: str
+) -> tuple[int, int]:
     """The last record's number and the last event's `seq`; raises UnreadableSessionError at the first thing that is wrong."""
     due = seq = 0
     with closing(connection.execute(_RECORDS, (key,))) as found:
@@ -155,14 +157,14 @@ def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
     return seq
 
 
-def _look_at_sums(connection: sqlite3.Connection, report: Report) -> None:
+def _look_at_sums(connection: sqlite3.Connection, report: VerificationReport) -> None:
     if report.schema < len(MIGRATIONS) or report.problems:
         return  # what a damaged record took is still in the sums
     for session in sums.differing(connection):
         report.complain(f"session {session}: the sums of its usage do not match its records")
 
 
-def _look_at_index(connection: sqlite3.Connection, report: Report) -> None:
+def _look_at_index(connection: sqlite3.Connection, report: VerificationReport) -> None:
     if report.schema < len(MIGRATIONS):
         return  # an older program's; it is indexed when it is opened
     stored = connection.execute("SELECT rowid, text, role FROM texts ORDER BY rowid")

@@ -67,7 +67,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class WriterCounts:
     """What the writer did since it was opened."""
 
     writes: int = 0
@@ -108,7 +108,7 @@ class Writer:
         self._closed = False
         # A daemon thread: a disk that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-        self.counts = Counts()
+        self.counts = WriterCounts()
         self._syncs: bool | None = None
         """What `PRAGMA synchronous` was last set to; None: not yet."""
         self._is_doubtful = False
@@ -262,7 +262,7 @@ class Writer:
         with self._transaction(connection):
             outcomes = [_apply(connection, write) for write in group]
         before = self.counts
-        self.counts = Counts(before.writes + len(group), before.transactions + 1, before.synced + durable)
+        self.counts = WriterCounts(before.writes + len(group), before.transactions + 1, before.synced + durable)
         return outcomes
 
     @contextmanager

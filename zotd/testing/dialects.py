@@ -1,6 +1,6 @@
 """Scripted replies in the words of two APIs: Anthropic Messages and OpenAI Chat Completions, as server-sent events.
 
-A dialect turns a `script.Reply` into pieces: bytes to send, and waits. It also judges a request's history the way
+A dialect turns a `script.ScriptedReply` into pieces: bytes to send, and waits. It also judges a request's history the way
 the vendor does, so that a transcript which the real API would refuse is refused here.
 """
 
@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
-from zotd.testing.script import Call, Cut, Fault, Gate, Hang, Refusal, Reply, Text, Thinking
+from zotd.testing.script import CallPart, Cut, Gate, Hang, Refusal, ScriptedReply, StreamError, TextPart, ThinkingPart
 
 Json = dict[str, object]
 Piece = bytes | Gate | Hang | Cut
@@ -17,7 +17,7 @@ Piece = bytes | Gate | Hang | Cut
 class Dialect(Protocol):
     """One vendor's API."""
 
-    def pieces(self, reply: Reply, model: str) -> Iterator[Piece]:
+    def pieces(self, reply: ScriptedReply, model: str) -> Iterator[Piece]:
         """The stream of a reply; ends early after Hang or Cut."""
         ...
 
@@ -42,7 +42,7 @@ class Anthropic:
         529: "overloaded_error",
     }
 
-    def pieces(self, reply: Reply, model: str) -> Iterator[Piece]:
+    def pieces(self, reply: ScriptedReply, model: str) -> Iterator[Piece]:
         """As `Dialect.pieces`."""
         usage = reply.usage
         counts: Json = {
@@ -69,10 +69,10 @@ class Anthropic:
                     yield step
                     if not isinstance(step, Gate):
                         return
-                case Fault(text, kind):
+                case StreamError(text, kind):
                     yield _event({"type": "error", "error": {"type": kind, "message": text}})
                     return
-                case Text() | Thinking() | Call():
+                case TextPart() | ThinkingPart() | CallPart():
                     is_cut = isinstance(_after(reply, index), Cut)
                     yield from self._block(step, index, ends=not is_cut and not _is_broken_off(reply, index))
         delta = {"stop_reason": self._STOPS.get(reply.stop_reason, reply.stop_reason), "stop_sequence": None}
@@ -102,7 +102,7 @@ class Anthropic:
             waiting = {str(block["id"]) for block in blocks if block.get("type") == "tool_use"}
         return f"tool_use ids were found without tool_result blocks: {sorted(waiting)}" if waiting else None
 
-    def _block(self, step: Text | Thinking | Call, index: int, *, ends: bool) -> Iterator[bytes]:
+    def _block(self, step: TextPart | ThinkingPart | CallPart, index: int, *, ends: bool) -> Iterator[bytes]:
         start, pieces = self._block_parts(step, index)
         if not ends:
             pieces = pieces[:-1] or pieces
@@ -112,16 +112,16 @@ class Anthropic:
         if ends:
             yield _event({"type": "content_block_stop", "index": index})
 
-    def _block_parts(self, step: Text | Thinking | Call, index: int) -> tuple[Json, list[Json]]:
+    def _block_parts(self, step: TextPart | ThinkingPart | CallPart, index: int) -> tuple[Json, list[Json]]:
         """How a block starts, and its deltas."""
         match step:
-            case Text(deltas):
+            case TextPart(deltas):
                 return {"type": "text", "text": ""}, [{"type": "text_delta", "text": delta} for delta in deltas]
-            case Thinking(deltas, signature):
+            case ThinkingPart(deltas, signature):
                 pieces: list[Json] = [{"type": "thinking_delta", "thinking": delta} for delta in deltas]
                 pieces.append({"type": "signature_delta", "signature": signature})
                 return {"type": "thinking", "thinking": "", "signature": ""}, pieces
-            case Call(name):
+            case CallPart(name):
                 start: Json = {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}}
                 return start, [{"type": "input_json_delta", "partial_json": part} for part in _argument_pieces(step)]
 
@@ -136,7 +136,7 @@ class OpenAI:
         "refusal": "content_filter",
     }
 
-    def pieces(self, reply: Reply, model: str) -> Iterator[Piece]:
+    def pieces(self, reply: ScriptedReply, model: str) -> Iterator[Piece]:
         """As `Dialect.pieces`."""
         if not isinstance(reply.steps[0] if reply.steps else None, Hang):
             yield _chunk(model, {"role": "assistant", "content": ""})
@@ -147,14 +147,14 @@ class OpenAI:
                     yield step
                     if not isinstance(step, Gate):
                         return
-                case Fault(text, kind):
+                case StreamError(text, kind):
                     yield b"data: " + _json({"error": {"message": text, "type": kind, "code": None}}) + b"\n\n"
                     return
-                case Text(deltas):
+                case TextPart(deltas):
                     yield from (_chunk(model, {"content": delta}) for delta in deltas)
-                case Thinking(deltas):
+                case ThinkingPart(deltas):
                     yield from (_chunk(model, {"reasoning_content": delta}) for delta in deltas)
-                case Call():
+                case CallPart():
                     ends = not isinstance(_after(reply, index), Cut) and not _is_broken_off(reply, index)
                     yield from self._call(step, number, model, ends=ends)
                     number += 1
@@ -190,7 +190,7 @@ class OpenAI:
                 waiting.add(str(call["id"]))
         return f"tool_call_ids did not have response messages: {sorted(waiting)}" if waiting else None
 
-    def _call(self, call: Call, number: int, model: str, *, ends: bool) -> Iterator[bytes]:
+    def _call(self, call: CallPart, number: int, model: str, *, ends: bool) -> Iterator[bytes]:
         head = {"index": number, "id": f"call_{number}", "type": "function"}
         yield _chunk(model, {"tool_calls": [{**head, "function": {"name": call.name, "arguments": ""}}]})
         pieces = _argument_pieces(call)
@@ -198,17 +198,17 @@ class OpenAI:
             yield _chunk(model, {"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
 
 
-def _after(reply: Reply, index: int) -> object:
+def _after(reply: ScriptedReply, index: int) -> object:
     return reply.steps[index + 1] if index + 1 < len(reply.steps) else None
 
 
-def _is_broken_off(reply: Reply, index: int) -> bool:
+def _is_broken_off(reply: ScriptedReply, index: int) -> bool:
     """The last call of a reply that ran out of tokens has no end."""
-    is_last_call = isinstance(reply.steps[index], Call) and index == len(reply.steps) - 1
+    is_last_call = isinstance(reply.steps[index], CallPart) and index == len(reply.steps) - 1
     return is_last_call and reply.stop_reason == "length"
 
 
-def _argument_pieces(call: Call) -> list[str]:
+def _argument_pieces(call: CallPart) -> list[str]:
     whole = json.dumps(call.args) if call.raw is None else call.raw
     size = max(1, -(-len(whole) // call.pieces))
     return [whole[start : start + size] for start in range(0, len(whole), size)] or [""]

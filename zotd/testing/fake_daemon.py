@@ -37,7 +37,7 @@ READY_S = 20.0
 EPOCH = "fake-epoch"
 
 
-class Peer(asyncio.Protocol):
+class FakeClient(asyncio.Protocol):
     """One client."""
 
     def __init__(self, daemon: "FakeDaemon") -> None:
@@ -85,7 +85,7 @@ class FakeDaemon:
         """Reads everything, answers nothing."""
         self.slow = ""
         """A command that is carried out, and not answered."""
-        self.peers: list[Peer] = []
+        self.peers: list[FakeClient] = []
         self.sessions: dict[str, FakeSession] = {}
         self.requests: list[dict[str, object]] = []
         """All that came, decoded."""
@@ -117,7 +117,7 @@ class FakeDaemon:
         for peer in list(self.peers):
             peer.cut()
 
-    def forget(self, peer: Peer) -> None:
+    def forget(self, peer: FakeClient) -> None:
         """It is gone, and its ephemeral sessions with it."""
         self.peers.remove(peer)
         for session in list(self.sessions.values()):
@@ -126,7 +126,7 @@ class FakeDaemon:
                 if session.info.ephemeral and not session.followers:
                     del self.sessions[session.id]
 
-    def answer(self, peer: Peer, line: bytes) -> None:
+    def answer(self, peer: FakeClient, line: bytes) -> None:
         """Carry out one request."""
         request = decode(line, dict[str, object])
         self.requests.append(request)
@@ -150,7 +150,7 @@ class FakeDaemon:
             self._came.notify_all()
 
     def _carry_out(
-        self, peer: Peer, command: str, request: dict[str, object], after: list[Callable[[], None]]
+        self, peer: FakeClient, command: str, request: dict[str, object], after: list[Callable[[], None]]
     ) -> Frozen | None:
         if command not in api.BY_NAME:
             raise CommandError(Code.BAD_REQUEST, "unknown command")
@@ -257,7 +257,7 @@ class FakeDaemon:
         end = start + params.limit
         return api.Sessions(found[start:end], str(end) if end < len(found) else None)
 
-    def _attach(self, peer: Peer, params: api.Attach, after: list[Callable[[], None]]) -> api.Attached:
+    def _attach(self, peer: FakeClient, params: api.Attach, after: list[Callable[[], None]]) -> api.Attached:
         session = self._find(params.session)
         session.env = params.env or session.env
         last = len(session.committed)
@@ -325,7 +325,7 @@ async def serve(path: str, started: Callable[[FakeDaemon], None]) -> None:
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(path)
         listener.listen()
-        server = await asyncio.get_running_loop().create_unix_server(lambda: Peer(daemon), sock=listener)
+        server = await asyncio.get_running_loop().create_unix_server(lambda: FakeClient(daemon), sock=listener)
         started(daemon)
         await daemon.stopped.wait()
         server.close()

@@ -13,7 +13,7 @@ from zotd.wire.base import ENCODER
 from zotd.wire.content import Block, Message, Text, Tokens, ToolCall
 
 
-class Follower(Protocol):
+class AttachedClient(Protocol):
     """An attached client."""
 
     def send(self, data: bytes) -> None:
@@ -30,7 +30,7 @@ class FakeSession:
     env: dict[str, str]
     committed: list[events.AnyEvent] = field(default_factory=list)
     """Number n has `seq` n + 1."""
-    followers: "list[Follower]" = field(default_factory=list)
+    followers: "list[AttachedClient]" = field(default_factory=list)
     running: str | None = None
     queue: list[tuple[str, str]] = field(default_factory=list)
     """(input, text) of what waits."""

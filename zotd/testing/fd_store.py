@@ -25,7 +25,7 @@ WRAPPER = Path(__file__).with_name("with_stored_fds.py")
 
 
 class FakeStore:
-    """Satisfies `zotd.process.fdstore.Store`; usable by several threads."""
+    """Satisfies `zotd.process.fdstore.DescriptorStore`; usable by several threads."""
 
     def __init__(self) -> None:
         self._held: list[tuple[str, int]] = []

@@ -239,8 +239,8 @@ class Scribe:
         kept = compaction.kept(self.transcript.messages)
         return records.Compaction(time=TIME, summary=self._new("summary"), kept=kept)
 
-    def _config(self) -> records.Config:
-        return records.Config(time=TIME, settings=records.Settings(provider="p", model="m"), name="n")
+    def _config(self) -> records.ConfigRecord:
+        return records.ConfigRecord(time=TIME, settings=records.Settings(provider="p", model="m"), name="n")
 
     def _attempt(
         self,

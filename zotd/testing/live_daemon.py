@@ -34,7 +34,7 @@ COVERAGE = "COVERAGE_"
 
 
 @dataclass(frozen=True)
-class Place:
+class DaemonPaths:
     """Where a daemon lives."""
 
     folder: Path
@@ -56,7 +56,7 @@ class Place:
         return self.folder / "work"
 
 
-def place(folder: Path, extra: Mapping[str, str] | None = None) -> Place:
+def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     """A home in `folder`, and an environment that leads there and knows nothing of the user's own."""
     user = folder / "user"
     for path in (user, folder / "work"):
@@ -67,11 +67,11 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> Place:
     # A script that has come to its end answers 500: a test that gets there ends after half a minute, and not after hours.
     bounds = {"ZOT_LIMITS_DRAIN_S": "0", "ZOT_LIMITS_RETRY_PATIENCE_S": "30"}
     env = {**passed, **ours, **bounds, **(extra or {})}
-    return Place(folder, env)
+    return DaemonPaths(folder, env)
 
 
 @asynccontextmanager
-async def serving(folder: Path, extra: Mapping[str, str] | None = None) -> AsyncIterator[Place]:
+async def serving(folder: Path, extra: Mapping[str, str] | None = None) -> AsyncIterator[DaemonPaths]:
     """A daemon in this event loop, until the end of the block; a second one in the same folder finds its sessions."""
     where = place(folder, extra)
     daemon = Daemon(prepare(where.env, autostarted=False, flags={}))

@@ -22,7 +22,7 @@ from aiohttp import web
 
 from zotd.testing import script
 from zotd.testing.dialects import Anthropic, Dialect, Json, OpenAI
-from zotd.testing.script import Answer, Cut, Gate, Hang, Refusal, Reply
+from zotd.testing.script import Answer, Cut, Gate, Hang, Refusal, ScriptedReply
 
 DIALECTS: Mapping[str, Dialect] = {"/messages": Anthropic(), "/chat/completions": OpenAI()}
 """By the end of the path, so that any prefix will do."""
@@ -127,7 +127,9 @@ class ModelServer:
             return self._answers(received)
         return next(self._answers, Refusal(500, "the script is at its end"))
 
-    async def _stream(self, request: web.Request, dialect: Dialect, reply: Reply, model: str) -> web.StreamResponse:
+    async def _stream(
+        self, request: web.Request, dialect: Dialect, reply: ScriptedReply, model: str
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         waiting: list[bytes] = []
         for piece in dialect.pieces(reply, model):
@@ -184,7 +186,7 @@ def _script(path: Path | None, replies: Sequence[str], deltas: int | None) -> Sc
     if path is not None:
         return script.load(path.read_bytes())
     if deltas is not None:
-        return repeat(Reply([script.Text(["tok "] * deltas)], joined=True))
+        return repeat(ScriptedReply([script.TextPart(["tok "] * deltas)], joined=True))
     found = [script.text(text) for text in replies] or [script.text("ok")]
     return (one for _ in repeat(None) for one in found)
 

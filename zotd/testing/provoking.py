@@ -17,7 +17,7 @@ import msgspec
 
 from zotd.testing.misbehaviours import PROGRAM, Misbehaviour, Probe
 from zotd.testing.model_server import Received
-from zotd.testing.script import Answer, Call, calls, text
+from zotd.testing.script import Answer, CallPart, calls, text
 from zotd.testing.wire_client import Json, WireClient
 from zotd.wire.content import Image, Text
 
@@ -43,7 +43,9 @@ def answer(bad: Misbehaviour, received: Received) -> Answer:
     """What the model says: for each prompt it calls one tool, that of the bad one or, to ask a guard, one of zot's."""
     if received.messages[-1]["role"] == "tool":
         return text("done")
-    return calls(Call("glob", {"pattern": "*"}) if bad.probe is Probe.GUARD else Call(bad.name, {"city": "Berlin"}))
+    return calls(
+        CallPart("glob", {"pattern": "*"}) if bad.probe is Probe.GUARD else CallPart(bad.name, {"city": "Berlin"})
+    )
 
 
 async def provoke(bad: Misbehaviour, client: WireClient, session: str) -> str:

@@ -18,20 +18,20 @@ import msgspec
 from zotd.wire.content import Tokens
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
     """Text, one delta for each piece."""
 
     deltas: Sequence[str]
 
 
-class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+class ThinkingPart(msgspec.Struct, frozen=True, tag="thinking"):
     """Reasoning; on Anthropic's API signed, on OpenAI's `reasoning_content`."""
 
     deltas: Sequence[str]
     signature: str = "signed"
 
 
-class Call(msgspec.Struct, frozen=True, tag="call"):
+class CallPart(msgspec.Struct, frozen=True, tag="call"):
     """A tool call. `raw` replaces the JSON of `args`, for arguments that are broken; it comes in `pieces` deltas."""
 
     name: str
@@ -48,7 +48,7 @@ class Cut(msgspec.Struct, frozen=True, tag="cut"):
     """The connection breaks here; a call before it is cut in the middle of its arguments."""
 
 
-class Fault(msgspec.Struct, frozen=True, tag="fault"):
+class StreamError(msgspec.Struct, frozen=True, tag="fault"):
     """An error event in the middle of the stream."""
 
     message: str = "Overloaded"
@@ -61,10 +61,10 @@ class Gate(msgspec.Struct, frozen=True, tag="gate"):
     event: asyncio.Event
 
 
-Step = Text | Thinking | Call | Hang | Cut | Fault | Gate
+Step = TextPart | ThinkingPart | CallPart | Hang | Cut | StreamError | Gate
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ScriptedReply(msgspec.Struct, frozen=True):
     """One reply with status 200."""
 
     steps: Sequence[Step]
@@ -77,7 +77,7 @@ class Reply(msgspec.Struct, frozen=True):
     @property
     def stop_reason(self) -> str:
         """Why it ends."""
-        return self.stop or ("tool_use" if any(isinstance(step, Call) for step in self.steps) else "end_turn")
+        return self.stop or ("tool_use" if any(isinstance(step, CallPart) for step in self.steps) else "end_turn")
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -90,21 +90,21 @@ class Refusal(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
-Answer = Reply | Refusal
+Answer = ScriptedReply | Refusal
 
 
-def text(*deltas: str, stop: str | None = None, usage: Tokens | None = None) -> Reply:
+def text(*deltas: str, stop: str | None = None, usage: Tokens | None = None) -> ScriptedReply:
     """A reply of text only."""
-    return Reply([Text(deltas)], stop, usage or Tokens(input=10, output=5))
+    return ScriptedReply([TextPart(deltas)], stop, usage or Tokens(input=10, output=5))
 
 
-def calls(*wanted: Call, before: str = "") -> Reply:
+def calls(*wanted: CallPart, before: str = "") -> ScriptedReply:
     """A reply that asks for tools, side by side."""
-    return Reply([*([Text([before])] if before else []), *wanted])
+    return ScriptedReply([*([TextPart([before])] if before else []), *wanted])
 
 
 class _StoredReply(msgspec.Struct, frozen=True):
-    steps: Sequence[Text | Thinking | Call | Hang | Cut | Fault] = ()
+    steps: Sequence[TextPart | ThinkingPart | CallPart | Hang | Cut | StreamError] = ()
     stop: str | None = None
     usage: Tokens = Tokens(input=10, output=5)
     joined: bool = False
@@ -117,7 +117,7 @@ def load(data: bytes) -> list[Answer]:
     """Answers from JSON; raises `msgspec.ValidationError` for what is none."""
     stored = msgspec.json.decode(data, type=list[_StoredReply])
     return [
-        Reply(one.steps, one.stop, one.usage, one.joined)
+        ScriptedReply(one.steps, one.stop, one.usage, one.joined)
         if one.status == 200
         else Refusal(one.status, one.message, headers=one.headers)
         for one in stored

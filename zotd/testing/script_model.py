@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from zotd.core.budget import FREE, Rates
 from zotd.core.ports import ModelRequest
-from zotd.core.reply import Opened, Part, Stopped, Text
+from zotd.core.reply import Part, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import ModelError
 from zotd.wire.content import Tokens
 
@@ -15,7 +15,7 @@ Step = Sequence[Part] | ModelError | asyncio.Event
 
 def says(text: str) -> list[Step]:
     """A reply of one text."""
-    return [[Opened()], [Text(text), Stopped("end_turn")]]
+    return [[RequestAccepted()], [TextChunk(text), Stopped("end_turn")]]
 
 
 class ScriptModel:

@@ -36,7 +36,7 @@ CLOSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FailedMethod:
     """A method that fails once."""
 
     method: str
@@ -56,7 +56,7 @@ class TelegramServer:
         """Each method with its parameters, refused ones included."""
         self.files: dict[str, bytes] = {}
         """By file id."""
-        self.refusals: deque[Refusal] = deque()
+        self.refusals: deque[FailedMethod] = deque()
         """What fails next, each once, when its method is called."""
         self.pads = False
         """True: an answer begins with blanks and has no end."""
@@ -139,18 +139,18 @@ class TelegramServer:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         if request.match_info["token"] != TOKEN:
-            return _refused(Refusal(method, 401, "Unauthorized"))
+            return _refused(FailedMethod(method, 401, "Unauthorized"))
         fields = cast("Json", json.loads(await request.read()))
         self.requests.append((method, fields))
         if self.pads:
             return await self._pad(request)
         refusal = next((one for one in self.refusals if one.method == method), None)
         if refusal is None and method == "sendMessage" and not self.takes_messages:
-            refusal = Refusal(method, 500, "Internal Server Error")
+            refusal = FailedMethod(method, 500, "Internal Server Error")
         elif refusal is not None:
             self.refusals.remove(refusal)
         if refusal is None and fields.get("parse_mode") == "HTML" and not _is_html(str(fields["text"])):
-            refusal = Refusal(method, 400, "Bad Request: can't parse entities")
+            refusal = FailedMethod(method, 400, "Bad Request: can't parse entities")
         if refusal is not None:
             await self._notify()
             return _refused(refusal)
@@ -227,7 +227,7 @@ def _is_html(text: str) -> bool:
     return tags.is_good and not tags.around
 
 
-def _refused(refusal: Refusal) -> web.Response:
+def _refused(refusal: FailedMethod) -> web.Response:
     hints: Mapping[str, object] = {} if refusal.retry_after is None else {"retry_after": refusal.retry_after}
     answer = {"ok": False, "error_code": refusal.code, "description": refusal.description, "parameters": hints}
     return web.json_response(answer, status=refusal.code)

@@ -21,8 +21,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.paths import make_private_dir
-from zotd.process import Child, Ledger, descent, spawn
-from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, Builtin, ToolError, text_outcome
+from zotd.process import Child, ChildLedger, descent, spawn
+from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, ToolError, text_outcome
 
 PROGRESS_EVERY_S = 0.05
 """Shortest time between two pieces of progress: twenty a second look continuous."""
@@ -47,7 +47,7 @@ class BashArgs(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CommandFinished:
     """A command that is over."""
 
     output: str
@@ -69,13 +69,13 @@ async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
     return text_outcome(text, is_error=finished.code != 0)
 
 
-async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> Finished:
+async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> CommandFinished:
     """Run a command to its end, or end it with all that it has started when `patience` has an end.
 
     Safe to cancel: it is then ended in the same way. Raises ToolError when it cannot be started.
     """
     capture = Capture(Path(context.out_dir, f"{context.call_id}.txt"))
-    progress = Progress(context.progress)
+    progress = OutputProgress(context.progress)
 
     def on_output(data: bytes) -> None:
         capture.feed(data)
@@ -92,10 +92,10 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
         finally:
             capture.end()
             progress.end()
-    return Finished(capture.text(), code, time.monotonic() - started)
+    return CommandFinished(capture.text(), code, time.monotonic() - started)
 
 
-TOOL = Builtin(
+TOOL = BuiltinTool(
     BashArgs,
     _bash,
     name="bash",
@@ -123,7 +123,7 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
     path = context.env.get("PATH")
     shell = shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
     try:
-        ledger = Ledger(Path(context.ledger)) if context.ledger else None
+        ledger = ChildLedger(Path(context.ledger)) if context.ledger else None
         argv = [shell, "-c", command]
         child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger)
     except OSError as error:
@@ -233,7 +233,7 @@ def _closed(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-class Progress:
+class OutputProgress:
     """Shows output while it comes, at once and then not too often; of a flood only the newest."""
 
     def __init__(self, show: Callable[[str], None]) -> None:

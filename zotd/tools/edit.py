@@ -21,7 +21,7 @@ from msgspec import Meta
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import (
     TEXT_BYTES,
-    Builtin,
+    BuiltinTool,
     ToolError,
     in_thread,
     open_regular,
@@ -67,7 +67,7 @@ async def _edit(args: EditArgs, context: ToolContext) -> ToolOutcome:
     return text_outcome(await in_thread(lambda _: _apply(path, args)))
 
 
-TOOL = Builtin(
+TOOL = BuiltinTool(
     EditArgs,
     _edit,
     name="edit",

@@ -11,9 +11,9 @@ from msgspec import Meta
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import (
     BadGlobError,
-    Builtin,
+    BuiltinTool,
+    DirectoryWalk,
     ToolError,
-    Tree,
     glob_matcher,
     in_thread,
     resolve,
@@ -46,7 +46,7 @@ async def _glob(args: GlobArgs, context: ToolContext) -> ToolOutcome:
     def find(abandoned: threading.Event) -> tuple[list[Path], bool]:
         if not root.is_dir():
             raise ToolError(f"{root} is not a directory; give the path of one")
-        tree = Tree(root, hidden=hidden, abandoned=abandoned)
+        tree = DirectoryWalk(root, hidden=hidden, abandoned=abandoned)
         found: list[Path] = []
         for path in tree:
             if matches(path):
@@ -64,7 +64,7 @@ async def _glob(args: GlobArgs, context: ToolContext) -> ToolOutcome:
     return text_outcome("\n".join(lines) or "no files match")
 
 
-TOOL = Builtin(
+TOOL = BuiltinTool(
     GlobArgs,
     _glob,
     name="glob",

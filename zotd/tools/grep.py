@@ -24,9 +24,9 @@ from zotd.process import spawn
 from zotd.tools.shared import (
     TEXT_BYTES,
     BadGlobError,
-    Builtin,
+    BuiltinTool,
+    DirectoryWalk,
     ToolError,
-    Tree,
     glob_matcher,
     in_thread,
     is_secret,
@@ -63,7 +63,7 @@ class GrepArgs(msgspec.Struct, frozen=True, rename={"ignore_case": "ignoreCase"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SearchRoot:
     """Where to search: all of `folder`, or the one file `name` in it."""
 
     folder: Path
@@ -138,7 +138,7 @@ async def _grep(args: GrepArgs, context: ToolContext) -> ToolOutcome:
     raise ToolError(f"the search failed ({code}): {' '.join(matches.message.split())}")
 
 
-TOOL = Builtin(
+TOOL = BuiltinTool(
     GrepArgs,
     _grep,
     name="grep",
@@ -151,12 +151,12 @@ TOOL = Builtin(
 )
 
 
-def _place(path: Path, home: str) -> Place:
+def _place(path: Path, home: str) -> SearchRoot:
     if path.is_dir():
-        return Place(path, in_repository=repository_of(path) is not None)
+        return SearchRoot(path, in_repository=repository_of(path) is not None)
     open_regular(path, home).close()
     real = path.resolve(strict=True)
-    return Place(real.parent, False, real.name)
+    return SearchRoot(real.parent, False, real.name)
 
 
 def _is_secret(path: Path, home: str) -> bool:
@@ -168,7 +168,7 @@ def _is_secret(path: Path, home: str) -> bool:
     return is_secret(found, home)
 
 
-def _filter(glob: str, place: Place) -> Callable[[str], bool]:
+def _filter(glob: str, place: SearchRoot) -> Callable[[str], bool]:
     """A glob without a slash is one for names, wherever they are; a file that was named needs no glob."""
     if place.name or not glob:
         return lambda _: True
@@ -178,7 +178,7 @@ def _filter(glob: str, place: Place) -> Callable[[str], bool]:
         raise ToolError(str(error)) from error
 
 
-def _ripgrep(program: str, args: GrepArgs, place: Place) -> list[str]:
+def _ripgrep(program: str, args: GrepArgs, place: SearchRoot) -> list[str]:
     """The command that finds what `search.py` would find.
 
     `--glob` is not used: it brings back files that `.gitignore` names. Sorting costs ripgrep its threads, but gives
@@ -199,13 +199,13 @@ def _search(args: GrepArgs) -> list[str]:
     return [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", str(SEARCH_PROGRAM), case, args.pattern]
 
 
-def _list(place: Place, names: IO[bytes], abandoned: threading.Event) -> bool:
+def _list(place: SearchRoot, names: IO[bytes], abandoned: threading.Event) -> bool:
     """Write the paths to search, each ended by a NUL; tells whether there were too many."""
     if place.name:
         names.write(os.fsencode(place.name))
         is_cut = False
     else:
-        tree = Tree(place.folder, hidden=False, abandoned=abandoned)
+        tree = DirectoryWalk(place.folder, hidden=False, abandoned=abandoned)
         names.writelines(os.fsencode(path) + b"\0" for path in tree)
         is_cut = tree.cut
     names.seek(0)

@@ -11,7 +11,16 @@ import msgspec
 from msgspec import Meta
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
-from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, Builtin, ToolError, in_thread, open_regular, resolve, text_outcome
+from zotd.tools.shared import (
+    TEXT_BYTES,
+    TEXT_LINES,
+    BuiltinTool,
+    ToolError,
+    in_thread,
+    open_regular,
+    resolve,
+    text_outcome,
+)
 from zotd.wire.content import Image, Text
 
 SNIFF_BYTES = 8 * 1024
@@ -37,7 +46,7 @@ async def _read(args: ReadArgs, context: ToolContext) -> ToolOutcome:
     return await in_thread(lambda abandoned: _outcome(path, args, abandoned, context.home))
 
 
-TOOL = Builtin(
+TOOL = BuiltinTool(
     ReadArgs,
     _read,
     name="read",

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Meta
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
-from zotd.tools.shared import TEXT_BYTES, Builtin, ToolError, in_thread, open_regular, text_outcome
+from zotd.tools.shared import TEXT_BYTES, BuiltinTool, ToolError, in_thread, open_regular, text_outcome
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ async def _skill(args: SkillArgs, context: ToolContext) -> ToolOutcome:
     return text_outcome(await in_thread(lambda _: _instructions(args.name, context.skill_dirs)))
 
 
-TOOL = Builtin(
+TOOL = BuiltinTool(
     SkillArgs,
     _skill,
     name="skill",

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
-from zotd.tools.shared import Builtin, in_thread, replace_file, resolve, text_outcome
+from zotd.tools.shared import BuiltinTool, in_thread, replace_file, resolve, text_outcome
 
 
 class WriteArgs(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ async def _write(args: WriteArgs, context: ToolContext) -> ToolOutcome:
     return text_outcome(f"{'Replaced' if existed else 'Created'} {args.path} ({len(data):,} bytes)")
 
 
-TOOL = Builtin(
+TOOL = BuiltinTool(
     WriteArgs,
     _write,
     name="write",

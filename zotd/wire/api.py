@@ -807,7 +807,7 @@ class Status(Frozen, frozen=True, omit_defaults=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandSpec:
     """A row of the table."""
 
     name: str
@@ -820,9 +820,9 @@ class Command:
     """Also a command of `zot rpc`."""
 
 
-def _rows(role: Role, *rows: tuple[str, type[Frozen], type[Frozen] | None, str]) -> tuple[Command, ...]:
+def _rows(role: Role, *rows: tuple[str, type[Frozen], type[Frozen] | None, str]) -> tuple[CommandSpec, ...]:
     return tuple(
-        Command(name, params, result, role, summary, stdio=name in _STDIO) for name, params, result, summary in rows
+        CommandSpec(name, params, result, role, summary, stdio=name in _STDIO) for name, params, result, summary in rows
     )
 
 
@@ -842,7 +842,7 @@ _STDIO = frozenset(
     ]
 )
 
-COMMANDS: tuple[Command, ...] = (
+COMMANDS: tuple[CommandSpec, ...] = (
     *_rows(
         Role.READ,
         ("hello", Hello, HelloResult, "introduces the client; agrees on a version and a role"),

@@ -33,7 +33,7 @@ MAX_TIMEOUT_S = 24 * 3600.0
 """Longest `timeout_s`."""
 
 
-class Server(Frozen, frozen=True):
+class McpServer(Frozen, frozen=True):
     """How one server is reached: by starting `command`, or at `url`; never both."""
 
     command: str = ""
@@ -49,7 +49,7 @@ class Server(Frozen, frozen=True):
     """Longest a call of a tool may take without progress; left out: as configured for extensions."""
 
 
-def read_servers(data: bytes) -> dict[str, Server | ServerError]:
+def read_servers(data: bytes) -> dict[str, McpServer | ServerError]:
     """The servers of a file by name, in its order; an entry that is wrong costs itself only.
 
     Raises:
@@ -64,17 +64,17 @@ def read_servers(data: bytes) -> dict[str, Server | ServerError]:
     return {name: _read(name, entry) for name, entry in entries.items()}
 
 
-def variables(server: Server) -> tuple[str, ...]:
+def variables(server: McpServer) -> tuple[str, ...]:
     """The environment variables that it names, each once."""
     return tuple(dict.fromkeys(found[1] for text in _texts(server) for found in _VARIABLE.finditer(text)))
 
 
-def fingerprint(server: Server) -> str:
+def fingerprint(server: McpServer) -> str:
     """A digest of what an entry says, 64 digits."""
     return hashlib.sha256(msgspec.json.encode(server, order="deterministic")).hexdigest()
 
 
-def expanded(server: Server, env: Mapping[str, str]) -> Server:
+def expanded(server: McpServer, env: Mapping[str, str]) -> McpServer:
     """The server with its variables replaced; an empty one counts as unset where there is a default.
 
     Raises:
@@ -106,33 +106,33 @@ def expanded(server: Server, env: Mapping[str, str]) -> Server:
     return result
 
 
-def secrets(server: Server, env: Mapping[str, str]) -> Iterator[str]:
+def secrets(server: McpServer, env: Mapping[str, str]) -> Iterator[str]:
     """What must not be shown: the values of the variables that it names, of its `env` and of its `headers`."""
     yield from (env[name] for name in variables(server) if name in env)
     yield from server.env.values()
     yield from server.headers.values()
 
 
-def _texts(server: Server) -> Iterator[str]:
+def _texts(server: McpServer) -> Iterator[str]:
     yield from (server.command, server.cwd, server.url, *server.args)
     yield from (*server.env.values(), *server.headers.values())
 
 
-def _read(name: str, entry: object) -> Server | ServerError:
+def _read(name: str, entry: object) -> McpServer | ServerError:
     if not NAME.fullmatch(name):
         return ServerError('a name has 1 to 60 letters, digits, ".", "_" and "-"')
     if not isinstance(entry, dict):
         return ServerError("it is no object")
     try:
         # Some programs write null for what they leave out.
-        server = convert({key: value for key, value in entry.items() if value is not None}, Server)
+        server = convert({key: value for key, value in entry.items() if value is not None}, McpServer)
     except BadFrameError as error:
         return ServerError(str(error))
     fault = _fault(server)
     return server if fault is None else ServerError(fault)
 
 
-def _fault(server: Server) -> str | None:
+def _fault(server: McpServer) -> str | None:
     if bool(server.command) == bool(server.url):
         return "it needs either a `command` to start or a `url`"
     if server.timeout_s is not msgspec.UNSET and not 0 < server.timeout_s <= MAX_TIMEOUT_S:

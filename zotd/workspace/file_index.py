@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from zotd.core.matching import Ranking
-from zotd.workspace.file_listing import Listing, listed
+from zotd.workspace.file_listing import FileListing, listed
 
 FRESH_S = 3.0
 """For how long an index is as good as new: shorter than it takes to write a file and to ask for it in a prompt."""
@@ -43,7 +43,7 @@ KEPT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class PathIndex:
     """The paths of one directory as `core.matching` wants them, shorter ones first, directories among them."""
 
     paths: Sequence[str]
@@ -53,7 +53,7 @@ class Index:
     is_cut: bool
 
     @classmethod
-    def of(cls, listing: Listing) -> "Index":
+    def of(cls, listing: FileListing) -> "PathIndex":
         """Takes 0.2 s for 65,000 paths, in which a thread never keeps the interpreter to itself for long."""
         paths = [f"/{path}" for path in _with_folders(listing.paths)]
         by_length: dict[int, list[str]] = {}
@@ -69,7 +69,7 @@ class _Directory:
     """What is known of one directory."""
 
     def __init__(self) -> None:
-        self.index: Index | None = None
+        self.index: PathIndex | None = None
         self.is_being_listed = False
         self.is_ready = asyncio.Event()
         """It was listed once, or could not be."""
@@ -129,7 +129,7 @@ class Files:
         try:
             listing = await listed(cwd, env, directory.index.digest if directory.index else b"")
             if listing is not None:
-                directory.index = await asyncio.to_thread(Index.of, listing)
+                directory.index = await asyncio.to_thread(PathIndex.of, listing)
         finally:
             directory.due = self._now() + max(FRESH_S, REST * (self._now() - began))
             directory.is_being_listed = False

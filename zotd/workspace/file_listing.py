@@ -17,7 +17,7 @@ from pathlib import Path
 
 from zotd.process import spawn
 from zotd.sanitize import is_harmless
-from zotd.tools.shared import Tree, in_thread, repository_of
+from zotd.tools.shared import DirectoryWalk, in_thread, repository_of
 
 MAX_PATHS = 200_000
 """Of one directory; about 40 MiB. More than the largest repositories that people open whole."""
@@ -54,7 +54,7 @@ QUIETLY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FileListing:
     """The paths of a directory's files, relative to it, in no order; one with a slash at its end is a directory."""
 
     paths: Sequence[str]
@@ -64,7 +64,7 @@ class Listing:
     """There are more."""
 
 
-async def listed(cwd: str, env: Mapping[str, str], known: bytes = b"") -> Listing | None:
+async def listed(cwd: str, env: Mapping[str, str], known: bytes = b"") -> FileListing | None:
     """The files of a directory; None when git says what it said when the digest was `known`.
 
     `env` is of who asks; of it, what leads to git and to the user's own settings of git. Takes `LIST_S` twice at most.
@@ -99,7 +99,7 @@ class _Answer:
         return not self.is_cut
 
 
-async def _by_git(cwd: str, env: Mapping[str, str], known: bytes) -> Listing | Unusable | None:
+async def _by_git(cwd: str, env: Mapping[str, str], known: bytes) -> FileListing | Unusable | None:
     # A relative entry would find a program `git` in the directory itself.
     path = os.pathsep.join(entry for entry in env.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
     kept = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
@@ -137,7 +137,7 @@ async def _run(command: Sequence[str], cwd: str, env: Mapping[str, str]) -> _Ans
     return answer if code == 0 or answer.is_cut else None
 
 
-def _read(tracked: _Answer, rest: _Answer, known: bytes) -> Listing | None:
+def _read(tracked: _Answer, rest: _Answer, known: bytes) -> FileListing | None:
     digest = hashlib.blake2b(digest_size=16)
     for answer in (tracked, rest):
         for chunk in answer.chunks:
@@ -155,7 +155,7 @@ def _read(tracked: _Answer, rest: _Answer, known: bytes) -> Listing | None:
     found = _Found()
     found.take(name for name in _names(tracked.chunks) if name not in gone)
     found.take(new)
-    return Listing(found.paths, digest.digest(), found.is_cut or tracked.is_cut or rest.is_cut)
+    return FileListing(found.paths, digest.digest(), found.is_cut or tracked.is_cut or rest.is_cut)
 
 
 class _Found:
@@ -204,11 +204,11 @@ def is_typed(name: str) -> bool:
 # --- walk -----------------------------------------------------------------------------------------------------
 
 
-async def _by_walk(cwd: str) -> Listing:
+async def _by_walk(cwd: str) -> FileListing:
     found = _Found()
 
     def walk(abandoned: threading.Event) -> bool:
-        tree = Tree(Path(cwd), hidden=False, abandoned=abandoned, max_entries=MAX_PATHS, skipped=SKIPPED)
+        tree = DirectoryWalk(Path(cwd), hidden=False, abandoned=abandoned, max_entries=MAX_PATHS, skipped=SKIPPED)
         found.take(map(os.fsencode, tree))
         return tree.cut
 
@@ -217,4 +217,4 @@ async def _by_walk(cwd: str) -> Listing:
             is_cut = await in_thread(walk)
     except TimeoutError:
         is_cut = True
-    return Listing(list(found.paths), b"", is_cut or found.is_cut)
+    return FileListing(list(found.paths), b"", is_cut or found.is_cut)

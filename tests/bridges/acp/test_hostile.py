@@ -11,14 +11,14 @@ from tests.bridges.acp.test_stdio import started
 from tests.npm.packages import INSTALL_S
 from zotd.bridges.acp import frames
 from zotd.bridges.acp.editor import MAX_REQUESTS, Editor
-from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 from zotd.testing.wire_client import WireClient
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 
-WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"}))
+WRITE = calls(CallPart("write", {"path": "a.txt", "content": "one\n"}))
 
-ENDLESS = Reply([Text(["Once"]), Hang()])
+ENDLESS = ScriptedReply([TextPart(["Once"]), Hang()])
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 

@@ -8,13 +8,13 @@ import pytest
 
 from zotd.bridges.acp import calls, frames, options, prompts, questions
 from zotd.bridges.acp.jsonrpc import RpcError
-from zotd.bridges.acp.turns import Turn
+from zotd.bridges.acp.turns import PromptTurn
 from zotd.bridges.acp.updates import Remark, Updates, merged
 from zotd.client.runs import Run
 from zotd.wire import api, events
 from zotd.wire.content import Image, Message, Text, ToolCall, ToolResult
 
-PLACE = calls.Place("/src", "/home/ann")
+PLACE = calls.PathResolver("/src", "/home/ann")
 
 READ = {"path": "a.txt", "offset": 7}
 
@@ -244,7 +244,7 @@ def test_what_a_model_cannot_read_is_refused():
 
 
 async def outcome(*told, cancelled=False):
-    turn = Turn()
+    turn = PromptTurn()
     turn.run = Run("i", None)
     for event in (events.UserMessage(content=[], time="", input="i", run="r"), *told, events.Done(run="r")):
         turn.on(event)
@@ -281,7 +281,7 @@ async def test_a_run_that_failed_or_was_cut_is_an_error_unless_it_was_cancelled(
 
 
 async def test_events_of_other_runs_do_not_end_a_prompt():
-    turn = Turn()
+    turn = PromptTurn()
     turn.run = Run("i", None)
     turn.on(events.Done(run="another"))
     assert not turn.outcome.done()
@@ -294,7 +294,7 @@ async def test_events_of_other_runs_do_not_end_a_prompt():
 
 
 async def test_a_prompt_that_a_failed_run_leaves_in_the_queue_is_answered_with_the_way_out():
-    turn = Turn()
+    turn = PromptTurn()
     turn.run = Run("i", None)
     waiting = events.QueueItem("i", "go on", "ann", "queue")
     turn.on(events.QueueChanged(items=[waiting], held=False))

@@ -10,12 +10,12 @@ import pytest
 from tests.e2e.shop import Shop
 from tests.npm.packages import INSTALL_S
 from zotd.bridges.acp.updates import CUT
-from zotd.testing.script import Call, Gate, Hang, Refusal, Reply, Text, Thinking, calls, text
+from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, ThinkingPart, calls, text
 from zotd.testing.wire_client import WireClient
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 
-WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"}))
+WRITE = calls(CallPart("write", {"path": "a.txt", "content": "one\n"}))
 
 PIXEL = base64.b64encode(
     bytes.fromhex(
@@ -27,7 +27,9 @@ PIXEL = base64.b64encode(
 
 async def test_a_prompt_is_answered_as_it_is_written(world):
     gate = asyncio.Event()
-    here = await world(Reply([Thinking(["Let me see."]), Text(["Hello"]), Gate(gate), Text([" there."])]))
+    here = await world(
+        ScriptedReply([ThinkingPart(["Let me see."]), TextPart(["Hello"]), Gate(gate), TextPart([" there."])])
+    )
     editor = await here.editor()
     session = await editor.open(here.cwd)
     async with asyncio.TaskGroup() as group:
@@ -100,7 +102,7 @@ async def test_the_first_decision_counts_wherever_it_is_made(world):
 
 
 async def test_what_is_cancelled_ends_so(world):
-    here = await world(Reply([Text(["Once"]), Hang()]), WRITE, Reply([Hang()]))
+    here = await world(ScriptedReply([TextPart(["Once"]), Hang()]), WRITE, ScriptedReply([Hang()]))
     editor = await here.editor(answer=None)
     session = await editor.open(here.cwd)
     async with asyncio.TaskGroup() as group:
@@ -135,7 +137,9 @@ async def test_what_is_cancelled_ends_so(world):
 
 async def test_a_cancellation_spares_what_others_have_asked_for(world):
     gate = asyncio.Event()
-    here = await world(Reply([Text(["On"]), Gate(gate), Text(["ce"])]), Reply([Text(["For ever"]), Hang()]))
+    here = await world(
+        ScriptedReply([TextPart(["On"]), Gate(gate), TextPart(["ce"])]), ScriptedReply([TextPart(["For ever"]), Hang()])
+    )
     editor = await here.editor()
     session = await editor.open(here.cwd)
     async with WireClient.connect(here.place.socket) as other:
@@ -176,7 +180,9 @@ async def test_what_others_do_in_the_session_is_seen(world):
 
 
 async def test_sessions_are_listed_loaded_resumed_and_closed(world):
-    here = await world(calls(Call("bash", {"command": "echo hi"}), before="Looking. "), text("It says hi."), text("!"))
+    here = await world(
+        calls(CallPart("bash", {"command": "echo hi"}), before="Looking. "), text("It says hi."), text("!")
+    )
     first = await here.editor()
     session = await first.open(here.cwd)
     await first.say(session, "what does it say?")
@@ -277,7 +283,7 @@ async def test_slash_commands_run(world):
     [
         (text("cut", stop="length"), "max_tokens"),
         (text("no", stop="refusal"), "refusal"),
-        (calls(Call("bash", {"command": "true"})), "max_turn_requests"),
+        (calls(CallPart("bash", {"command": "true"})), "max_turn_requests"),
     ],
     ids=["length", "refusal", "steps"],
 )
@@ -319,7 +325,7 @@ async def test_what_is_wrong_with_a_request_is_said(world):
 
 
 async def test_a_daemon_that_is_killed_comes_back_and_the_editor_is_told_what_was_cut(world, ended):
-    here = await world(Reply([Text(["Once upon"]), Hang()]), text("a time"), process=True)
+    here = await world(ScriptedReply([TextPart(["Once upon"]), Hang()]), text("a time"), process=True)
     editor = await here.editor()
     session = await editor.open(here.cwd)
     async with asyncio.TaskGroup() as group:
@@ -338,8 +344,8 @@ async def test_a_daemon_that_is_killed_comes_back_and_the_editor_is_told_what_wa
 
 
 async def test_a_reply_that_a_crash_cut_is_not_shown_again_and_the_editor_is_told_that_it_begins_anew(world, ended):
-    whole = Reply([Text(["Once upon a time"])])
-    here = await world(Reply([Text(["Once upon"]), Hang()]), whole, process=True, config='resume = "auto"')
+    whole = ScriptedReply([TextPart(["Once upon a time"])])
+    here = await world(ScriptedReply([TextPart(["Once upon"]), Hang()]), whole, process=True, config='resume = "auto"')
     editor = await here.editor()
     session = await editor.open(here.cwd)
     async with asyncio.TaskGroup() as group:

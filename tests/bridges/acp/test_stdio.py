@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.npm.packages import INSTALL_S
-from zotd.testing.script import Call, Gate, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Gate, Hang, ScriptedReply, TextPart, calls, text
 from zotd.testing.wire_client import WireClient
 from zotd.wire.framing import CLIENT_LIMIT
 
@@ -104,7 +104,7 @@ async def test_what_is_no_request_is_answered_as_json_rpc_says(world):
 
 async def test_runs_go_on_when_the_editor_is_closed(world):
     gate = asyncio.Event()
-    here = await world(Reply([Text(["Once"]), Gate(gate)]))
+    here = await world(ScriptedReply([TextPart(["Once"]), Gate(gate)]))
     async with started(here) as raw:
         session = await raw.new(here.cwd)
         raw.prompt(1, session, "go")
@@ -129,7 +129,7 @@ async def test_what_was_asked_for_before_the_end_is_answered(world):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_and_not_the_run(world, number):
-    here = await world(Reply([Text(["Once"]), Hang()]))
+    here = await world(ScriptedReply([TextPart(["Once"]), Hang()]))
     async with started(here) as raw:
         session = await raw.new(here.cwd)
         raw.prompt(1, session, "go")
@@ -154,7 +154,7 @@ async def test_it_ends_when_nobody_reads_it(world):
 async def test_an_editor_that_does_not_read_costs_the_daemon_nothing_and_misses_nothing(world):
     pages = [f"page {number}\n{'x' * 1_000_000}\n" for number in range(8)]
     here = await world(
-        *(calls(Call("bash", {"command": "true"}), before=page) for page in pages), text("end"), text("!")
+        *(calls(CallPart("bash", {"command": "true"}), before=page) for page in pages), text("end"), text("!")
     )
     async with started(here) as raw, WireClient.connect(here.place.socket) as other:
         session = await raw.new(here.cwd)

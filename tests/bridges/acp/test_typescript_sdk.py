@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.npm.packages import INSTALL_S
-from zotd.testing.script import Call, Hang, Reply, Text, calls, text
+from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 
@@ -17,11 +17,11 @@ CLIENT = Path(__file__).parent / "client.mjs"
 WAIT_S = 40.0
 """For the whole visit; 2 s here."""
 
-WRITE = calls(Call("write", {"path": "a.txt", "content": "one\n"}))
+WRITE = calls(CallPart("write", {"path": "a.txt", "content": "one\n"}))
 
 
 async def test_a_visit(world, sdk):
-    endless = Reply([Text(["For", " ever"]), Hang()])
+    endless = ScriptedReply([TextPart(["For", " ever"]), Hang()])
     here = await world(text("Hello", " there."), WRITE, text("No. "), WRITE, text("Yes. "), endless)
     program = await asyncio.create_subprocess_exec(
         "node", CLIENT, sdk, here.cwd, *here.command, env=here.env, stdout=PIPE, limit=32 * 1024 * 1024

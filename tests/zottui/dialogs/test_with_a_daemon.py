@@ -10,7 +10,7 @@ from zotd.client.client import Client
 from zotd.client.errors import CallError
 from zotd.testing.live_daemon import serving
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Call, Reply, Text
+from zotd.testing.script import CallPart, ScriptedReply, TextPart
 from zotd.wire import api
 from zottui.dialogs import tree
 from zottui.dialogs.approval import QUIET_S
@@ -20,8 +20,8 @@ from zottui.dialogs.questions import Questions
 from zottui.reduce import reduce
 from zottui.state import State
 
-TOUCH = Reply([Call("bash", {"command": "touch out"})])
-DONE = Reply([Text(["done"])])
+TOUCH = ScriptedReply([CallPart("bash", {"command": "touch out"})])
+DONE = ScriptedReply([TextPart(["done"])])
 
 
 class LiveDesk(FakeDesk):

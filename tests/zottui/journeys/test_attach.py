@@ -11,7 +11,7 @@ import pytest
 from tests.zottui.journeys.deciding import decide
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.world import PROMPT, rests
-from zotd.testing.script import Call, Text
+from zotd.testing.script import CallPart, TextPart
 
 ASKS = "--mode", "ask"
 
@@ -21,7 +21,7 @@ CONTEXT = r" · 15( ·|$)"
 CARD = "^● bash  echo ran"
 """The first line of its card."""
 
-RUNS = Call("bash", {"command": "echo ran >> runs"})
+RUNS = CallPart("bash", {"command": "echo ran >> runs"})
 
 
 def ask(zot, words="go"):
@@ -60,7 +60,7 @@ def leave_long_ago(world):
 @pytest.mark.parametrize("how", ["detached", "killed"])
 def test_what_was_missed_is_there_once_and_the_stream_goes_on(world, how):
     away, back = world.model.gate(), world.model.gate()
-    world.model.says([Text(["one\n\ntw"]), away, Text(["o\n\nthr"]), back, Text(["ee\n\nfour"])])
+    world.model.says([TextPart(["one\n\ntw"]), away, TextPart(["o\n\nthr"]), back, TextPart(["ee\n\nfour"])])
     zot = world.zot()
     ask(zot)
     zot.wait("^tw$")
@@ -84,7 +84,7 @@ def test_what_was_missed_is_there_once_and_the_stream_goes_on(world, how):
 @journey(32)
 def test_who_was_away_for_long_is_told_what_happened_in_one_line(world):
     gate = world.model.gate()
-    write = Call("write", {"path": "new.py", "content": "x = 1\n"})
+    write = CallPart("write", {"path": "new.py", "content": "x = 1\n"})
     world.model.says([gate, write], "one", "all done")
     zot = world.zot()
     ask(zot, "first")
@@ -126,7 +126,7 @@ def test_who_comes_back_sees_at_once_what_the_conversation_takes(world):
 
 @journey(32)
 def test_a_call_that_waits_for_approval_is_no_card_when_somebody_comes_back(world):
-    world.model.says([Text(["let me see\n\n"]), RUNS], "all done")
+    world.model.says([TextPart(["let me see\n\n"]), RUNS], "all done")
     zot = world.zot(*ASKS)
     ask(zot)
     zot.wait("^● bash needs you")
@@ -141,7 +141,7 @@ def test_a_call_that_waits_for_approval_is_no_card_when_somebody_comes_back(worl
 
 @journey(32)
 def test_a_call_that_runs_is_no_card_when_somebody_comes_back(world):
-    world.model.says([Call("bash", {"command": "echo started; cat gate"})], "all done")
+    world.model.says([CallPart("bash", {"command": "echo started; cat gate"})], "all done")
     world.fifo("gate")
     zot = world.zot()
     ask(zot)
@@ -160,7 +160,7 @@ def test_a_call_that_runs_is_no_card_when_somebody_comes_back(world):
 @journey(32)
 def test_a_reply_that_goes_on_while_the_terminal_is_stopped_is_there_once(world):
     away, back = world.model.gate(), world.model.gate()
-    world.model.says([Text(["one\n\ntw"]), away, Text(["o\n\nthr"]), back, Text(["ee\n\nfour"])])
+    world.model.says([TextPart(["one\n\ntw"]), away, TextPart(["o\n\nthr"]), back, TextPart(["ee\n\nfour"])])
     shell = world.shell()
     shell.type("zot")
     shell.key("Enter")
@@ -205,7 +205,7 @@ def test_two_terminals_show_the_same_each_in_its_width(world, two):
     narrow, wide = two
     gate = world.model.gate()
     words = "word " * 22 + "end"
-    world.model.says([Text(["one\n\ntw"]), gate, Text([f"o\n\n{words}"])])
+    world.model.says([TextPart(["one\n\ntw"]), gate, TextPart([f"o\n\n{words}"])])
     ask(narrow, "hello")
     wide.wait(f"^{name_of(narrow)} ❯ hello$")
     wide.wait("^tw$")
@@ -293,7 +293,7 @@ def test_what_nobody_saw_is_asked_when_somebody_comes(world):
 
 @journey(39)
 def test_a_daemon_that_is_killed_in_mid_call_comes_back_and_nothing_runs_twice(world):
-    world.model.says([Call("bash", {"command": "echo ran >> runs; echo started; cat gate"})], "all done")
+    world.model.says([CallPart("bash", {"command": "echo ran >> runs; echo started; cat gate"})], "all done")
     world.fifo("gate")
     zot = world.zot()
     ask(zot)
@@ -319,7 +319,7 @@ def test_a_daemon_that_is_killed_in_mid_call_comes_back_and_nothing_runs_twice(w
 @journey(39)
 def test_a_daemon_that_is_killed_in_mid_reply_leaves_the_reply_once(world):
     gate = world.model.gate()
-    world.model.says([Text(["# one\n\nsome **bold** words\n\n- first\n- fin"]), gate, Text(["al"])], "all done")
+    world.model.says([TextPart(["# one\n\nsome **bold** words\n\n- first\n- fin"]), gate, TextPart(["al"])], "all done")
     zot = world.zot()
     ask(zot)
     zot.wait("fin$")

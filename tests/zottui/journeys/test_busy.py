@@ -8,7 +8,7 @@ from tests.zottui.journeys.deciding import decide
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.test_talk import SHELL, WORKING, say
 from tests.zottui.journeys.world import PROMPT
-from zotd.testing.script import Call, Text
+from zotd.testing.script import CallPart, TextPart
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def lines_of(zot):
 @journey(6)
 def test_a_line_that_is_typed_meanwhile_waits_and_runs_once(world, zot):
     gate = world.model.gate()
-    world.model.says([Text(["begun\n\n"]), gate, Text(["ended"])], "the second answer")
+    world.model.says([TextPart(["begun\n\n"]), gate, TextPart(["ended"])], "the second answer")
     say(zot, "first")
     zot.wait("^begun$")
     say(zot, "second")
@@ -47,7 +47,7 @@ def test_a_line_that_is_typed_meanwhile_waits_and_runs_once(world, zot):
 @journey(6)
 def test_what_waits_is_sent_in_the_order_in_which_it_was_typed(world, zot):
     gate = world.model.gate()
-    world.model.says([Text(["begun\n\n"]), gate], "two", "three", "four")
+    world.model.says([TextPart(["begun\n\n"]), gate], "two", "three", "four")
     say(zot, "first")
     zot.wait("^begun$")
     for words in ("second", "third", "fourth"):
@@ -66,7 +66,7 @@ def test_what_waits_is_sent_in_the_order_in_which_it_was_typed(world, zot):
 @journey(7)
 def test_what_is_steered_is_seen_before_the_next_step(world, zot):
     gate = world.model.gate()
-    world.model.says([Text(["I look.\n\n"]), gate, Call("read", {"path": "nothing"})], "I am brief.")
+    world.model.says([TextPart(["I look.\n\n"]), gate, CallPart("read", {"path": "nothing"})], "I am brief.")
     say(zot, "look around")
     zot.wait("^I look\\.$")
     zot.type("be brief")
@@ -97,7 +97,7 @@ def test_what_is_steered_while_nothing_runs_is_a_prompt(world, zot):
 @journey(8)
 def test_up_in_an_empty_editor_takes_what_waits_back(world, zot):
     gate = world.model.gate()
-    world.model.says([Text(["begun\n\n"]), gate, Text(["ended"])])
+    world.model.says([TextPart(["begun\n\n"]), gate, TextPart(["ended"])])
     say(zot, "first")
     zot.wait("^begun$")
     say(zot, "not like that")
@@ -117,7 +117,7 @@ def test_up_in_an_empty_editor_takes_what_waits_back(world, zot):
 @journey(8)
 def test_what_was_pasted_comes_back_as_what_it_was(world, zot):
     gate = world.model.gate()
-    world.model.says([Text(["begun\n\n"]), gate], "thanks")
+    world.model.says([TextPart(["begun\n\n"]), gate], "thanks")
     say(zot, "first")
     zot.wait("^begun$")
     zot.paste("\n".join(f"pasted {number}" for number in range(1, 31)))
@@ -141,7 +141,7 @@ def test_what_was_pasted_comes_back_as_what_it_was(world, zot):
 @journey(9)
 def test_esc_interrupts_holds_what_waits_and_leaves_the_draft(world, zot):
     gate = world.model.gate()
-    world.model.says([Text(["half of a "]), gate], "the rest", "the answer to what waited")
+    world.model.says([TextPart(["half of a "]), gate], "the rest", "the answer to what waited")
     say(zot, "first")
     zot.wait("^half of a$")
     say(zot, "waits")
@@ -180,7 +180,7 @@ def test_esc_while_nothing_runs_does_nothing(world, zot):
 
 @journey(9)
 def test_esc_at_a_question_interrupts_too(world):
-    world.model.says([Text(["I run it."]), Call("bash", {"command": "touch made"})])
+    world.model.says([TextPart(["I run it."]), CallPart("bash", {"command": "touch made"})])
     zot = world.zot("--mode", "ask")
     zot.wait("openai/scripted")
     say(zot, "make it")
@@ -194,7 +194,7 @@ def test_esc_at_a_question_interrupts_too(world):
 
 @journey(19)
 def test_a_question_that_was_put_off_is_asked_again(world):
-    world.model.says([Call("bash", {"command": "touch made"})], "done with it")
+    world.model.says([CallPart("bash", {"command": "touch made"})], "done with it")
     zot = world.zot("--mode", "ask")
     zot.wait("openai/scripted")
     say(zot, "make it")
@@ -251,7 +251,7 @@ def test_ctrl_c_before_and_after_a_command_does_not_leave(zot):
 @journey(10)
 def test_who_leaves_what_runs_is_told_how_to_come_back_and_can(world):
     gate = world.model.gate()
-    world.model.says([Text(["before\n\n"]), gate, Text(["and after"])])
+    world.model.says([TextPart(["before\n\n"]), gate, TextPart(["and after"])])
     shell = world.shell()
     say(shell, "zot")
     shell.wait("openai/scripted")

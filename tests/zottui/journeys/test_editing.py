@@ -9,7 +9,7 @@ import pytest
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.test_talk import WORKING, say
 from tests.zottui.journeys.world import PROMPT
-from zotd.testing.script import Text
+from zotd.testing.script import TextPart
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ def test_vi_begins_in_insert_and_shows_its_mode(world):
 @journey(17)
 def test_in_vi_the_first_esc_is_for_vi_and_the_second_interrupts(world):
     gate = world.model.gate()
-    world.model.says([Text(["begun\n\n"]), gate, Text(["ended"])])
+    world.model.says([TextPart(["begun\n\n"]), gate, TextPart(["ended"])])
     world.configure(terminal={"editing_mode": "vi"})
     zot = begun(world)
     say(zot, "go")

@@ -11,7 +11,7 @@ import pytest
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.world import PROMPT
 from tests.zottui.journeys.world import world as made
-from zotd.testing.script import Call
+from zotd.testing.script import CallPart
 
 
 def ask(zot, words="go"):
@@ -98,7 +98,7 @@ def impatient(tmp_path):
 def test_a_guard_that_hangs_refuses_or_warns_by_its_name(impatient, on_failure):
     world = impatient
     extension(world, "watchman", GUARD, on_failure={"tool_call": on_failure})
-    world.model.says([Call("bash", {"command": "touch made"})], "all done")
+    world.model.says([CallPart("bash", {"command": "touch made"})], "all done")
     zot = world.zot()
     zot.wait(PROMPT)
     (session,) = world.call("session.list")["sessions"]

@@ -7,7 +7,7 @@ import pytest
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.world import PROMPT, rests
 from tests.zottui.journeys.world import world as made
-from zotd.testing.script import Call, Text
+from zotd.testing.script import CallPart, TextPart
 
 SHELL_PROMPT = r"^[$#] ?$"
 
@@ -39,9 +39,9 @@ def joined(text):
 def test_resized_while_the_model_answers_everything_is_there_once(world):
     sizes = (60, 40, 120, 100)
     gates = [world.model.gate() for _ in sizes]
-    steps = [Text(["mark-0 " + "word " * 40 + "\n\n"])]
+    steps = [TextPart(["mark-0 " + "word " * 40 + "\n\n"])]
     for number, gate in enumerate(gates, 1):
-        steps += [gate, Text([f"mark-{number} " + "word " * 40 + f"\n\n```python\nprint({number}00)\n```\n\n"])]
+        steps += [gate, TextPart([f"mark-{number} " + "word " * 40 + f"\n\n```python\nprint({number}00)\n```\n\n"])]
     world.model.says(steps)
     zot = world.zot()
     ask(zot)
@@ -101,7 +101,7 @@ def test_in_eight_rows_there_is_room_for_editor_status_and_popup(world):
 @journey(25)
 def test_in_eight_rows_a_question_and_a_long_draft_have_room(world):
     (world.cwd / "a.py").write_text("".join(f"{n}\n" for n in range(40)))
-    edit = Call("edit", {"path": "a.py", "edits": [{"oldText": "\n20\n", "newText": "\n" + "new\n" * 20}]})
+    edit = CallPart("edit", {"path": "a.py", "edits": [{"oldText": "\n20\n", "newText": "\n" + "new\n" * 20}]})
     world.model.says([edit], "all done")
     zot = world.zot("--mode", "ask", rows=8, columns=60)
     ask(zot)
@@ -146,7 +146,7 @@ def test_the_cursor_stands_behind_what_was_typed_and_backspace_takes_one_charact
 def test_wide_and_joined_characters_are_streamed_as_they_are(world):
     gate = world.model.gate()
     said = ["日本", "語テキ", "スト と 👩‍👩", "‍👧 e", "\u0301 ", "שלום end"]
-    world.model.says([Text(said), gate, Text(["\n\nall done"])])
+    world.model.says([TextPart(said), gate, TextPart(["\n\nall done"])])
     zot = world.zot()
     ask(zot)
     zot.wait("שלום end$")
@@ -161,7 +161,7 @@ def test_wide_and_joined_characters_are_streamed_as_they_are(world):
 @journey(27)
 def test_what_models_and_tools_say_does_nothing_to_the_terminal(world):
     evil = "\x1b]0;evil\x07\x1b]52;c;ZXZpbA==\x07\x1b[2J[red]x[/red]\x9b2J"
-    world.model.says([Text([f"bad {evil}\n\n"]), Call("bash", {"command": "cat evil"})], "all done")
+    world.model.says([TextPart([f"bad {evil}\n\n"]), CallPart("bash", {"command": "cat evil"})], "all done")
     (world.cwd / "evil").write_text(f"worse {evil}\n")
     zot = world.zot()
     ask(zot, "look")
@@ -219,7 +219,7 @@ def ask_shell(shell, command):
 
 @journey(30)
 def test_without_colours_roles_are_words(world):
-    world.model.says([Text(["# one\n\n**two**\n\n"]), Call("bash", {"command": "echo out"})], "all done")
+    world.model.says([TextPart(["# one\n\n**two**\n\n"]), CallPart("bash", {"command": "echo out"})], "all done")
     zot = world.zot(NO_COLOR="1")
     ask(zot)
     zot.wait("^zot: all done$")
@@ -230,7 +230,7 @@ def test_without_colours_roles_are_words(world):
 
 @journey(30)
 def test_in_plain_lines_nothing_moves_and_nothing_is_coloured(world):
-    world.model.says([Text(["**two**\n\n"]), Call("bash", {"command": "echo out"})], "all done")
+    world.model.says([TextPart(["**two**\n\n"]), CallPart("bash", {"command": "echo out"})], "all done")
     zot = world.zot("--plain", NO_COLOR="1")
     zot.wait("^> ?$")
     zot.type("go")
@@ -295,7 +295,7 @@ def test_who_looks_elsewhere_is_called_once_and_who_looks_is_not(quick):
 @journey(31)
 def test_of_two_terminals_the_one_that_was_used_last_calls(quick):
     gate = quick.model.gate()
-    quick.model.says([gate, Text(["all done"])])
+    quick.model.says([gate, TextPart(["all done"])])
     first = quick.zot()
     first.wait(PROMPT)
     second = quick.zot()
@@ -313,7 +313,7 @@ def test_of_two_terminals_the_one_that_was_used_last_calls(quick):
 
 @journey(31)
 def test_a_question_calls_too(quick):
-    quick.model.says([Call("bash", {"command": "touch made"})], "all done")
+    quick.model.says([CallPart("bash", {"command": "touch made"})], "all done")
     zot = quick.zot("--mode", "ask")
     zot.wait(PROMPT)
     focus(quick, zot, FOCUS_OUT, False)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.world import PROMPT
-from zotd.testing.script import Reply, Text
+from zotd.testing.script import ScriptedReply, TextPart
 from zotd.wire.content import Tokens
 
 SHELL = r"^[#$] ?$"
@@ -192,8 +192,8 @@ def test_a_vendor_that_was_asked_for_is_the_one_whose_key_is_missing(world):
 @journey(3)
 def test_paragraphs_appear_as_they_come_and_once(world, zot):
     first, second = world.model.gate(), world.model.gate()
-    steps = [Text(["One fish.\n\nTwo "]), first, Text(["fish.\n\nRed"]), second, Text([" fish."])]
-    world.model.says(Reply(steps, usage=Tokens(input=1200, output=34)))
+    steps = [TextPart(["One fish.\n\nTwo "]), first, TextPart(["fish.\n\nRed"]), second, TextPart([" fish."])]
+    world.model.says(ScriptedReply(steps, usage=Tokens(input=1200, output=34)))
     say(zot, "hi")
     zot.wait("^One fish\\.$")
     zot.wait("^Two$")
@@ -272,10 +272,10 @@ CODE = [f"line_{number} = {number}" for number in range(1, 401)]
 @journey(5)
 def test_code_goes_to_the_scrollback_as_it_comes_and_the_live_area_stays_low(world, zot):
     gates = [world.model.gate() for _ in range(4)]
-    steps = [Text(["```python\n"])]
+    steps = [TextPart(["```python\n"])]
     for number, gate in enumerate(gates):
-        steps += [Text([f"{line}\n" for line in CODE[number * 100 : number * 100 + 100]]), gate]
-    world.model.says([*steps, Text(["```\n\nthe end"])])
+        steps += [TextPart([f"{line}\n" for line in CODE[number * 100 : number * 100 + 100]]), gate]
+    world.model.says([*steps, TextPart(["```\n\nthe end"])])
     say(zot, "much code")
     shown = []
     for number, gate in enumerate(gates, 1):

@@ -8,11 +8,11 @@ import pytest
 from tests.zottui.journeys.deciding import decide
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.world import PROMPT
-from zotd.testing.script import Call, Text, Thinking
+from zotd.testing.script import CallPart, TextPart, ThinkingPart
 
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
 
-EDIT = Call("edit", {"path": "a.py", "edits": [{"oldText": "line 20\n", "newText": "line twenty\nand more\n"}]})
+EDIT = CallPart("edit", {"path": "a.py", "edits": [{"oldText": "line 20\n", "newText": "line twenty\nand more\n"}]})
 
 ASKS = "--mode", "ask"
 
@@ -43,7 +43,7 @@ def ask(zot, words="go"):
 
 @journey(18)
 def test_a_card_has_one_line_about_the_call_and_at_most_eight_of_what_came_of_it(world, source):
-    world.model.says([Call("read", {"path": "a.py"}), Call("bash", {"command": "seq 120"})], "all done")
+    world.model.says([CallPart("read", {"path": "a.py"}), CallPart("bash", {"command": "seq 120"})], "all done")
     zot = world.zot()
     ask(zot)
     zot.wait("^all done$")
@@ -73,7 +73,7 @@ def test_an_edit_shows_its_lines_with_signs_and_numbers(world, source):
 
 @journey(18)
 def test_a_call_that_runs_shows_the_end_of_its_output(world):
-    world.model.says([Call("bash", {"command": "seq 40; cat gate"})], "all done")
+    world.model.says([CallPart("bash", {"command": "seq 40; cat gate"})], "all done")
     world.fifo("gate")
     zot = world.zot()
     ask(zot)
@@ -88,7 +88,7 @@ def test_a_call_that_runs_shows_the_end_of_its_output(world):
 
 @journey(18)
 def test_while_a_call_runs_only_the_row_that_turns_is_drawn(world):
-    world.model.says([Call("bash", {"command": "echo out; cat gate"})], "all done")
+    world.model.says([CallPart("bash", {"command": "echo out; cat gate"})], "all done")
     world.fifo("gate")
     zot = world.zot()
     ask(zot)
@@ -105,7 +105,7 @@ def test_while_a_call_runs_only_the_row_that_turns_is_drawn(world):
 
 @journey(18)
 def test_a_command_that_fails_says_how(world):
-    world.model.says([Call("bash", {"command": "echo no; exit 3"})], "all done")
+    world.model.says([CallPart("bash", {"command": "echo no; exit 3"})], "all done")
     zot = world.zot()
     ask(zot)
     zot.wait("^all done$")
@@ -120,7 +120,7 @@ COLOURED = r"printf '\033[31mred\033[0m plain \033]0;evil\007\033[1;32mgreen\nal
 
 @journey(18)
 def test_what_a_command_prints_keeps_its_colours_and_nothing_else(world):
-    world.model.says([Call("bash", {"command": COLOURED})], "all done")
+    world.model.says([CallPart("bash", {"command": COLOURED})], "all done")
     zot = world.zot()
     ask(zot)
     zot.wait("^all done$")
@@ -137,7 +137,7 @@ def test_what_a_command_prints_keeps_its_colours_and_nothing_else(world):
 
 @journey(18)
 def test_without_colours_what_a_command_prints_has_none(world):
-    world.model.says([Call("bash", {"command": COLOURED})], "all done")
+    world.model.says([CallPart("bash", {"command": COLOURED})], "all done")
     zot = world.zot(NO_COLOR="1")
     ask(zot)
     zot.wait("^zot: all done$")
@@ -194,7 +194,7 @@ def test_a_rule_that_was_looked_at_need_not_be_saved(world, source):
 
 @journey(19)
 def test_what_begins_with_the_same_words_is_allowed_and_not_asked_about_again(world):
-    calls = [[Call("bash", {"command": f"echo {word}"})] for word in ("one -n", "two")]
+    calls = [[CallPart("bash", {"command": f"echo {word}"})] for word in ("one -n", "two")]
     world.model.says(*calls, "all done")
     zot = world.zot(*ASKS)
     ask(zot)
@@ -216,7 +216,7 @@ def test_what_begins_with_the_same_words_is_allowed_and_not_asked_about_again(wo
 
 @journey(19)
 def test_all_edits_of_the_session_are_allowed_at_once(world, source):
-    new = [Call("write", {"path": "new.txt", "content": "n"})]
+    new = [CallPart("write", {"path": "new.txt", "content": "n"})]
     world.model.says([EDIT], new, "all done")
     zot = world.zot(*ASKS)
     ask(zot)
@@ -251,7 +251,7 @@ def test_shift_tab_changes_the_mode_and_asks_before_it_is_yolo(world):
 
 @journey(19)
 def test_the_arguments_can_be_changed_before_they_run(world):
-    world.model.says([Call("bash", {"command": "touch wrong"})], "all done")
+    world.model.says([CallPart("bash", {"command": "touch wrong"})], "all done")
     editor = world.script("editor", 'sed -i s/wrong/right/ "$1"')
     zot = world.zot(*ASKS, EDITOR=editor)
     ask(zot)
@@ -265,7 +265,7 @@ def test_the_arguments_can_be_changed_before_they_run(world):
 @journey(19)
 def test_what_is_typed_while_a_question_comes_up_stays_a_draft(world):
     gate = world.model.gate()
-    world.model.says([gate, Call("bash", {"command": "touch made"})], "all done")
+    world.model.says([gate, CallPart("bash", {"command": "touch made"})], "all done")
     zot = world.zot(*ASKS)
     ask(zot)
     zot.wait("working…")
@@ -279,7 +279,7 @@ def test_what_is_typed_while_a_question_comes_up_stays_a_draft(world):
 
 @journey(19)
 def test_of_several_calls_only_the_one_that_runs_has_a_clock(world):
-    calls = [Call("bash", {"command": f"cat gate{number}"}) for number in (1, 2, 3)]
+    calls = [CallPart("bash", {"command": f"cat gate{number}"}) for number in (1, 2, 3)]
     world.model.says(calls, "all done")
     for number in (1, 2, 3):
         world.fifo(f"gate{number}")
@@ -297,7 +297,7 @@ def test_of_several_calls_only_the_one_that_runs_has_a_clock(world):
 
 @journey(19)
 def test_a_question_says_how_many_calls_wait_behind_it(world):
-    world.model.says([Call("bash", {"command": f"echo {number}"}) for number in (1, 2, 3)], "all done")
+    world.model.says([CallPart("bash", {"command": f"echo {number}"}) for number in (1, 2, 3)], "all done")
     zot = world.zot(*ASKS)
     ask(zot)
     zot.wait("^● bash needs you  1 of 3")
@@ -333,7 +333,7 @@ def test_a_rejection_with_a_reason_reaches_the_model_and_changes_no_file(world, 
 @journey(23)
 def test_thinking_is_counted_and_leaves_one_line(world):
     gate = world.model.gate()
-    world.model.says([Thinking(["a walrus, ", "perhaps?"]), gate, Text(["all done"])])
+    world.model.says([ThinkingPart(["a walrus, ", "perhaps?"]), gate, TextPart(["all done"])])
     zot = world.zot()
     ask(zot)
     zot.wait("thinking… [2-9]s")
@@ -346,7 +346,7 @@ def test_thinking_is_counted_and_leaves_one_line(world):
 @journey(23)
 def test_thoughts_are_shown_to_whoever_wants_them_and_then_not_any_more(world):
     for number in (1, 2):
-        world.model.says([Thinking([f"walrus {number}, ", "perhaps?"]), Text([f"done {number}"])])
+        world.model.says([ThinkingPart([f"walrus {number}, ", "perhaps?"]), TextPart([f"done {number}"])])
     zot = world.zot()
     zot.wait(PROMPT)
     zot.type("/thinking show")

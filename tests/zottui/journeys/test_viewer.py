@@ -7,7 +7,7 @@ import psutil
 from benchmarks import history
 from tests.zottui.journeys.table import journey
 from tests.zottui.journeys.world import PROMPT, rests
-from zotd.testing.script import Call
+from zotd.testing.script import CallPart
 from zottui.widgets.cells import POINTER
 
 MESSAGES = 50_000
@@ -46,7 +46,7 @@ def leave_viewer(zot):
 @journey(21)
 def test_a_conversation_is_searched_and_expanded_and_the_scrollback_is_as_it_was(world):
     command = 'for n in $(seq 60); do echo "line $n of 60"; done'
-    world.model.says([Call("bash", {"command": command})], "it has printed sixty lines")
+    world.model.says([CallPart("bash", {"command": command})], "it has printed sixty lines")
     zot = world.zot("count", "--mode", "yolo")
     zot.wait("it has printed sixty lines")
     zot.wait(PROMPT)

@@ -18,7 +18,7 @@ from zotd.client.fields import child, text
 from zotd.client.lock_owner import lock_owner_of
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import Gate, Refusal, Reply, Text
+from zotd.testing.script import Gate, Refusal, ScriptedReply, TextPart
 
 BIN = str(Path(sys.executable).parent)
 
@@ -66,7 +66,7 @@ class Model:
         return json.dumps(self.requests[number].body, ensure_ascii=False)
 
     def _next(self, _):
-        return self._answers.pop(0) if self._answers else Reply([Text(["nothing more to say"])])
+        return self._answers.pop(0) if self._answers else ScriptedReply([TextPart(["nothing more to say"])])
 
     def _call(self, work):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
@@ -92,9 +92,9 @@ async def _gate():
 
 
 def _reply(answer):
-    if isinstance(answer, Reply | Refusal):
+    if isinstance(answer, ScriptedReply | Refusal):
         return answer
-    return Reply([Text([answer])] if isinstance(answer, str) else answer)
+    return ScriptedReply([TextPart([answer])] if isinstance(answer, str) else answer)
 
 
 class World:

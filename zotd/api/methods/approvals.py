@@ -4,10 +4,10 @@ from contextlib import aclosing, suppress
 
 import msgspec
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import ENVELOPE_BYTES, connection_of, loaded, session_of, wait_for_room
 from zotd.core.choices import ALWAYS
-from zotd.core.permissions import Rule
+from zotd.core.permissions import PermissionRule
 from zotd.core.ports import StorageError
 from zotd.permissions import pending
 from zotd.sessions.defaults import check_mode
@@ -18,7 +18,7 @@ from zotd.wire.errors import CommandError
 from zotd.wire.framing import SERVER_LIMIT
 
 
-async def listing(call: Call, params: api.ApprovalScope) -> api.Approvals:
+async def listing(call: Invocation, params: api.ApprovalScope) -> api.Approvals:
     """What is pending, also in sessions that are not in memory: after a restart those wait, too."""
     oldest = _Oldest()
     if params.session:
@@ -33,7 +33,7 @@ async def listing(call: Call, params: api.ApprovalScope) -> api.Approvals:
     return api.Approvals(oldest.questions(), truncated=oldest.is_cut)
 
 
-async def approve(call: Call, params: api.Approve) -> None:
+async def approve(call: Invocation, params: api.Approve) -> None:
     """Decide about a call; the answer precedes what comes of it."""
     session = await loaded(call, params.session)
     connection = connection_of(call)
@@ -46,7 +46,7 @@ async def approve(call: Call, params: api.Approve) -> None:
         await _keep(call, session, rules)
 
 
-async def set_mode(call: Call, params: api.SetMode) -> None:
+async def set_mode(call: Invocation, params: api.SetMode) -> None:
     """Another approval mode, from the next call of a tool on."""
     session = await session_of(call, params.session)
     check_mode(params.mode)
@@ -56,7 +56,7 @@ async def set_mode(call: Call, params: api.SetMode) -> None:
     await session.configure(settings, row.name, accepted=call.respond, changes=changes)
 
 
-async def _take_stored(call: Call, oldest: "_Oldest") -> None:
+async def _take_stored(call: Invocation, oldest: "_Oldest") -> None:
     """Add the questions of sessions that are not in memory."""
     if call.manager.journal is None:
         return
@@ -65,7 +65,7 @@ async def _take_stored(call: Call, oldest: "_Oldest") -> None:
             oldest.take(one)
 
 
-async def _in_memory(call: Call) -> list[Session]:
+async def _in_memory(call: Invocation) -> list[Session]:
     """The sessions in memory, as whoever attaches would find them."""
     for session in call.manager.loaded:
         if session.is_cut:  # somebody is about to look at it, or looks
@@ -103,7 +103,7 @@ def _size(one: events.ApprovalRequested) -> int:
     return len(encode(one)) + 1
 
 
-async def _keep(call: Call, session: Session, rules: tuple[Rule, ...]) -> None:
+async def _keep(call: Invocation, session: Session, rules: tuple[PermissionRule, ...]) -> None:
     """Save the rules of a decision that has won; they hold for its session, whether that works or not."""
     level, text = "info", "the rule was added to config.toml and applies to all sessions"
     try:

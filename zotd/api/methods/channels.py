@@ -3,7 +3,7 @@
 import logging
 
 from zotd.api.channel_desk import ChannelDesk
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of
 from zotd.wire import api, channels
 from zotd.wire.errors import Code, CommandError
@@ -11,13 +11,13 @@ from zotd.wire.errors import Code, CommandError
 log = logging.getLogger(__name__)
 
 
-async def listing(call: Call, params: api.Nothing) -> channels.ChannelList:
+async def listing(call: Invocation, params: api.Nothing) -> channels.ChannelList:
     """Channels, and who may write on them."""
     del params
     return _desk(call).listing()
 
 
-async def pair(call: Call, params: channels.ChannelPair) -> channels.PairedSender:
+async def pair(call: Invocation, params: channels.ChannelPair) -> channels.PairedSender:
     """Let in who was told a code."""
     paired = await _desk(call).pair(params.code, may_approve=params.may_approve)
     sender = connection_of(call).sender
@@ -25,14 +25,14 @@ async def pair(call: Call, params: channels.ChannelPair) -> channels.PairedSende
     return paired
 
 
-async def unpair(call: Call, params: channels.ChannelUnpair) -> None:
+async def unpair(call: Invocation, params: channels.ChannelUnpair) -> None:
     """Let a sender write no more."""
     await _desk(call).unpair(params.channel, params.sender)
     sender = connection_of(call).sender
     log.info("connection %s unpaired the sender %s of the channel %s", sender, params.sender, params.channel)
 
 
-def _desk(call: Call) -> ChannelDesk:
+def _desk(call: Invocation) -> ChannelDesk:
     desk = connection_of(call).context.channels
     if desk is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon was started without channels")

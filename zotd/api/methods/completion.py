@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, place_of, session_of, wait_for_room
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
@@ -23,14 +23,14 @@ LOOK_S = 2.0
 T = TypeVar("T")
 
 
-async def complete(call: Call, params: api.Complete) -> api.Completions:
+async def complete(call: Invocation, params: api.Complete) -> api.Completions:
     """What could be meant. A client that cannot prompt sees nothing outside of the workspace."""
     session = await session_of(call, params.session)
     completer = connection_of(call).context.completer
     return await completer.complete(session, params.kind, params.text, may_leave=call.door.role >= api.Role.SUBMIT)
 
 
-async def prompts(call: Call, params: api.PromptHistory) -> reports.PromptPage:
+async def prompts(call: Invocation, params: api.PromptHistory) -> reports.PromptPage:
     """A page of earlier prompts, newest first."""
     if len(params.query) > QUERY_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a query has at most {QUERY_CHARS} characters")
@@ -41,7 +41,7 @@ async def prompts(call: Call, params: api.PromptHistory) -> reports.PromptPage:
     return page
 
 
-async def workspace(call: Call, params: api.OfSession) -> api.WorkspaceInfo:
+async def workspace(call: Invocation, params: api.OfSession) -> api.WorkspaceInfo:
     """Where the session works."""
     cwd = (await session_of(call, params.session)).ledger.row.cwd
     found = await look(connection_of(call).context.looks, partial(checkout, cwd))

@@ -6,7 +6,7 @@ import os
 import msgspec
 
 from zotd.api.connection import TOPICS
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, role_named
 from zotd.core.ports import NAME_CHARS
 from zotd.runs.queue import MAX_WAITING
@@ -18,7 +18,7 @@ from zotd.wire.version import VERSION, agreed, protocols, refusal
 log = logging.getLogger(__name__)
 
 
-async def hello(call: Call, params: api.Hello) -> api.HelloResult:
+async def hello(call: Invocation, params: api.Hello) -> api.HelloResult:
     """Say who is there; agree on a version and a role."""
     if max(map(len, (params.client.name, params.client.kind, params.client.version))) > NAME_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"name, kind and version have at most {NAME_CHARS} characters each")
@@ -50,13 +50,13 @@ async def hello(call: Call, params: api.Hello) -> api.HelloResult:
     )
 
 
-async def ping(call: Call, params: api.Nothing) -> api.Pong:
+async def ping(call: Invocation, params: api.Nothing) -> api.Pong:
     """Answer."""
     del call, params
     return api.Pong(pong=True)
 
 
-async def status(call: Call, params: api.Nothing) -> api.Status:
+async def status(call: Invocation, params: api.Nothing) -> api.Status:
     """The daemon in figures."""
     del params
     connection = connection_of(call)
@@ -64,20 +64,20 @@ async def status(call: Call, params: api.Nothing) -> api.Status:
     return found if connection.confinement is None else msgspec.structs.replace(found, warnings=[])
 
 
-async def metrics(call: Call, params: api.Nothing) -> reports.Metrics:
+async def metrics(call: Invocation, params: api.Nothing) -> reports.Metrics:
     """The daemon in more figures."""
     del params
     return await connection_of(call).context.metrics()
 
 
-async def compact(call: Call, params: api.Nothing) -> reports.Compacted:
+async def compact(call: Invocation, params: api.Nothing) -> reports.Compacted:
     """Give the disk back what is free in the database."""
     del params
     before, after = await connection_of(call).context.archive.compact()
     return reports.Compacted(before, after)
 
 
-async def subscribe(call: Call, params: api.Subscribe) -> None:
+async def subscribe(call: Invocation, params: api.Subscribe) -> None:
     """Follow topics of the daemon; replaces those of an earlier call."""
     unknown = [topic for topic in params.topics if topic not in TOPICS]
     if unknown:
@@ -86,7 +86,7 @@ async def subscribe(call: Call, params: api.Subscribe) -> None:
     connection_of(call).subscribe(params.topics, now=[question for question in asked if question is not None])
 
 
-async def reload(call: Call, params: api.Nothing) -> api.ConfigReloaded:
+async def reload(call: Invocation, params: api.Nothing) -> api.ConfigReloaded:
     """Read the configuration again."""
     del params
     connection = connection_of(call)
@@ -96,7 +96,7 @@ async def reload(call: Call, params: api.Nothing) -> api.ConfigReloaded:
     return await connection.context.reload()
 
 
-async def shutdown(call: Call, params: api.Shutdown) -> None:
+async def shutdown(call: Invocation, params: api.Shutdown) -> None:
     """Stop the daemon; the answer comes first."""
     connection = connection_of(call)
     log.info("connection %s (%s) asked the daemon to stop", connection.id, connection.sender)

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
-from zotd.api.connection import Connection
-from zotd.api.dispatch import Call
+from zotd.api.connection import ServerConnection
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, session_of
 from zotd.clock import rfc3339
 from zotd.contributions.scope import ExtensionScope, looked
@@ -45,7 +45,7 @@ MAX_NAME = 80
 """Characters of an extension's name: 64 of a manifest's, or what we call modules and MCP servers."""
 
 
-async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionList:
+async def listing(call: Invocation, params: extensions.Scope) -> extensions.ExtensionList:
     """Extensions and their states."""
     extension_pool = call.manager.extension_pool
     layers = await _layers(call, params)
@@ -61,19 +61,19 @@ async def listing(call: Call, params: extensions.Scope) -> extensions.ExtensionL
     return extensions.ExtensionList(found)
 
 
-async def doctor(call: Call, params: extensions.Scope) -> extensions.Findings:
+async def doctor(call: Invocation, params: extensions.Scope) -> extensions.Findings:
     """What is wrong with extensions, and why some are not used."""
     layers = await _layers(call, params)
     return extensions.Findings(await extension_report.findings(call.manager.extension_pool, layers, params))
 
 
-async def reload(call: Call, params: extensions.Scoped) -> extensions.Reloaded:
+async def reload(call: Invocation, params: extensions.Scoped) -> extensions.Reloaded:
     """Restart one extension, or read all manifests again."""
     report = await call.manager.extension_pool.reload(await _layers(call, params), params.name)
     return extensions.Reloaded(report.stopped, report.loaded, report.ready, report.errors)
 
 
-async def logs(call: Call, params: extensions.Logs) -> extensions.LogPage:
+async def logs(call: Invocation, params: extensions.Logs) -> extensions.LogPage:
     """The end of an extension's log; then, if that is wanted, what it writes from now on."""
     running = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
     path = running[0].log.path if running else _log_path(call, params.name)
@@ -88,7 +88,7 @@ async def logs(call: Call, params: extensions.Logs) -> extensions.LogPage:
     return extensions.LogPage(str(path), text or "")
 
 
-async def tap(call: Call, params: extensions.Tap) -> None:
+async def tap(call: Invocation, params: extensions.Tap) -> None:
     """Show every frame of an extension, both ways, from now on."""
     found = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
     if not found:
@@ -102,7 +102,7 @@ async def tap(call: Call, params: extensions.Tap) -> None:
         _watch(connection, extension.taps, wire)
 
 
-async def install(call: Call, params: extensions.Install) -> extensions.InstalledExtension:
+async def install(call: Invocation, params: extensions.Install) -> extensions.InstalledExtension:
     """Install an extension for all workspaces; nothing of it is run."""
     connection = connection_of(call)
 
@@ -128,7 +128,7 @@ async def install(call: Call, params: extensions.Install) -> extensions.Installe
     )
 
 
-async def remove(call: Call, params: extensions.Remove) -> extensions.Removed:
+async def remove(call: Invocation, params: extensions.Remove) -> extensions.Removed:
     """Remove an installed extension, and end its processes."""
     extension_pool = call.manager.extension_pool
     home = extension_pool.places.home
@@ -144,17 +144,17 @@ async def remove(call: Call, params: extensions.Remove) -> extensions.Removed:
     return extensions.Removed(done.name, str(left) if left.is_dir() else "", str(done.kept or ""))
 
 
-async def enable(call: Call, params: extensions.Name) -> None:
+async def enable(call: Invocation, params: extensions.Name) -> None:
     """Have an extension started again, whatever its manifest says."""
     await _switch(call, params.name, on=True)
 
 
-async def disable(call: Call, params: extensions.Name) -> None:
+async def disable(call: Invocation, params: extensions.Name) -> None:
     """Have an extension not started any more, and end its processes."""
     await _switch(call, params.name, on=False)
 
 
-async def _switch(call: Call, name: str, *, on: bool) -> None:
+async def _switch(call: Invocation, name: str, *, on: bool) -> None:
     extension_pool = call.manager.extension_pool
     try:
         await asyncio.to_thread(removal.set_enabled, name, on, home=extension_pool.places.home)
@@ -170,7 +170,7 @@ async def _catch_up(layers: Iterable[ExtensionScope]) -> None:
             tasks.create_task(layer.look_again(), name=f"new choices in {layer.cwd}")
 
 
-async def _layers(call: Call, scope: extensions.Scope) -> list[ExtensionScope]:
+async def _layers(call: Invocation, scope: extensions.Scope) -> list[ExtensionScope]:
     """The hosts that are meant."""
     extension_pool = call.manager.extension_pool
     if scope.cwd is not None and "\0" in scope.cwd:
@@ -189,7 +189,7 @@ def _has(layer: ExtensionScope, name: str) -> bool:
     return any(name in {one.name, one.manifest.directory.name} for one in layer.host.extensions)
 
 
-def _log_path(call: Call, name: str) -> Path:
+def _log_path(call: Invocation, name: str) -> Path:
     if "/" in name or "\0" in name or len(name) > MAX_NAME:
         raise CommandError(Code.NOT_FOUND, f"there is no extension {name[:MAX_NAME]}")
     return call.manager.extension_pool.places.home / "logs" / f"ext-{name}.log"
@@ -209,7 +209,7 @@ def _tail(path: Path, lines: int) -> str | None:
     return "".join(kept[-lines:] if lines else [])
 
 
-def _watch(connection: Connection, watchers: dict[T, None], watcher: T) -> None:
+def _watch(connection: ServerConnection, watchers: dict[T, None], watcher: T) -> None:
     """Add a watcher for as long as the connection lives; one is enough, however often it is asked for."""
     if watcher not in watchers:
         watchers[watcher] = None
@@ -220,7 +220,7 @@ def _watch(connection: Connection, watchers: dict[T, None], watcher: T) -> None:
 class _Tail:
     """Shows what one extension writes to its log to one connection; equal to another one that does the same."""
 
-    connection: Connection
+    connection: ServerConnection
     extension: str
 
     def __call__(self, data: bytes) -> None:
@@ -232,7 +232,7 @@ class _Tail:
 class _Wire:
     """Shows one extension's frames to one connection; equal to another one that does the same."""
 
-    connection: Connection
+    connection: ServerConnection
     extension: str
     asked: OrderedDict[str, float] = field(default_factory=OrderedDict, compare=False)
     """Ids of frames that may be answered, and when they passed."""

@@ -1,13 +1,13 @@
 """Commands about what was said: in all sessions, and to go on from there."""
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import checked_name, connection_of, place_of, session_of, wait_for_room
 from zotd.history import importing
 from zotd.history.export import page as export_page
 from zotd.history.fork import fork as fork_at
-from zotd.history.importing import Source
+from zotd.history.importing import ImportSource
 from zotd.history.rewind import rewind as rewind_to
-from zotd.store.journal import Journal
+from zotd.store.journal import SqliteJournal
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 
@@ -18,7 +18,7 @@ MAX_HITS = 100
 """In one answer."""
 
 
-async def search(call: Call, params: api.Search) -> reports.SearchPage:
+async def search(call: Invocation, params: api.Search) -> reports.SearchPage:
     """A page of messages with these words, newest first."""
     query = params.query.strip()
     if not query or len(query) > QUERY_CHARS:
@@ -30,7 +30,7 @@ async def search(call: Call, params: api.Search) -> reports.SearchPage:
     return page
 
 
-async def export(call: Call, params: api.Export) -> api.Exported:
+async def export(call: Invocation, params: api.Export) -> api.Exported:
     """The session's records and events as JSON lines, or what people read of them as Markdown; a page."""
     session = await session_of(call, params.session)
     text, after = await export_page(session.ledger.journal, session.ledger.row, params.format, params.after)
@@ -38,25 +38,25 @@ async def export(call: Call, params: api.Export) -> api.Exported:
     return api.Exported(text, after)
 
 
-async def rewind(call: Call, params: api.Rewind) -> None:
+async def rewind(call: Invocation, params: api.Rewind) -> None:
     """Go back to a message."""
     session = await session_of(call, params.session)
     await rewind_to(session, params.seq, accepted=call.respond)
 
 
-async def fork(call: Call, params: api.Fork) -> api.Created:
+async def fork(call: Invocation, params: api.Fork) -> api.Created:
     """A session that begins as this one did, up to a message."""
     name = None if params.name is None else checked_name(params.name)
     origin = await session_of(call, params.session)
     journal = origin.ledger.journal
-    if not isinstance(journal, Journal):
+    if not isinstance(journal, SqliteJournal):
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and cannot be forked")
     session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, params.seq, name))
     session.environment = origin.environment
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
 
 
-async def tree(call: Call, params: api.OfSession) -> reports.Tree:
+async def tree(call: Invocation, params: api.OfSession) -> reports.Tree:
     """How a session branches."""
     session = await session_of(call, params.session)
     if session.ephemeral:
@@ -68,12 +68,12 @@ async def tree(call: Call, params: api.OfSession) -> reports.Tree:
     return reports.Tree(session.id, session.ledger.row.name, found.branches, forks, origin)
 
 
-async def import_file(call: Call, params: api.Import) -> api.Imported:
+async def import_file(call: Invocation, params: api.Import) -> api.Imported:
     """A session from a file."""
     journal = call.manager.journal
     if journal is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon stores no sessions, so nothing can be imported")
-    source = Source(params.path, params.cwd, call.manager.config().approval.mode)
+    source = ImportSource(params.path, params.cwd, call.manager.config().approval.mode)
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))
     return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)

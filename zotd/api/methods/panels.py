@@ -1,6 +1,6 @@
 """Commands about the panels that extensions show."""
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import session_of
 from zotd.contributions.view import Extensions, OfPanel
 from zotd.wire import api, ext
@@ -16,7 +16,7 @@ MAX_CELLS = 10_000
 """Columns or rows of a panel; beyond it a client is mistaken."""
 
 
-async def key(call: Call, params: api.PanelKey) -> None:
+async def key(call: Invocation, params: api.PanelKey) -> None:
     """Hand a key to the extension that owns the panel."""
     if params.key not in KEYS:
         raise CommandError(Code.BAD_REQUEST, f'unknown panel key "{params.key}"; there are {" ".join(KEYS)}')
@@ -24,7 +24,7 @@ async def key(call: Call, params: api.PanelKey) -> None:
     _send(extensions, owner, ext.PanelKey(params.panel_id, params.key, params.text))
 
 
-async def resize(call: Call, params: api.PanelResize) -> None:
+async def resize(call: Invocation, params: api.PanelResize) -> None:
     """Tell the panel's owner how much room there is."""
     if not (0 < params.width <= MAX_CELLS and 0 < params.height <= MAX_CELLS):
         raise CommandError(Code.BAD_REQUEST, f"a panel must have 1 to {MAX_CELLS} columns and 1 to {MAX_CELLS} rows")
@@ -32,14 +32,14 @@ async def resize(call: Call, params: api.PanelResize) -> None:
     _send(extensions, owner, ext.PanelResize(params.panel_id, params.width, params.height))
 
 
-async def close(call: Call, params: api.PanelClose) -> None:
+async def close(call: Invocation, params: api.PanelClose) -> None:
     """Close a panel; its owner is told, if it is still there."""
     extensions, owner = await _panel(call, params.session, params.panel_id)
     extensions.send(owner, ext.PanelClosed(params.panel_id))
     extensions.ui_state.close(owner, params.panel_id)
 
 
-async def _panel(call: Call, session_id: str, panel_id: str) -> tuple[Extensions, str]:
+async def _panel(call: Invocation, session_id: str, panel_id: str) -> tuple[Extensions, str]:
     """The session's extensions, and the one that owns the panel."""
     session = await session_of(call, session_id)
     owner = session.extensions.ui_state.owner(panel_id) if session.extensions else None

@@ -1,19 +1,19 @@
 """Commands about the people in front of the clients of a session."""
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, session_of
 from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
 
-async def listing(call: Call, params: api.OfSession) -> api.PresenceList:
+async def listing(call: Invocation, params: api.OfSession) -> api.PresenceList:
     """Who is attached."""
     session = await session_of(call, params.session)
     connection = connection_of(call)
     return api.PresenceList(connection.context.presences.of(session.id), you=connection.id)
 
 
-async def update(call: Call, params: api.PresenceUpdate) -> None:
+async def update(call: Invocation, params: api.PresenceUpdate) -> None:
     """Take down whether a person looks at this client."""
     connection = connection_of(call)
     if params.focused and connection.role < api.Role.SUBMIT:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from zotd.api.bringing import check_is_missed, checked, environment_of, may_bring_code
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import (
     ENVELOPE_BYTES,
     check_reasoning,
@@ -42,7 +42,7 @@ _CURSOR = re.compile(r"\d{4}-\d\d-\d\dT\S+ \S+")
 """Where a page of sessions ended: when its last one was updated, and which that was."""
 
 
-async def create(call: Call, params: api.SessionCreate) -> api.Created:
+async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
     """A new session."""
     if params.reasoning is not None:
         check_reasoning(params.reasoning)
@@ -58,7 +58,7 @@ async def create(call: Call, params: api.SessionCreate) -> api.Created:
     return api.Created(call.manager.info(session), 0, session.ledger.journal.epoch)
 
 
-async def listing(call: Call, params: api.SessionList) -> api.Sessions:
+async def listing(call: Invocation, params: api.SessionList) -> api.Sessions:
     """A page of sessions, newest first."""
     if params.cursor is not None and _CURSOR.fullmatch(params.cursor) is None:
         raise CommandError(Code.BAD_REQUEST, "the cursor is not one that session.list returned; leave it out to begin")
@@ -69,7 +69,7 @@ async def listing(call: Call, params: api.SessionList) -> api.Sessions:
     return api.Sessions([info for info in infos if bounds is None or bounds.sees(info.id)], cursor)
 
 
-async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
+async def get(call: Invocation, params: api.OfSession) -> api.SessionInfo:
     """One session, by id, by the beginning of its id, or by name."""
     found = await call.manager.find(named(params.session))
     if not found:
@@ -80,7 +80,7 @@ async def get(call: Call, params: api.OfSession) -> api.SessionInfo:
     return found[0]
 
 
-async def history(call: Call, params: api.History) -> api.HistoryPage:
+async def history(call: Invocation, params: api.History) -> api.HistoryPage:
     """Messages of the conversation as it goes on, or as it was at the message `at`, a page before `before`."""
     session = await session_of(call, params.session)
     before = None if params.before is None else max(params.before, 0)
@@ -94,7 +94,7 @@ async def history(call: Call, params: api.History) -> api.HistoryPage:
     return api.HistoryPage(messages, has_more)
 
 
-async def attach(call: Call, params: api.Attach) -> None:
+async def attach(call: Invocation, params: api.Attach) -> None:
     """A snapshot or the word that the cursor holds; then what was missed, then live events."""
     if params.after is not None and params.after.seq < 0:
         raise CommandError(Code.BAD_REQUEST, f"no event has the seq {params.after.seq}; use 0 for the beginning")
@@ -124,18 +124,18 @@ async def attach(call: Call, params: api.Attach) -> None:
     await follower.catch_up(cursor)
 
 
-async def detach(call: Call, params: api.OfSession) -> None:
+async def detach(call: Invocation, params: api.OfSession) -> None:
     """Follow no longer."""
     connection_of(call).unfollow(named(params.session))
 
 
-async def rename(call: Call, params: api.Rename) -> None:
+async def rename(call: Invocation, params: api.Rename) -> None:
     """Name a session."""
     session = await session_of(call, params.session)
     await _configure(call, session, session.ledger.row.settings, checked_name(params.name))
 
 
-async def configure(call: Call, params: api.SessionConfigure) -> None:
+async def configure(call: Invocation, params: api.SessionConfigure) -> None:
     """Change what is given; keep the rest."""
     session = await session_of(call, params.session)
     params = checked(call, params)
@@ -152,20 +152,20 @@ async def configure(call: Call, params: api.SessionConfigure) -> None:
     session.environment = environment
 
 
-async def close(call: Call, params: api.Mutation) -> None:
+async def close(call: Invocation, params: api.Mutation) -> None:
     """Let a session go; its transcript stays, unless it is ephemeral."""
     session = await session_of(call, params.session)
     call.respond()
     await call.manager.close(session)
 
 
-async def delete(call: Call, params: api.Mutation) -> None:
+async def delete(call: Invocation, params: api.Mutation) -> None:
     """Remove a session for good."""
     session = await session_of(call, params.session)
     await call.manager.delete(session)
 
 
-def _check_may_set(call: Call, mode: str, before: str) -> None:
+def _check_may_set(call: Invocation, mode: str, before: str) -> None:
     """Raise CommandError when the mode allows more than `before`, for a client that may not decide about calls."""
     bounds = call.door.confinement
     is_decider = call.door.role >= api.Role.APPROVE or (bounds is not None and bounds.checks_modes)
@@ -175,7 +175,7 @@ def _check_may_set(call: Call, mode: str, before: str) -> None:
 
 
 def _settings(
-    call: Call, session: Session, params: api.SessionConfigure, environment: Environment
+    call: Invocation, session: Session, params: api.SessionConfigure, environment: Environment
 ) -> tuple[Settings, Environment]:
     """The settings after the change, and the environment that goes with them."""
     if params.reasoning is not None:
@@ -207,7 +207,7 @@ def _settings(
     return settings, environment
 
 
-async def _configure(call: Call, session: Session, settings: Settings, name: str) -> None:
+async def _configure(call: Invocation, session: Session, settings: Settings, name: str) -> None:
     changes = events.SessionChanged(
         session.state,
         name=name,
@@ -223,7 +223,7 @@ async def _configure(call: Call, session: Session, settings: Settings, name: str
         call.manager.extension_pool.join(session)
 
 
-def _snapshot(call: Call, session: Session, seq: int) -> api.Attached:
+def _snapshot(call: Invocation, session: Session, seq: int) -> api.Attached:
     ui_state = session.extensions.ui_state if session.extensions else None
     return api.Attached(
         mode="snapshot",

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from zotd.api.connection import Connection
-from zotd.api.dispatch import Call
+from zotd.api.connection import ServerConnection
+from zotd.api.dispatch import Invocation
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.sessions.session import Session
@@ -20,7 +20,7 @@ CURSOR_DIGITS = 18
 REASONING = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
 
-async def session_of(call: Call, session_id: str) -> Session:
+async def session_of(call: Invocation, session_id: str) -> Session:
     """The session that a command is about: the one it names, or the only one of `zot rpc`."""
     if call.door.stdio:
         return call.manager.loaded[0]
@@ -42,16 +42,16 @@ def named(session_id: str) -> str:
     return session_id
 
 
-async def loaded(call: Call, session_id: str) -> Session:
+async def loaded(call: Invocation, session_id: str) -> Session:
     """The same, with its transcript in memory."""
     session = await session_of(call, session_id)
     await session.load()
     return session
 
 
-def connection_of(call: Call) -> Connection:
+def connection_of(call: Invocation) -> ServerConnection:
     """The connection of a command that only the daemon has."""
-    assert isinstance(call.door, Connection)
+    assert isinstance(call.door, ServerConnection)
     return call.door
 
 
@@ -65,9 +65,9 @@ def role_named(name: str) -> Role:
         ) from error
 
 
-async def wait_for_room(call: Call) -> None:
+async def wait_for_room(call: Invocation) -> None:
     """Wait until the client has room for a long answer; on stdio, where nobody is cut, not at all."""
-    if isinstance(call.door, Connection):
+    if isinstance(call.door, ServerConnection):
         await call.door.room()
 
 

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, role_named
 from zotd.clock import rfc3339
-from zotd.store.tokens import TakenError, Token, Tokens, is_name
+from zotd.store.tokens import TakenError, Token, TokenStore, is_name
 from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
@@ -16,7 +16,7 @@ MAX_LIFETIME_S = 10 * 365 * 24 * 3600
 """More is a slip of the pen."""
 
 
-async def create(call: Call, params: api.TokenCreate) -> api.TokenMade:
+async def create(call: Invocation, params: api.TokenCreate) -> api.TokenMade:
     """Make a token."""
     if not is_name(params.name):
         raise CommandError(
@@ -35,14 +35,14 @@ async def create(call: Call, params: api.TokenCreate) -> api.TokenMade:
     return api.TokenMade(info.name, info.role, info.created, info.sessions, info.expires, token=secret)
 
 
-async def listing(call: Call, params: api.Nothing) -> api.TokenList:
+async def listing(call: Invocation, params: api.Nothing) -> api.TokenList:
     """All tokens, also those that have expired."""
     del params
     found = await asyncio.to_thread(_tokens(call).list)
     return api.TokenList([_info(name, token) for name, token in found.items()])
 
 
-async def revoke(call: Call, params: api.TokenName) -> None:
+async def revoke(call: Invocation, params: api.TokenName) -> None:
     """Forget a token; the answer comes first, for whoever is connected with it is cut."""
     if not await asyncio.to_thread(_tokens(call).revoke, params.name):
         raise CommandError(Code.NOT_FOUND, f'there is no token "{params.name}"; token.list names them')
@@ -50,14 +50,14 @@ async def revoke(call: Call, params: api.TokenName) -> None:
     connection_of(call).context.tokens_changed()
 
 
-def _tokens(call: Call) -> Tokens:
+def _tokens(call: Invocation) -> TokenStore:
     tokens = connection_of(call).context.tokens
     if tokens is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon does not store tokens")
     return tokens
 
 
-async def _sessions(call: Call, params: api.TokenCreate) -> list[str]:
+async def _sessions(call: Invocation, params: api.TokenCreate) -> list[str]:
     """Those that the token is for, which have to exist: a slip of the pen must not become a token for nothing."""
     named = list(dict.fromkeys([*filter(None, [params.session]), *params.sessions]))
     if len(named) > MAX_SESSIONS:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import msgspec
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.contributions import discovery
-from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, Unknown
+from zotd.store.trust import Changed, NotGrantedError, NothingToTrust, Trust, Trusted, UntrustedCode
 from zotd.wire import extensions
 from zotd.wire.errors import Code, CommandError
 
 log = logging.getLogger(__name__)
 
 
-async def listing(call: Call, params: extensions.TrustScope) -> extensions.TrustList:
+async def listing(call: Invocation, params: extensions.TrustScope) -> extensions.TrustList:
     """What is trusted, and whether it is still what it was; or what one directory has that could be."""
     extension_pool = call.manager.extension_pool
     path = None if params.path is None else _checked(params.path)
@@ -27,7 +27,7 @@ async def listing(call: Call, params: extensions.TrustScope) -> extensions.Trust
     return extensions.TrustList(found)
 
 
-async def grant(call: Call, params: extensions.TrustGrant) -> extensions.TrustedWorkspace:
+async def grant(call: Invocation, params: extensions.TrustGrant) -> extensions.TrustedWorkspace:
     """Trust a workspace's code as it is now, and start it where there are sessions."""
     extension_pool = call.manager.extension_pool
     path = _checked(params.path)
@@ -40,7 +40,7 @@ async def grant(call: Call, params: extensions.TrustGrant) -> extensions.Trusted
     return found
 
 
-async def revoke(call: Call, params: extensions.TrustPath) -> None:
+async def revoke(call: Invocation, params: extensions.TrustPath) -> None:
     """Trust it no longer, and stop what it had started."""
     path = _checked(params.path)
     if not await asyncio.to_thread(call.manager.extension_pool.trust.revoke, path):
@@ -71,7 +71,7 @@ def _state(trust: Trust, path: str, *, is_granted: bool) -> extensions.TrustedWo
             return extensions.TrustedWorkspace(path, "trusted", [], code.digest)
         case Changed(code, files):
             return extensions.TrustedWorkspace(path, "changed", list(files or code.items), code.digest)
-        case Unknown(code):
+        case UntrustedCode(code):
             return extensions.TrustedWorkspace(path, "unknown", list(code.items), code.digest)
         case NothingToTrust(code):
             return extensions.TrustedWorkspace(path, "trusted" if is_granted else "unknown", [], code.digest)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import check_reasoning, connection_of, loaded, session_of, switched, wait_for_room
 from zotd.api.repeats import digest
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
-from zotd.runs.queue import Request
+from zotd.runs.queue import SubmitRequest
 from zotd.sessions.info import shown
 from zotd.sessions.session import Session
 from zotd.sessions.shell_commands import Order, run_for_person
@@ -31,7 +31,7 @@ UNATTENDED = ("park", "deny")
 """What may happen to a question to a person that nobody can answer."""
 
 
-async def prompt(call: Call, params: api.Prompt) -> None:
+async def prompt(call: Invocation, params: api.Prompt) -> None:
     """Give the session an input; the answer precedes every event that it causes."""
     _check_word("when_busy", params.when_busy, WHEN_BUSY)
     if params.unattended is not None:
@@ -51,7 +51,7 @@ async def prompt(call: Call, params: api.Prompt) -> None:
         sender=params.sender or call.door.sender,
         when_busy=params.when_busy,
         accepted=accepted,
-        request=Request(
+        request=SubmitRequest(
             params.request_id,
             digest(params),
             "deny" if call.door.stdio else params.unattended,
@@ -60,21 +60,21 @@ async def prompt(call: Call, params: api.Prompt) -> None:
     )
 
 
-async def abort(call: Call, params: api.Mutation) -> None:
+async def abort(call: Invocation, params: api.Mutation) -> None:
     """Cancel what runs now; the answer comes first, then the events that end it."""
     session = await loaded(call, params.session)  # as the prompt before it, or it would overtake that prompt
     call.respond()
     session.abort()
 
 
-async def retry(call: Call, params: api.Mutation) -> None:
+async def retry(call: Invocation, params: api.Mutation) -> None:
     """Ask a model that has failed again now, and not at the end of the pause."""
     session = await loaded(call, params.session)
     if not session.work.retry():
         raise CommandError(Code.CONFLICT, "no run of this session is waiting for the model; there is nothing to retry")
 
 
-async def compact(call: Call, params: api.Compact) -> None:
+async def compact(call: Invocation, params: api.Compact) -> None:
     """Summarise the transcript when it is its turn."""
     session = await loaded(call, params.session)
 
@@ -84,19 +84,19 @@ async def compact(call: Call, params: api.Compact) -> None:
     await session.compact(params.instructions, accepted=accepted)
 
 
-async def shell(call: Call, params: api.Shell) -> None:
+async def shell(call: Invocation, params: api.Shell) -> None:
     """Run a command of a person; the answer comes when it is on record, before its output."""
     if not params.command.strip():
         raise CommandError(Code.BAD_REQUEST, "the command is empty; say what to run")
     if len(params.command.encode()) > COMMAND_BYTES:
         raise CommandError(Code.TOO_LARGE, f"a command has at most {COMMAND_BYTES:,} bytes; put it into a file")
     session = await loaded(call, params.session)
-    request = Request(params.request_id, digest(params))
+    request = SubmitRequest(params.request_id, digest(params))
     order = Order(params.command, context=params.context, sender=call.door.sender, request=request)
     await run_for_person(session, order, call.manager.planner, accepted=call.respond)
 
 
-async def run_command(call: Call, params: api.RunCommand) -> None:
+async def run_command(call: Invocation, params: api.RunCommand) -> None:
     """Run a slash command, built in or of an extension."""
     session = await loaded(call, params.session)
     connection = connection_of(call)
@@ -108,13 +108,13 @@ async def run_command(call: Call, params: api.RunCommand) -> None:
     await call.manager.commands.run(session, params.name, params.args, asker)
 
 
-async def clear(call: Call, params: api.Mutation) -> None:
+async def clear(call: Invocation, params: api.Mutation) -> None:
     """Start the transcript anew."""
     session = await loaded(call, params.session)
     await session.clear(accepted=call.respond)
 
 
-async def get_state(call: Call, params: api.OfSession) -> api.State:
+async def get_state(call: Invocation, params: api.OfSession) -> api.State:
     """Figures of the session."""
     session = await session_of(call, params.session)
     row = session.ledger.row
@@ -132,7 +132,7 @@ async def get_state(call: Call, params: api.OfSession) -> api.State:
     )
 
 
-async def get_messages(call: Call, params: api.GetMessages) -> api.Messages:
+async def get_messages(call: Invocation, params: api.GetMessages) -> api.Messages:
     """The transcript as the model sees it, as much of its end as fits into a frame."""
     session = await loaded(call, params.session)
     await wait_for_room(call)
@@ -167,7 +167,7 @@ def _least_bytes(message: Message) -> int:
     return size
 
 
-async def set_model(call: Call, params: api.SetModel) -> api.ModelName | None:
+async def set_model(call: Invocation, params: api.SetModel) -> api.ModelName | None:
     """Another model from the next run on."""
     session = await session_of(call, params.session)
     if not params.model:
@@ -186,7 +186,7 @@ async def set_model(call: Call, params: api.SetModel) -> api.ModelName | None:
     return None
 
 
-async def set_reasoning(call: Call, params: api.SetReasoning) -> None:
+async def set_reasoning(call: Invocation, params: api.SetReasoning) -> None:
     """How much the model thinks from the next run on."""
     check_reasoning(params.reasoning)
     session = await session_of(call, params.session)
@@ -194,7 +194,7 @@ async def set_reasoning(call: Call, params: api.SetReasoning) -> None:
     await _configure(call, session, settings)
 
 
-async def get_models(call: Call, params: api.GetModels) -> api.Models:
+async def get_models(call: Invocation, params: api.GetModels) -> api.Models:
     """Models of the session's vendor, of a named one, or of all."""
     environment, provider = call.manager.environment(None, None), params.provider
     if params.session or call.door.stdio:
@@ -206,19 +206,19 @@ async def get_models(call: Call, params: api.GetModels) -> api.Models:
     return api.Models(await asyncio.to_thread(call.manager.models.listed, provider, environment))
 
 
-async def queue_list(call: Call, params: api.OfSession) -> api.QueueList:
+async def queue_list(call: Invocation, params: api.OfSession) -> api.QueueList:
     """The inputs that wait."""
     session = await loaded(call, params.session)
     return api.QueueList(session.work.queue.items(), session.state == "held")
 
 
-async def queue_withdraw(call: Call, params: api.QueueWithdraw) -> None:
+async def queue_withdraw(call: Invocation, params: api.QueueWithdraw) -> None:
     """Take back an input that waits."""
     session = await loaded(call, params.session)
     await session.change_queue(lambda queue: queue.withdraw(params.input), accepted=call.respond)
 
 
-async def queue_move(call: Call, params: api.QueueMove) -> None:
+async def queue_move(call: Invocation, params: api.QueueMove) -> None:
     """Move an input that waits."""
     session = await loaded(call, params.session)
     await session.change_queue(lambda queue: queue.move(params.input, params.position), accepted=call.respond)
@@ -229,7 +229,7 @@ def _check_word(field: str, word: str, known: Sequence[str]) -> None:
         raise CommandError(Code.BAD_REQUEST, f'{field} cannot be "{word[:80]}"; use {" or ".join(known)}')
 
 
-async def _configure(call: Call, session: Session, settings: Settings, answer: Frozen | None = None) -> None:
+async def _configure(call: Invocation, session: Session, settings: Settings, answer: Frozen | None = None) -> None:
     changes = events.SessionChanged(
         session.state, provider=settings.provider, model=settings.model, reasoning=settings.reasoning
     )

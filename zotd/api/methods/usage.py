@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from zotd.api.dispatch import Call
+from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, wait_for_room
 from zotd.clock import rfc3339
 from zotd.store.usage import GROUPS
@@ -15,7 +15,7 @@ from zotd.wire.errors import Code, CommandError
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-async def report(call: Call, params: api.UsageReport) -> reports.UsageSums:
+async def report(call: Invocation, params: api.UsageReport) -> reports.UsageSums:
     """Tokens and money since a time, by model, session or directory; and the budgets."""
     if params.by not in GROUPS:
         raise CommandError(Code.BAD_REQUEST, f'usage can be grouped by {", ".join(GROUPS)}, not by "{params.by}"')

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
-from zotd.api.websocket.listening import BusyError, Listening
+from zotd.api.websocket.listening import ListenError, Listening
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +33,13 @@ async def opened(listening: Listening, context: DaemonContext, dispatcher: Dispa
     """The door, which `context` knows of from now on; None when its address is taken, which `status` then says."""
     try:
         bound = await listening.bind()
-    except BusyError as error:
+    except ListenError as error:
         context.warnings.append(str(error))
         log.warning("%s", error)
         return None
     assert context.tokens is not None
-    from zotd.api.websocket.server import Server  # noqa: PLC0415  (most daemons have no such door)
+    from zotd.api.websocket.server import WebSocketServer  # noqa: PLC0415  (most daemons have no such door)
 
-    server = Server(context, dispatcher, context.tokens, listening=listening, bound=bound)
+    server = WebSocketServer(context, dispatcher, context.tokens, listening=listening, bound=bound)
     log.info("the WebSocket door is open at %s", server.url)
     return server

@@ -1,4 +1,4 @@
-"""One WebSocket connection: bytes of the network on one side, a `Connection` like that of the Unix socket on the other.
+"""One WebSocket connection: bytes of the network on one side, a `ServerConnection` like that of the Unix socket on the other.
 
     stranger ──hello with a token──> member ──either side closes──> leaving ──> gone
         └──────anything else, or 10 s─────────────────────────────────┘
@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from zotd.api.connection import Connection
+from zotd.api.connection import ServerConnection
 from zotd.api.outbox import FAREWELL_S, HIGH_WATER_BYTES
 from zotd.api.websocket.frames import CloseCode, Frames, Op, closing, frame
 
@@ -29,7 +29,7 @@ its network has broken down without telling anybody."""
 
 
 class Carrier(asyncio.Transport):
-    """What a `Connection` and its `Outbox` take for their transport."""
+    """What a `ServerConnection` and its `Outbox` take for their transport."""
 
     def __init__(self, network: asyncio.Transport, leave: Callable[[], None]) -> None:
         """`leave` is called when the connection wants to close."""
@@ -76,15 +76,17 @@ class Carrier(asyncio.Transport):
         self._network.abort()
 
 
-class Wire:
+class FrameCarrier:
     """What becomes of the bytes of a client after the upgrade."""
 
-    def __init__(self, network: asyncio.Transport, *, admit: Callable[["Wire", bytes], Connection | None]) -> None:
+    def __init__(
+        self, network: asyncio.Transport, *, admit: Callable[["FrameCarrier", bytes], ServerConnection | None]
+    ) -> None:
         """`admit` gets the first message, and gives the connection of somebody who may come in, after saying hello.
 
         None: it has called `leave` or `refuse`.
         """
-        self.connection: Connection | None = None
+        self.connection: ServerConnection | None = None
         self.ended = asyncio.Event()
         """Set when the network connection is gone."""
         self._network = network

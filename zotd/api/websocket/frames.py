@@ -48,7 +48,7 @@ class Op(IntEnum):
 
 
 @dataclass(slots=True)
-class Heard:
+class DecodedFrames:
     """What some bytes have brought."""
 
     lines: bytearray = field(default_factory=bytearray)
@@ -94,10 +94,10 @@ class Frames:
         self.is_over = False
         """It has said `close`, and is to be fed no more."""
 
-    def feed(self, data: bytes) -> Heard:
+    def feed(self, data: bytes) -> DecodedFrames:
         """What these bytes bring."""
         self._held += data
-        heard = Heard()
+        heard = DecodedFrames()
         at = 0
         try:
             while heard.close is None:
@@ -111,7 +111,7 @@ class Frames:
         self.is_over = heard.close is not None
         return heard
 
-    def _payload(self, at: int, heard: Heard) -> int | None:
+    def _payload(self, at: int, heard: DecodedFrames) -> int | None:
         """Take what there is of the payload under way; where it ends, None when there was nothing."""
         data = self._held[at : at + self._left]
         if not data:
@@ -124,7 +124,7 @@ class Frames:
             self._end_frame(heard)
         return at + len(data)
 
-    def _frame(self, at: int, heard: Heard) -> int | None:
+    def _frame(self, at: int, heard: DecodedFrames) -> int | None:
         """Begin the frame that stands here, or take it when it is a control frame; None: it is not all there."""
         header = self._header(at)
         if header is None:
@@ -148,13 +148,13 @@ class Frames:
         if self._fragments > MAX_FRAGMENTS:
             raise _BrokenError(CloseCode.POLICY)
 
-    def _end_frame(self, heard: Heard) -> None:
+    def _end_frame(self, heard: DecodedFrames) -> None:
         if self._ends_message:
             heard.lines += b"\n"
             self._in_message = False
             self._fragments = 0
 
-    def _control(self, header: _Header, heard: Heard) -> int | None:
+    def _control(self, header: _Header, heard: DecodedFrames) -> int | None:
         end = header.end + header.size
         if len(self._held) < end:
             return None

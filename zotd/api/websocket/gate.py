@@ -8,7 +8,7 @@ choose what the browser writes into `Host` and `Origin`. Both are compared as a 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from zotd.config import Websocket
+from zotd.config import WebsocketSection
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 """What this machine calls itself."""
@@ -18,7 +18,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HttpRefusal:
     """The answer to a request that is refused."""
 
     status: int
@@ -28,7 +28,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class OriginCheck:
     """Checks the `Host` and `Origin` of a request against the configured values."""
 
     scheme: str
@@ -39,27 +39,27 @@ class Gate:
     """Values of `Origin`, besides that of a page that we have served."""
 
     @classmethod
-    def of(cls, settings: Websocket, port: int) -> "Gate":
+    def of(cls, settings: WebsocketSection, port: int) -> "OriginCheck":
         """The gate of a door that listens on `port`."""
         scheme = "http" if settings.tls_cert is None else "https"
         hosts = set(_named(LOCAL, port, bare=port == _USUAL_PORTS[scheme]))
         hosts.update(_named((name.lower() for name in settings.hosts), port, bare=True))
         return cls(scheme, frozenset(hosts), frozenset(settings.origins))
 
-    def refusal(self, target: str, hosts: Sequence[str], origins: Sequence[str]) -> Refusal | None:
+    def refusal(self, target: str, hosts: Sequence[str], origins: Sequence[str]) -> HttpRefusal | None:
         """Why a request is refused; None when it may go on.
 
         `target`: what stands in its first line. `hosts`, `origins`: the values of all headers of that name.
         """
         if len(hosts) != 1 or not target.startswith("/"):
-            return Refusal(400, "a request needs one Host and a path")
+            return HttpRefusal(400, "a request needs one Host and a path")
         host = hosts[0].lower()
         if host not in self.hosts:
-            return Refusal(403, "this Host is not allowed")
+            return HttpRefusal(403, "this Host is not allowed")
         if len(origins) > 1 or (origins and origins[0] not in self.origins and origins[0] != f"{self.scheme}://{host}"):
-            return Refusal(403, "this Origin is not allowed")
+            return HttpRefusal(403, "this Origin is not allowed")
         if "?" in target:  # history, proxies and logs keep what stands there: no token may, so nothing does
-            return Refusal(400, "the URL must not have a query; send the token in the first frame")
+            return HttpRefusal(400, "the URL must not have a query; send the token in the first frame")
         return None
 
 

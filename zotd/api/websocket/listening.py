@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 import psutil
 
-from zotd.config import EXPOSED, ConfigError, Websocket
+from zotd.config import EXPOSED, ConfigError, WebsocketSection
 
 RESOLVE_S = 10.0
 """Longest wait for a name server, at the start; an address and `localhost` are known without one."""
@@ -24,7 +24,7 @@ BACKLOG = 128
 MAX_PORT = 65535
 
 
-class BusyError(Exception):
+class ListenError(Exception):
     """The door cannot be opened; the message says why, and if it can be told who is in the way."""
 
 
@@ -32,7 +32,7 @@ class BusyError(Exception):
 class Listening:
     """A door that may be opened."""
 
-    settings: Websocket
+    settings: WebsocketSection
     addresses: Sequence[tuple[str, int]]
     """What `listen` stands for."""
     tls: ssl.SSLContext | None
@@ -51,9 +51,9 @@ class Listening:
         except OSError as error:
             for listener in bound:
                 listener.close()
-            raise BusyError(await self._sentence(error)) from error
+            raise ListenError(await self._sentence(error)) from error
         if not bound:
-            raise BusyError(f"the WebSocket door is closed: {self.settings.listen} is not an address of this machine")
+            raise ListenError(f"the WebSocket door is closed: {self.settings.listen} is not an address of this machine")
         return bound
 
     async def _sentence(self, error: OSError) -> str:
@@ -65,7 +65,7 @@ class Listening:
         return f"{sentence}; free it or set websocket.listen to another one, and restart zotd"
 
 
-async def prepared(settings: Websocket) -> Listening | None:
+async def prepared(settings: WebsocketSection) -> Listening | None:
     """The door that is configured; None when there is to be none.
 
     Raises:
@@ -95,7 +95,7 @@ async def _resolved(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
 
 
-def _tls(settings: Websocket) -> ssl.SSLContext | None:
+def _tls(settings: WebsocketSection) -> ssl.SSLContext | None:
     if settings.tls_cert is None or settings.tls_key is None:  # the configuration has both or none
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

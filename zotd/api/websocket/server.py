@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from zotd.api.connection import Connection
+from zotd.api.connection import ServerConnection
 from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
 from zotd.api.outbox import FAREWELL_S
-from zotd.api.scope import Scope
+from zotd.api.scope import TokenScope
 from zotd.api.unix import HEARTBEAT_S
-from zotd.api.websocket.carrier import Wire
+from zotd.api.websocket.carrier import FrameCarrier
 from zotd.api.websocket.frames import CloseCode
-from zotd.api.websocket.gate import Gate
+from zotd.api.websocket.gate import OriginCheck
 from zotd.api.websocket.listening import Listening
-from zotd.api.websocket.site import Site, Unknown, plain
+from zotd.api.websocket.site import AnonymousVisitor, Site, plain
 from zotd.api.websocket.throttle import Throttle
 from zotd.api.websocket.visitor import HELLO_S, Guest, Lobby, Visitor
 from zotd.core.ports import StorageError
-from zotd.store.tokens import Token, Tokens
+from zotd.store.tokens import Token, TokenStore
 from zotd.wire.api import Envelope, Hello
 from zotd.wire.base import BadFrameError, decode
 
@@ -42,26 +42,26 @@ CLOSING_S = 4 * FAREWELL_S
 class _Member:
     """A client that has authenticated with a token."""
 
-    wire: Wire
+    wire: FrameCarrier
     name: str
     token: Token
 
 
-class Server:
+class WebSocketServer:
     """Listens from its making on, until it is closed."""
 
     def __init__(
         self,
         context: DaemonContext,
         dispatcher: Dispatcher,
-        tokens: Tokens,
+        tokens: TokenStore,
         *,
         listening: Listening,
         bound: Sequence[socket.socket],
     ) -> None:
         """`bound`: what `listening` has bound; closed with this."""
         port = bound[0].getsockname()[1]
-        gate = Gate.of(listening.settings, port)
+        gate = OriginCheck.of(listening.settings, port)
         self._context = context
         self._dispatcher = dispatcher
         self._tokens = tokens
@@ -71,7 +71,7 @@ class Server:
         self._lobby = Lobby()
         self._visitors: set[Visitor] = set()
         self._empty = asyncio.Event()
-        self._members: dict[Connection, _Member] = {}
+        self._members: dict[ServerConnection, _Member] = {}
         self._bound = bound
         self._doors = [Door(listener, self._enter) for listener in bound]
         host = str(listening.settings.listen).rpartition(":")[0]
@@ -157,16 +157,16 @@ class Server:
         await response.prepare(request)
         if network is None or visitor.transport is None:  # gone meanwhile
             return
-        wire = Wire(network, admit=lambda wire, line: self._admit(visitor.guest, wire, line))
+        wire = FrameCarrier(network, admit=lambda wire, line: self._admit(visitor.guest, wire, line))
         visitor.become(wire)
         await wire.ended.wait()
 
     # --- somebody shows a token -----------------------------------------------------------------------------------
 
-    def _admit(self, guest: Guest, wire: Wire, line: bytes) -> Connection | None:
+    def _admit(self, guest: Guest, wire: FrameCarrier, line: bytes) -> ServerConnection | None:
         """The connection of somebody whose first message is this; None when it has to leave."""
         found = self._site.admitted(_token(line), guest.source)
-        if isinstance(found, Unknown):
+        if isinstance(found, AnonymousVisitor):
             guest.yield_first()
             wire.refuse(found.delay_s)
             return None
@@ -180,15 +180,15 @@ class Server:
             return None
         return self._welcome(guest, wire, *found)
 
-    def _welcome(self, guest: Guest, wire: Wire, name: str, token: Token) -> Connection:
+    def _welcome(self, guest: Guest, wire: FrameCarrier, name: str, token: Token) -> ServerConnection:
         guest.leave()
-        connection = Connection(
+        connection = ServerConnection(
             wire.carrier,
             context=self._context,
             dispatcher=self._dispatcher,
             peer=f"{guest.source} token:{name}",
             ceiling=token.ceiling,
-            confinement=Scope(token.sessions, self._context, name) if token.sessions else None,
+            confinement=TokenScope(token.sessions, self._context, name) if token.sessions else None,
             is_remote=True,
         )
         self._members[connection] = _Member(wire, name, token)

@@ -16,9 +16,9 @@ from aiohttp import HttpVersion11, web
 from zotd.api import page
 from zotd.api.context import DaemonContext
 from zotd.api.websocket import figures
-from zotd.api.websocket.gate import Gate
+from zotd.api.websocket.gate import OriginCheck
 from zotd.api.websocket.throttle import Throttle
-from zotd.store.tokens import Token, Tokens
+from zotd.store.tokens import Token, TokenStore
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ Upgrade = Callable[[web.BaseRequest, web.StreamResponse], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class AnonymousVisitor:
     """Somebody who has shown no token that counts."""
 
     delay_s: float
@@ -56,7 +56,7 @@ class Site:
     """Answers requests."""
 
     def __init__(
-        self, context: DaemonContext, tokens: Tokens, gate: Gate, *, throttle: Throttle, upgrade: Upgrade
+        self, context: DaemonContext, tokens: TokenStore, gate: OriginCheck, *, throttle: Throttle, upgrade: Upgrade
     ) -> None:
         self._context = context
         self._tokens = tokens
@@ -109,7 +109,7 @@ class Site:
     async def _metrics(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         found = self.admitted(given.strip() if scheme.lower() == "bearer" else None, source)
-        if isinstance(found, Unknown):
+        if isinstance(found, AnonymousVisitor):
             if found.delay_s:  # instead of waiting: each answer that waits would hold a task
                 retry = {"Retry-After": f"{found.delay_s:.0f}"}
                 return plain(429, "too many wrong tokens from this address; try again with a valid one", **retry)
@@ -118,7 +118,7 @@ class Site:
             return plain(403, "this token is limited to some sessions")
         return _response(200, figures.exposition(await self._context.metrics()), figures.CONTENT_TYPE, {})
 
-    def admitted(self, given: str | None, source: str) -> tuple[str, Token] | Unknown:
+    def admitted(self, given: str | None, source: str) -> tuple[str, Token] | AnonymousVisitor:
         """The name and the token that somebody from `source` has shown.
 
         The token decides before the throttle is asked: nobody is refused for the failures of others at the same address.
@@ -129,7 +129,7 @@ class Site:
         # One line in the sources for all of them: so the log's own bound on floods holds for the sum.
         why = "no token was sent" if given is None else "no such token"
         log.warning("authentication failed for %s: %s", source, why)
-        return Unknown(self._throttle.failed(source))
+        return AnonymousVisitor(self._throttle.failed(source))
 
 
 def plain(status: int, sentence: str, **headers: str) -> web.Response:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from zotd.api.websocket.carrier import Wire
+from zotd.api.websocket.carrier import FrameCarrier
 from zotd.api.websocket.frames import CloseCode
 from zotd.api.websocket.throttle import source_of
 
@@ -39,7 +39,7 @@ class Guest:
         """Use `Lobby.enter`."""
         self.source = source_of(str(peer.getpeername()[0]))
         """Where it comes from, for the log and the throttle."""
-        self.wire: Wire | None = None
+        self.wire: FrameCarrier | None = None
         """Once it is a WebSocket."""
         self._peer = peer
         self._lobby = lobby
@@ -102,7 +102,7 @@ class Lobby:
 
 
 class Visitor(web.RequestHandler):
-    """aiohttp's end of a connection, and after the upgrade the way to its `Wire`."""
+    """aiohttp's end of a connection, and after the upgrade the way to its `FrameCarrier`."""
 
     def __init__(self, http: web.Server, guest: Guest, *, errors: Errors, gone: Callable[["Visitor"], None]) -> None:
         """`gone` is called when the connection has ended."""
@@ -111,7 +111,7 @@ class Visitor(web.RequestHandler):
         self._errors = errors
         self._gone = gone
 
-    def become(self, wire: Wire) -> None:
+    def become(self, wire: FrameCarrier) -> None:
         """From here on the bytes are a WebSocket's; the upgrade has been answered."""
         self.guest.wire = wire
         # It wants an object that takes bytes, and names one of its own classes.

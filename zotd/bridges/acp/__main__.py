@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from zotd import logs
 from zotd.bridges.acp.agent import Agent
-from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor
 from zotd.client.environment import TRUST
 from zotd.client.errors import ClientError
@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _serve(env: Mapping[str, str]) -> int:
-    daemon, output = Daemon(env), await open_output()
+    daemon, output = DaemonLink(env), await open_output()
     signals: list[int] = []
     running: set[asyncio.Task[None]] = set()
     async with asyncio.TaskGroup() as group:

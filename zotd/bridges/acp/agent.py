@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from zotd.bridges.acp import frames, options, prompts
-from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
-from zotd.bridges.acp.jsonrpc import Code, Notification, Request, RpcError
+from zotd.bridges.acp.jsonrpc import Notification, RpcError, RpcErrorCode, RpcRequest
 from zotd.bridges.acp.prompting import Prompting
 from zotd.bridges.acp.session import OpenSession
 from zotd.bridges.acp.updates import Remark
@@ -48,7 +48,7 @@ class _Open:
 class Agent:
     """What `zot acp` is for its editor."""
 
-    def __init__(self, editor: Editor, daemon: Daemon, spawn: Spawn) -> None:
+    def __init__(self, editor: Editor, daemon: DaemonLink, spawn: Spawn) -> None:
         """Serves `editor` from now on."""
         self._editor = editor
         self._daemon = daemon
@@ -58,26 +58,26 @@ class Agent:
         editor.serve = self.serve
         editor.hear = self.hear
 
-    async def serve(self, request: Request, respond: Respond) -> None:
+    async def serve(self, request: RpcRequest, respond: Respond) -> None:
         """Carry out a request. Raises `RpcError`."""
         method = _METHODS.get(request.method)
         if method is None:
-            raise RpcError(Code.METHOD, f'there is no method "{request.method}"')
+            raise RpcError(RpcErrorCode.METHOD, f'there is no method "{request.method}"')
         try:
             await method(self, request.params, respond)
         except BadFrameError as error:
-            raise RpcError(Code.PARAMS, f"{request.method}: {error}") from error
+            raise RpcError(RpcErrorCode.PARAMS, f"{request.method}: {error}") from error
         except CallError as error:
             raise RpcError(_code_of(error), error.sentence) from error
         except ClientError as error:
-            raise RpcError(Code.INTERNAL, str(error)) from error
+            raise RpcError(RpcErrorCode.INTERNAL, str(error)) from error
 
     async def hear(self, notification: Notification) -> None:
         """Carry out a notification; one that nobody knows, or that makes no sense, is not answered."""
         if notification.method != "session/cancel":
             return
         try:
-            session_id = decode(notification.params, frames.OfSession).session_id
+            session_id = decode(notification.params, frames.SessionParams).session_id
         except BadFrameError as error:
             log.warning("session/cancel: %s", error)
             return
@@ -97,10 +97,10 @@ class Agent:
     async def authenticate(self, params: frames.Authenticate, respond: Respond) -> None:
         """The person says to have logged in: look whether there is a key by now."""
         if params.method_id != LOGIN:
-            raise RpcError(Code.PARAMS, f'unknown login method "{params.method_id}"')
+            raise RpcError(RpcErrorCode.PARAMS, f'unknown login method "{params.method_id}"')
         keys = await self._daemon.ask(auth.AuthScope(), auth.KeyList, command="auth.list")
         if not any(key.variables and key.source is not None for key in keys.providers):
-            raise RpcError(Code.AUTH, "there is no key yet; run in a terminal: zotctl login PROVIDER")
+            raise RpcError(RpcErrorCode.AUTH, "there is no key yet; run in a terminal: zotctl login PROVIDER")
         respond(frames.Empty())
 
     async def new(self, params: frames.NewSession, respond: Respond) -> None:
@@ -108,7 +108,7 @@ class Agent:
         wanted = new_session(self._daemon.place, self._directory(params.cwd), None)
         created = await self._daemon.ask(wanted, api.Created)
         session = await self._open(created.session)
-        respond(frames.Created(created.session.id, options.modes(session.info), session.config_options))
+        respond(frames.NewSessionResult(created.session.id, options.modes(session.info), session.config_options))
         self._begin(session, api.Cursor(created.epoch, created.seq))
         await self._leave_out(params.mcp_servers, session)
 
@@ -127,7 +127,7 @@ class Agent:
         found = [frames.ListedSession(one.id, one.cwd, one.name or None, one.updated) for one in page.sessions]
         respond(frames.Listed(found, page.cursor))
 
-    async def close(self, params: frames.OfSession, respond: Respond) -> None:
+    async def close(self, params: frames.SessionParams, respond: Respond) -> None:
         """End what the editor has asked for, and follow no longer; the session stays."""
         opened = self._of(params.session_id)
         if opened.session.turns:
@@ -135,7 +135,7 @@ class Agent:
         self._forget(opened, "it was closed")
         respond(frames.Empty())
 
-    async def set_mode(self, params: frames.SetMode, respond: Respond) -> None:
+    async def set_mode(self, params: frames.SetModeRequest, respond: Respond) -> None:
         """Another approval mode."""
         opened = self._of(params.session_id)
         await self._daemon.ask(api.SetMode(session=opened.session.info.id, mode=params.mode_id), api.Nothing)
@@ -149,7 +149,7 @@ class Agent:
         session.info = await self._info(session.info.id)
         respond(frames.ConfigOptions(session.config_options))
 
-    async def prompt(self, params: frames.Prompt, respond: Respond) -> None:
+    async def prompt(self, params: frames.PromptRequest, respond: Respond) -> None:
         """A prompt, or a slash command; answered when its run is over."""
         opened = self._of(params.session_id)
         if opened.session.over is not None:
@@ -162,7 +162,7 @@ class Agent:
         info = await self._info(params.session_id)
         cwd = self._directory(params.cwd)
         if info.cwd != cwd:
-            raise RpcError(Code.PARAMS, f"the session {info.id} works in {info.cwd}, not in {cwd}")
+            raise RpcError(RpcErrorCode.PARAMS, f"the session {info.id} works in {info.cwd}, not in {cwd}")
         session = await self._open(info)
         opened = self._begin(session, None, replays=replays)
         try:
@@ -170,8 +170,8 @@ class Agent:
                 await asyncio.shield(session.opened)
         except TimeoutError as error:
             self._forget(opened, "it did not open in time")
-            raise RpcError(Code.INTERNAL, f"the session {info.id} did not open within {OPEN_S:g} s") from error
-        respond(frames.Opened(options.modes(session.info), session.config_options))
+            raise RpcError(RpcErrorCode.INTERNAL, f"the session {info.id} did not open within {OPEN_S:g} s") from error
+        respond(frames.LoadSessionResult(options.modes(session.info), session.config_options))
         await self._leave_out(params.mcp_servers, session)
 
     async def _info(self, session_id: str) -> api.SessionInfo:
@@ -195,20 +195,20 @@ class Agent:
     def _of(self, session_id: str) -> _Open:
         opened = self._sessions.get(session_id)
         if opened is None:
-            raise RpcError(Code.NOT_FOUND, f"the session {session_id} is not open here; session/load opens it")
+            raise RpcError(RpcErrorCode.NOT_FOUND, f"the session {session_id} is not open here; session/load opens it")
         return opened
 
     def _forget(self, opened: _Open, why: str) -> None:
         """Follow it no longer, unless it was left before; whoever waits for something of it is told `why`."""
         session_id = opened.session.info.id
         opened.unfollow()
-        opened.session.leave(RpcError(Code.INTERNAL, f"the session {session_id} is no longer followed: {why}"))
+        opened.session.leave(RpcError(RpcErrorCode.INTERNAL, f"the session {session_id} is no longer followed: {why}"))
         if self._sessions.get(session_id) is opened:
             del self._sessions[session_id]
 
     def _directory(self, path: str) -> str:
         if not path.startswith("/"):
-            raise RpcError(Code.PARAMS, f'the working directory must be absolute, "{path}" is not')
+            raise RpcError(RpcErrorCode.PARAMS, f'the working directory must be absolute, "{path}" is not')
         return self._daemon.place.real_path(path)
 
     async def _leave_out(self, servers: list[dict[str, object]] | None, session: OpenSession) -> None:
@@ -222,13 +222,13 @@ class Agent:
             log.warning("%s", text)
 
 
-def _code_of(error: CallError) -> Code:
+def _code_of(error: CallError) -> RpcErrorCode:
     if error.code == "blocked" and "zotctl login" in error.sentence:  # for want of a key; a damaged session is, too
-        return Code.AUTH
-    return _CODES.get(error.code, Code.INTERNAL)
+        return RpcErrorCode.AUTH
+    return _CODES.get(error.code, RpcErrorCode.INTERNAL)
 
 
-_CODES = {"not_found": Code.NOT_FOUND, "bad_request": Code.PARAMS, "too_large": Code.PARAMS}
+_CODES = {"not_found": RpcErrorCode.NOT_FOUND, "bad_request": RpcErrorCode.PARAMS, "too_large": RpcErrorCode.PARAMS}
 
 _INITIALIZED = frames.Initialized(
     frames.VERSION,
@@ -256,8 +256,8 @@ _METHODS: dict[str, Method] = {
     "session/load": _method(frames.OldSession, Agent.load),
     "session/resume": _method(frames.OldSession, Agent.resume),
     "session/list": _method(frames.ListSessions, Agent.listing),
-    "session/close": _method(frames.OfSession, Agent.close),
-    "session/set_mode": _method(frames.SetMode, Agent.set_mode),
+    "session/close": _method(frames.SessionParams, Agent.close),
+    "session/set_mode": _method(frames.SetModeRequest, Agent.set_mode),
     "session/set_config_option": _method(frames.SetConfigOption, Agent.set_config_option),
-    "session/prompt": _method(frames.Prompt, Agent.prompt),
+    "session/prompt": _method(frames.PromptRequest, Agent.prompt),
 }

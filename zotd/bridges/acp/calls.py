@@ -48,7 +48,7 @@ _HUNK = re.compile(r"^@@ [^@]* @@.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathResolver:
     """What relative paths of a session mean."""
 
     cwd: str
@@ -79,7 +79,7 @@ def title_of(name: str, args: Mapping[str, object]) -> str:
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1] + "…"
 
 
-def locations_of(name: str, args: Mapping[str, object], place: Place) -> list[Location]:
+def locations_of(name: str, args: Mapping[str, object], place: PathResolver) -> list[Location]:
     """The file that the call names, and for `read` the line at which it begins."""
     path = args.get("path")
     if name in _PATHLESS or not isinstance(path, str) or not path:
@@ -90,7 +90,7 @@ def locations_of(name: str, args: Mapping[str, object], place: Place) -> list[Lo
 
 
 def diffs_of(
-    name: str, args: Mapping[str, object], place: Place, preview: str | None = None
+    name: str, args: Mapping[str, object], place: PathResolver, preview: str | None = None
 ) -> list[TextContent | Diff]:
     """What `write` and `edit` change.
 

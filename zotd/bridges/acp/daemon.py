@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Frozen)
 
 
-class Daemon:
+class DaemonLink:
     """The daemon of this user. Ended by `close`."""
 
     def __init__(self, env: Mapping[str, str]) -> None:

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from zotd.bridges.acp import jsonrpc
 from zotd.bridges.acp.frames import CancelRequest, SessionUpdate, Update
-from zotd.bridges.acp.jsonrpc import Answer, Code, Fault, Notification, Request, RpcError
-from zotd.stdio import Output
+from zotd.bridges.acp.jsonrpc import MalformedMessage, Notification, RpcError, RpcErrorCode, RpcRequest, RpcResponse
+from zotd.stdio import StdoutWriter
 from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.framing import CLIENT_LIMIT, Lines
 
@@ -30,9 +30,9 @@ Spawn = Callable[[str, Coroutine[object, object, None]], Callable[[], object]]
 class Editor:
     """One JSON-RPC connection. What it asks for is carried out by `serve` and `hear`."""
 
-    def __init__(self, output: Output, spawn: Spawn) -> None:
+    def __init__(self, output: StdoutWriter, spawn: Spawn) -> None:
         """`output` stays the caller's to close."""
-        self.serve: Callable[[Request, Callable[[Frozen], None]], Coroutine[object, object, None]] | None = None
+        self.serve: Callable[[RpcRequest, Callable[[Frozen], None]], Coroutine[object, object, None]] | None = None
         """Carries out a request and calls its second argument with the result, or raises."""
         self.hear: Callable[[Notification], Coroutine[object, object, None]] | None = None
         """Carries out a notification."""
@@ -50,7 +50,7 @@ class Editor:
         self._owed = 0
         self._settled = asyncio.Event()
         self._settled.set()
-        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self._asked: dict[int, asyncio.Future[RpcResponse]] = {}
         self._last_id = 0
         output.flow = self
 
@@ -90,7 +90,7 @@ class Editor:
         """
         self._last_id += 1
         request = self._last_id
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[RpcResponse] = asyncio.get_running_loop().create_future()
         self._asked[request] = answer
         self._write(jsonrpc.request_line(request, method, params))
         try:
@@ -129,18 +129,18 @@ class Editor:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _take(self, message: Request | Notification | Answer | Fault) -> None:
+    def _take(self, message: RpcRequest | Notification | RpcResponse | MalformedMessage) -> None:
         match message:
-            case Request():
+            case RpcRequest():
                 self._begin(message.method, self._carry_out(message))
             case Notification():
                 assert self.hear is not None, "nobody hears notifications"
                 self._begin(message.method, self.hear(message))
-            case Answer(id=request):
+            case RpcResponse(id=request):
                 waiting = self._asked.get(request) if isinstance(request, int) else None
                 if waiting is not None and not waiting.done():  # else nobody waits for it any more
                     waiting.set_result(message)
-            case Fault():
+            case MalformedMessage():
                 self._begin("a fault", self._refuse(message))
 
     def _begin(self, name: str, work: Coroutine[object, object, None]) -> None:
@@ -158,10 +158,10 @@ class Editor:
         finally:
             self._count(-1)
 
-    async def _refuse(self, fault: Fault) -> None:
+    async def _refuse(self, fault: MalformedMessage) -> None:
         self._write(jsonrpc.failure_line(fault.id, fault.code, fault.sentence))
 
-    async def _carry_out(self, request: Request) -> None:
+    async def _carry_out(self, request: RpcRequest) -> None:
         def respond(result: Frozen) -> None:
             self._write(jsonrpc.result_line(request.id, result))
 
@@ -171,7 +171,9 @@ class Editor:
         except RpcError as error:
             self._write(jsonrpc.failure_line(request.id, error.code, error.sentence))
         except Exception:
-            self._write(jsonrpc.failure_line(request.id, Code.INTERNAL, "zot acp has failed; see its standard error"))
+            self._write(
+                jsonrpc.failure_line(request.id, RpcErrorCode.INTERNAL, "zot acp has failed; see its standard error")
+            )
             raise
 
     def _count(self, step: int) -> None:

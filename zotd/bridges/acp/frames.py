@@ -156,7 +156,7 @@ class OldSession(Acp, frozen=True):
     mcp_servers: list[dict[str, object]] | None = None
 
 
-class OfSession(Acp, frozen=True):
+class SessionParams(Acp, frozen=True):
     """Parameters of `session/close` and `session/cancel`."""
 
     session_id: str
@@ -177,7 +177,7 @@ class Modes(Acp, frozen=True):
     available_modes: list[Mode]
 
 
-class Choice(Acp, frozen=True):
+class OptionValue(Acp, frozen=True):
     """A value of an option."""
 
     value: str
@@ -192,17 +192,17 @@ class ConfigOption(Acp, frozen=True, tag_field="type", tag="select"):
     name: str
     category: str
     current_value: str
-    options: list[Choice]
+    options: list[OptionValue]
 
 
-class Opened(Acp, frozen=True):
+class LoadSessionResult(Acp, frozen=True):
     """The result of `session/load` and `session/resume`."""
 
     modes: Modes
     config_options: list[ConfigOption]
 
 
-class Created(Acp, frozen=True):
+class NewSessionResult(Acp, frozen=True):
     """The result of `session/new`."""
 
     session_id: str
@@ -233,7 +233,7 @@ class Listed(Acp, frozen=True):
     next_cursor: str | None = None
 
 
-class SetMode(Acp, frozen=True):
+class SetModeRequest(Acp, frozen=True):
     """Choose a mode."""
 
     session_id: str
@@ -254,7 +254,7 @@ class ConfigOptions(Acp, frozen=True):
     config_options: list[ConfigOption]
 
 
-class Prompt(Acp, frozen=True):
+class PromptRequest(Acp, frozen=True):
     """What a person asks."""
 
     session_id: str
@@ -323,7 +323,7 @@ class CallFields(Acp, frozen=True, kw_only=True):
     raw_output: dict[str, object] | None = None
 
 
-class ToolCall(CallFields, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="tool_call"):
+class ToolCallStart(CallFields, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="tool_call"):
     """A call that is new."""
 
     title: str
@@ -339,7 +339,7 @@ class Hint(Acp, frozen=True):
     hint: str
 
 
-class Command(Acp, frozen=True):
+class AvailableCommand(Acp, frozen=True):
     """A slash command, without its slash."""
 
     name: str
@@ -350,7 +350,7 @@ class Command(Acp, frozen=True):
 class CommandsUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="available_commands_update"):
     """All that there are."""
 
-    available_commands: list[Command]
+    available_commands: list[AvailableCommand]
 
 
 class ModeUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="current_mode_update"):
@@ -386,7 +386,7 @@ class UsageUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="usage_update
     cost: Cost
 
 
-class Notice(Acp, frozen=True, tag_field="sessionUpdate", tag="notice"):
+class NoticeUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="notice"):
     """A line for the person; only for editors that say that they can show it. `info`, `warning` or `error`."""
 
     severity: str
@@ -397,14 +397,14 @@ Update = (
     UserMessageChunk
     | AgentMessageChunk
     | AgentThoughtChunk
-    | ToolCall
+    | ToolCallStart
     | ToolCallUpdate
     | CommandsUpdate
     | ModeUpdate
     | ConfigUpdate
     | InfoUpdate
     | UsageUpdate
-    | Notice
+    | NoticeUpdate
 )
 
 
@@ -434,7 +434,7 @@ class RequestPermission(Acp, frozen=True):
     options: list[PermissionOption]
 
 
-class Outcome(Acp, frozen=True):
+class PermissionOutcome(Acp, frozen=True):
     """`selected` with an option, or `cancelled`."""
 
     outcome: str
@@ -444,7 +444,7 @@ class Outcome(Acp, frozen=True):
 class Permission(Acp, frozen=True):
     """The answer."""
 
-    outcome: Outcome
+    outcome: PermissionOutcome
 
 
 class CancelRequest(Acp, frozen=True):

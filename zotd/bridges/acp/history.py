@@ -1,6 +1,6 @@
 """What was said in a session before an editor has opened it."""
 
-from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.daemon import DaemonLink
 from zotd.wire import api
 from zotd.wire.content import Message
 
@@ -14,7 +14,7 @@ PAGES = 16
 """At most, 64 MiB: pages of long messages hold few of them."""
 
 
-async def older(daemon: Daemon, snapshot: api.Attached) -> tuple[list[list[Message]], bool]:
+async def older(daemon: DaemonLink, snapshot: api.Attached) -> tuple[list[list[Message]], bool]:
     """Pages of messages up to the snapshot, the oldest first; and whether there are older ones.
 
     Raises `ClientError`.

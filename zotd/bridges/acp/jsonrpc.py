@@ -1,6 +1,6 @@
 """JSON-RPC 2.0, one message a line, without I/O: lines to messages, messages to lines.
 
-A line that is no message is a `Fault`, which says how to answer it. Batches are not part of ACP.
+A line that is no message is a `MalformedMessage`, which says how to answer it. Batches are not part of ACP.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from zotd.wire.framing import CLIENT_LIMIT, TooLong
 Id = str | int | None
 
 
-class Code(IntEnum):
+class RpcErrorCode(IntEnum):
     """Of an error: JSON-RPC 2.0 section 5.1, and what ACP adds."""
 
     PARSE = -32700
@@ -30,7 +30,7 @@ class Code(IntEnum):
 class RpcError(Exception):
     """A request failed in a way that its sender should read."""
 
-    def __init__(self, code: Code, sentence: str) -> None:
+    def __init__(self, code: RpcErrorCode, sentence: str) -> None:
         """Keep `code` for programs and `sentence` for people."""
         super().__init__(sentence)
         self.code = code
@@ -38,7 +38,7 @@ class RpcError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RpcRequest:
     """Wants an answer with its id; `params` is JSON."""
 
     id: Id
@@ -55,7 +55,7 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RpcResponse:
     """To a request of ours: its result as JSON, or the sentence of its error."""
 
     id: Id
@@ -64,15 +64,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class MalformedMessage:
     """A line that is no message."""
 
-    code: Code
+    code: RpcErrorCode
     sentence: str
     id: Id = None
 
 
-class Error(Frozen, frozen=True):
+class ErrorObject(Frozen, frozen=True):
     """Why a request failed."""
 
     code: int
@@ -85,36 +85,38 @@ class _Envelope(Frozen, frozen=True):
     method: str | msgspec.UnsetType = msgspec.UNSET
     params: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
-    error: Error | msgspec.UnsetType | None = msgspec.UNSET
+    error: ErrorObject | msgspec.UnsetType | None = msgspec.UNSET
     """None: as if it were absent; some libraries put it beside a result."""
 
 
-def parsed(line: bytes | TooLong) -> Request | Notification | Answer | Fault:
+def parsed(line: bytes | TooLong) -> RpcRequest | Notification | RpcResponse | MalformedMessage:
     """What a line says."""
     if isinstance(line, TooLong):
-        return Fault(Code.REQUEST, f"the line is longer than {CLIENT_LIMIT} bytes")
+        return MalformedMessage(RpcErrorCode.REQUEST, f"the line is longer than {CLIENT_LIMIT} bytes")
     try:
         envelope = decode(line, _Envelope)
     except BadFrameError as error:
         is_json = isinstance(error.__cause__, msgspec.ValidationError)
-        return Fault(Code.REQUEST if is_json else Code.PARSE, str(error))
+        return MalformedMessage(RpcErrorCode.REQUEST if is_json else RpcErrorCode.PARSE, str(error))
     return _message(envelope)
 
 
-def _message(envelope: _Envelope) -> Request | Notification | Answer | Fault:
+def _message(envelope: _Envelope) -> RpcRequest | Notification | RpcResponse | MalformedMessage:
     given = None if envelope.id is msgspec.UNSET else envelope.id
     if envelope.jsonrpc != "2.0":
-        return Fault(Code.REQUEST, 'the field `jsonrpc` must be "2.0"', given)
+        return MalformedMessage(RpcErrorCode.REQUEST, 'the field `jsonrpc` must be "2.0"', given)
     params = bytes(envelope.params) or b"{}"
     if isinstance(envelope.method, str):
         if envelope.id is msgspec.UNSET:
             return Notification(envelope.method, params)
-        return Request(given, envelope.method, params)
-    if isinstance(envelope.error, Error):
-        return Answer(given, None, envelope.error.message)
+        return RpcRequest(given, envelope.method, params)
+    if isinstance(envelope.error, ErrorObject):
+        return RpcResponse(given, None, envelope.error.message)
     if bytes(envelope.result):
-        return Answer(given, bytes(envelope.result))
-    return Fault(Code.REQUEST, "neither a request nor an answer: `method`, `result` and `error` are missing", given)
+        return RpcResponse(given, bytes(envelope.result))
+    return MalformedMessage(
+        RpcErrorCode.REQUEST, "neither a request nor an answer: `method`, `result` and `error` are missing", given
+    )
 
 
 # --- what we send: `jsonrpc` is the tag, because a field with a default would be left out ---------------------------
@@ -127,7 +129,7 @@ class _Result(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
 
 class _Failure(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
     id: Id
-    error: Error
+    error: ErrorObject
 
 
 class _Call(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
@@ -146,9 +148,9 @@ def result_line(request: Id, result: Frozen) -> bytes:
     return encode(_Result(request, result)) + b"\n"
 
 
-def failure_line(request: Id, code: Code, sentence: str) -> bytes:
+def failure_line(request: Id, code: RpcErrorCode, sentence: str) -> bytes:
     """The answer to one that was not."""
-    return encode(_Failure(request, Error(int(code), sentence))) + b"\n"
+    return encode(_Failure(request, ErrorObject(int(code), sentence))) + b"\n"
 
 
 def request_line(request: Id, method: str, params: Frozen) -> bytes:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from zotd.bridges.acp.frames import Choice, Command, ConfigOption, Hint, Mode, Modes
-from zotd.bridges.acp.jsonrpc import Code, RpcError
+from zotd.bridges.acp.frames import AvailableCommand, ConfigOption, Hint, Mode, Modes, OptionValue
+from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
 from zotd.wire import api
 from zotd.wire.base import Frozen
 
@@ -29,8 +29,8 @@ def config_options(session: api.SessionInfo, models: Sequence[api.ModelInfo]) ->
     """The models that have a key, as `provider/model`, and the levels of reasoning."""
     current = f"{session.provider}/{session.model}"
     names = [f"{one.provider}/{one.id}" for one in models if one.ready]
-    choices = [Choice(name, name) for name in ([] if current in names else [current]) + names]
-    levels = [Choice(level, level) for level in _LEVELS]
+    choices = [OptionValue(name, name) for name in ([] if current in names else [current]) + names]
+    levels = [OptionValue(level, level) for level in _LEVELS]
     return [
         ConfigOption(MODEL, "Model", "model", current, choices),
         ConfigOption(REASONING, "Reasoning", "thought_level", session.reasoning, levels),
@@ -46,13 +46,13 @@ def change_of(session_id: str, option: str, value: str) -> Frozen:
     if option == MODEL:
         provider, slash, model = value.partition("/")  # a model's own name may have slashes
         if not slash:
-            raise RpcError(Code.PARAMS, f'"{value}" is not a model; use provider/model')
+            raise RpcError(RpcErrorCode.PARAMS, f'"{value}" is not a model; use provider/model')
         return api.SetModel(session=session_id, model=model, provider=provider)
     if option == REASONING:
         if value not in _LEVELS:
-            raise RpcError(Code.PARAMS, f'unknown reasoning "{value}"; there are {" ".join(_LEVELS)}')
+            raise RpcError(RpcErrorCode.PARAMS, f'unknown reasoning "{value}"; there are {" ".join(_LEVELS)}')
         return api.SetReasoning(session=session_id, reasoning=value)
-    raise RpcError(Code.PARAMS, f'there is no option "{option}"; there are {MODEL} and {REASONING}')
+    raise RpcError(RpcErrorCode.PARAMS, f'there is no option "{option}"; there are {MODEL} and {REASONING}')
 
 
 def window_of(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> int:
@@ -61,6 +61,6 @@ def window_of(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> int:
     return next((one.context_window for one in models if (one.provider, one.id) == names), 0)
 
 
-def commands(found: Sequence[api.Completion]) -> list[Command]:
+def commands(found: Sequence[api.Completion]) -> list[AvailableCommand]:
     """Slash commands, as editors list them."""
-    return [Command(one.text, one.detail or one.source or one.text, Hint("arguments")) for one in found]
+    return [AvailableCommand(one.text, one.detail or one.source or one.text, Hint("arguments")) for one in found]

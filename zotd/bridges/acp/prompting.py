@@ -2,12 +2,12 @@
 
 from contextlib import suppress
 
-from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor
 from zotd.bridges.acp.frames import AgentMessageChunk, TextBlock
 from zotd.bridges.acp.prompts import Entered
 from zotd.bridges.acp.session import OpenSession
-from zotd.bridges.acp.turns import Turn
+from zotd.bridges.acp.turns import PromptTurn
 from zotd.bridges.acp.updates import Remark
 from zotd.client.errors import CallError, ClientError
 from zotd.client.runs import Run
@@ -18,7 +18,7 @@ from zotd.wire import api
 class Prompting:
     """The prompts of one session. Several may wait: the daemon runs them one after the other."""
 
-    def __init__(self, session: OpenSession, *, daemon: Daemon, editor: Editor) -> None:
+    def __init__(self, session: OpenSession, *, daemon: DaemonLink, editor: Editor) -> None:
         """None waits."""
         self._session = session
         self._daemon = daemon
@@ -26,7 +26,7 @@ class Prompting:
 
     async def prompt(self, entered: Entered) -> str:
         """The stop reason, when its run is over. Raises `RpcError`, and `ClientError` when it was not accepted."""
-        turn = Turn()
+        turn = PromptTurn()
         self._session.turns.append(turn)
         try:
             # While this is held nothing is shown, so what comes of the prompt finds it.
@@ -48,7 +48,7 @@ class Prompting:
             turn.is_cancelled = True
         await self._stop(own)
 
-    async def _submit(self, turn: Turn, entered: Entered) -> None:
+    async def _submit(self, turn: PromptTurn, entered: Entered) -> None:
         command = entered.command
         if command is None:
             started = await self._daemon.prompt(self._session.info.id, entered.message, list(entered.images))
@@ -61,7 +61,7 @@ class Prompting:
             await self._say(error.sentence)
             turn.end("end_turn")
 
-    async def _run_command(self, turn: Turn, name: str, args: str) -> None:
+    async def _run_command(self, turn: PromptTurn, name: str, args: str) -> None:
         params = api.RunCommand(session=self._session.info.id, name=name, args=args)
         done = await self._daemon.ask(params, api.CommandResult, timeout_s=COMMAND_S)
         if done.text is not None:
@@ -74,7 +74,7 @@ class Prompting:
         else:
             turn.run = Run(done.input, done.run, starts_now=done.input is None)
 
-    async def _stop(self, turns: list[Turn]) -> None:
+    async def _stop(self, turns: list[PromptTurn]) -> None:
         """What is not accepted yet is stopped when it is."""
         accepted = [turn for turn in turns if turn.run is not None and not turn.outcome.done()]
         try:
@@ -86,7 +86,7 @@ class Prompting:
             for turn in accepted:
                 turn.end("cancelled")
 
-    async def _is_withdrawn(self, turn: Turn) -> bool:
+    async def _is_withdrawn(self, turn: PromptTurn) -> bool:
         """Taken out of the queue; False: it has started just now."""
         assert turn.run is not None
         params = api.QueueWithdraw(session=self._session.info.id, input=turn.run.input_id or "")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from zotd.bridges.acp.frames import AudioBlock, ContentBlock, Contents, ImageBlock, LinkBlock, ResourceBlock, TextBlock
-from zotd.bridges.acp.jsonrpc import Code, RpcError
+from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
 from zotd.client import slash
 from zotd.wire.api import PromptImage
 
@@ -49,10 +49,12 @@ def entered(blocks: Sequence[ContentBlock]) -> Entered:
             case ResourceBlock(resource=contents):
                 images.append(_image(contents))
             case AudioBlock():
-                raise RpcError(Code.PARAMS, "audio is not supported: `promptCapabilities.audio` was not offered")
+                raise RpcError(
+                    RpcErrorCode.PARAMS, "audio is not supported: `promptCapabilities.audio` was not offered"
+                )
     text = "".join(words)
     if not text.strip() and not images:
-        raise RpcError(Code.PARAMS, "the prompt is empty")
+        raise RpcError(RpcErrorCode.PARAMS, "the prompt is empty")
     return Entered(text, images)
 
 
@@ -71,5 +73,5 @@ def _file(uri: str, text: str) -> str:
 
 def _image(contents: Contents) -> PromptImage:
     if contents.blob is None or not (contents.mime_type or "").startswith("image/"):
-        raise RpcError(Code.PARAMS, f"{contents.uri} is neither text nor an image; send a link to it instead")
+        raise RpcError(RpcErrorCode.PARAMS, f"{contents.uri} is neither text nor an image; send a link to it instead")
     return PromptImage(contents.mime_type or "", contents.blob)

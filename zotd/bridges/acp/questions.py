@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msgspec.structs import asdict
 
-from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
 from zotd.bridges.acp.frames import CallFields, Permission, PermissionOption, RequestPermission
 from zotd.client.asking import SAME, Lasting, lasting
@@ -23,10 +23,10 @@ _ONCE = {"allow_once": "allow", "reject_once": "deny"}
 """The options about this call only, as decisions."""
 
 
-class Questions:
+class PermissionRequests:
     """Those of one session that are open in the editor."""
 
-    def __init__(self, session: str, editor: Editor, daemon: Daemon, spawn: Spawn) -> None:
+    def __init__(self, session: str, editor: Editor, daemon: DaemonLink, spawn: Spawn) -> None:
         """None are."""
         self._session = session
         self._editor = editor

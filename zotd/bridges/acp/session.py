@@ -16,27 +16,27 @@ from itertools import chain
 from msgspec.structs import replace
 
 from zotd.bridges.acp import options
-from zotd.bridges.acp.calls import Place
-from zotd.bridges.acp.daemon import Daemon
+from zotd.bridges.acp.calls import PathResolver
+from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
 from zotd.bridges.acp.frames import (
     AgentMessageChunk,
-    Command,
+    AvailableCommand,
     CommandsUpdate,
     ConfigOption,
     ConfigUpdate,
     Cost,
     InfoUpdate,
     ModeUpdate,
-    Notice,
+    NoticeUpdate,
     TextBlock,
     Update,
     UsageUpdate,
 )
 from zotd.bridges.acp.history import older
-from zotd.bridges.acp.jsonrpc import Code, RpcError
-from zotd.bridges.acp.questions import Questions
-from zotd.bridges.acp.turns import Turn
+from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
+from zotd.bridges.acp.questions import PermissionRequests
+from zotd.bridges.acp.turns import PromptTurn
 from zotd.bridges.acp.updates import Remark, Updates, merged
 from zotd.client.client import Client
 from zotd.client.errors import CallError, ClientError
@@ -56,7 +56,13 @@ class OpenSession:
     """One session, as one editor sees it."""
 
     def __init__(
-        self, info: api.SessionInfo, models: Sequence[api.ModelInfo], *, daemon: Daemon, editor: Editor, spawn: Spawn
+        self,
+        info: api.SessionInfo,
+        models: Sequence[api.ModelInfo],
+        *,
+        daemon: DaemonLink,
+        editor: Editor,
+        spawn: Spawn,
     ) -> None:
         """`models`: those that could be chosen. Nothing is followed before `follow` runs."""
         self.info = info
@@ -66,7 +72,7 @@ class OpenSession:
         """Done when the editor has what was said before; or what was in the way, a `ClientError` or an `RpcError`."""
         self.over: RpcError | None = None
         """Why nothing of it comes any more."""
-        self.turns: list[Turn] = []
+        self.turns: list[PromptTurn] = []
         """Prompts of the editor that are not answered, oldest first."""
         self.order = asyncio.Lock()
         """Held while a batch of events is shown, and while a prompt is being accepted: so its id is known before the
@@ -78,10 +84,10 @@ class OpenSession:
         self._editor = editor
         self._spawn = spawn
         home = "" if daemon.place.is_remote else daemon.env.get("HOME", "")
-        self._updates = Updates(Place(info.cwd, home))
-        self._questions = Questions(info.id, editor, daemon, spawn)
+        self._updates = Updates(PathResolver(info.cwd, home))
+        self._questions = PermissionRequests(info.id, editor, daemon, spawn)
         self._follower: Follower | None = None
-        self._commands: list[Command] = []
+        self._commands: list[AvailableCommand] = []
         self._partial = ""
         """The reply that is being written, as the connection has found it."""
         self._failures = 0
@@ -183,7 +189,7 @@ class OpenSession:
             if turn.run is None or turn.run.input_id in waiting:
                 continue
             if snapshot.run is None or snapshot.run.id != turn.run.run_id:
-                turn.fail(RpcError(Code.INTERNAL, UNKNOWN))
+                turn.fail(RpcError(RpcErrorCode.INTERNAL, UNKNOWN))
         await self.show(ModeUpdate(self.info.mode))
         await self.show(ConfigUpdate(self.config_options))
 
@@ -277,7 +283,7 @@ class OpenSession:
 
     async def _remark(self, remark: Remark) -> None:
         if self.shows_notices:
-            await self.show(Notice(remark.severity, remark.text))
+            await self.show(NoticeUpdate(remark.severity, remark.text))
         elif remark.severity != "info":
             await self.show(AgentMessageChunk(TextBlock(f"\n\n[{remark.severity}: {remark.text}]\n\n")))
 
@@ -296,5 +302,5 @@ class OpenSession:
         if not self.opened.done():
             self.opened.set_exception(error)
             self.opened.exception()
-        code = Code.NOT_FOUND if isinstance(error, CallError) else Code.INTERNAL
+        code = RpcErrorCode.NOT_FOUND if isinstance(error, CallError) else RpcErrorCode.INTERNAL
         self.leave(RpcError(code, str(error)))

@@ -6,7 +6,7 @@ sent ──accepted──> waiting ──user_message──> running ──done�
 
 import asyncio
 
-from zotd.bridges.acp.jsonrpc import Code, RpcError
+from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
 from zotd.client.errors import RunFailedError
 from zotd.client.runs import Run
 from zotd.client.selection import select
@@ -19,7 +19,7 @@ _DECLINED = " declined to answer; "
 """In the sentence of a run whose model refuses."""
 
 
-class Turn:
+class PromptTurn:
     """One `session/prompt`, until it is answered."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Turn:
             mine = select(self.run, [event])
         except RunFailedError as error:
             if self.run.held:  # without an answer the editor would wait until the person cancels
-                self.fail(RpcError(Code.INTERNAL, str(error)))
+                self.fail(RpcError(RpcErrorCode.INTERNAL, str(error)))
             else:
                 self.end("cancelled")
             return
@@ -100,7 +100,7 @@ class Turn:
         elif known is not None:
             self.end(known)
         elif self._error or self._cut:
-            self.fail(RpcError(Code.INTERNAL, self._error or self._cut))
+            self.fail(RpcError(RpcErrorCode.INTERNAL, self._error or self._cut))
         else:
             self.end("max_tokens" if self._stop == "length" else "end_turn")
 

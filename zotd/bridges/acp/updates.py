@@ -18,14 +18,13 @@ from zotd.bridges.acp.frames import (
     Diff,
     TextBlock,
     TextContent,
-    ToolCall,
+    ToolCallStart,
     ToolCallUpdate,
     Update,
     UserMessageChunk,
 )
 from zotd.wire import events
-from zotd.wire.content import Block, Image, Message, Text, ToolResult
-from zotd.wire.content import ToolCall as Call
+from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class _Known:
 class Updates:
     """What one editor has been told of one session."""
 
-    place: calls.Place
+    place: calls.PathResolver
     _streamed: str = ""
     """The text of the reply so far."""
     _is_writing: bool = False
@@ -108,14 +107,14 @@ class Updates:
             match block:
                 case Text(text=text) if text:
                     yield _message(text)
-                case Call(id=call, name=name, args=args):
+                case ToolCall(id=call, name=name, args=args):
                     yield self._call(call, name, args)
                 case ToolResult(call_id=call, is_error=is_error, content=content):
                     yield self._result(call, content, is_error=is_error)
                 case _:
                     pass  # images and thoughts of a model
 
-    def question(self, asked_for: events.ApprovalRequested) -> ToolCall | ToolCallUpdate:
+    def question(self, asked_for: events.ApprovalRequested) -> ToolCallStart | ToolCallUpdate:
         """The call that a person has to decide about, with what it would do."""
         call, preview = asked_for.tool_id, asked_for.preview
         diffs = calls.diffs_of(asked_for.tool, asked_for.args, self.place, preview)
@@ -147,7 +146,7 @@ class Updates:
         match event:
             case events.ToolUseStart(id=call, name=name):
                 self._calls[call] = _Known()
-                return [ToolCall(tool_call_id=call, title=name, kind=calls.kind_of(name), status="pending")]
+                return [ToolCallStart(tool_call_id=call, title=name, kind=calls.kind_of(name), status="pending")]
             case events.ToolCallEvent(id=call, name=name, args=args):
                 return [self._call(call, name, args)]
             case events.ToolProgress(id=call, text=text):
@@ -166,10 +165,10 @@ class Updates:
 
     def _told(
         self, call: str, name: str, args: Mapping[str, object], *, status: str, content: list[TextContent | Diff]
-    ) -> ToolCall | ToolCallUpdate:
+    ) -> ToolCallStart | ToolCallUpdate:
         is_known = call in self._calls
         self._calls[call] = _Known(diffs=[one for one in content if isinstance(one, Diff)])
-        kind = ToolCallUpdate if is_known else ToolCall
+        kind = ToolCallUpdate if is_known else ToolCallStart
         return kind(
             tool_call_id=call,
             title=calls.title_of(name, args),

@@ -8,7 +8,7 @@ from pathlib import Path
 from zotd import logs
 from zotd.sanitize import escaped
 from zotd.sdk.pipe import HostPipe, print_to_log
-from zotd.wire.mcp import Server, ServerError, expanded, fingerprint, read_servers, secrets
+from zotd.wire.mcp import McpServer, ServerError, expanded, fingerprint, read_servers, secrets
 from zotd.wire.version import VERSION
 
 CAPABILITIES = ("tools", "tool_cancel", "tool_progress", "ready")
@@ -28,9 +28,9 @@ def main() -> int:
         try:
             server = _definition(Path(file), name, *digest)
             # Half a second to a second, and 60 MB: the host does not wait that long for a hello on a busy machine.
-            from zotd.bridges.mcp.bridge import Bridge  # noqa: PLC0415
+            from zotd.bridges.mcp.bridge import McpBridge  # noqa: PLC0415
 
-            asyncio.run(Bridge(name, server, pipe).run())
+            asyncio.run(McpBridge(name, server, pipe).run())
         except ServerError as error:
             # The last line of the log is what people are shown as the reason.
             sys.stderr.write(escaped(logs.masked(f"the MCP server {name} {error}")) + "\n")
@@ -38,7 +38,7 @@ def main() -> int:
     return 0
 
 
-def _definition(file: Path, name: str, digest: str | None = None) -> Server:
+def _definition(file: Path, name: str, digest: str | None = None) -> McpServer:
     """The server's entry, read now: the host has seen it, but the file may have changed since."""
     try:
         entry = read_servers(file.read_bytes()).get(name)

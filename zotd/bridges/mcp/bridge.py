@@ -19,11 +19,11 @@ from mcp import MCPError
 from mcp.client import IncomingMessage
 from mcp.types import CONNECTION_CLOSED, ToolListChangedNotification
 
-from zotd.bridges.mcp.connection import Connection, connected
+from zotd.bridges.mcp.connection import McpConnection, connected
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
 from zotd.bridges.mcp.tools import offered_names, registration
 from zotd.sdk.pipe import Frame, HostPipe, text
-from zotd.wire.mcp import Server, ServerError
+from zotd.wire.mcp import McpServer, ServerError
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +33,10 @@ LEAVE_S = 1.6
 LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
 
-class Bridge:
+class McpBridge:
     """One server for one host."""
 
-    def __init__(self, name: str, server: Server, pipe: HostPipe) -> None:
+    def __init__(self, name: str, server: McpServer, pipe: HostPipe) -> None:
         """`pipe` is open, and `hello` was said."""
         self._name = name
         self._server = server
@@ -46,7 +46,7 @@ class Bridge:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._cancelled: set[str] = set()
         self._changed = asyncio.Event()
-        self._serving: tuple[Connection, asyncio.TaskGroup] | None = None
+        self._serving: tuple[McpConnection, asyncio.TaskGroup] | None = None
 
     async def run(self) -> None:
         """Serve until the host says `shutdown` or closes our stdin.
@@ -77,7 +77,7 @@ class Bridge:
         except ServerError as error:
             return error
 
-    async def _answer_calls(self, connection: Connection) -> NoReturn:
+    async def _answer_calls(self, connection: McpConnection) -> NoReturn:
         """Until the server is lost, which ends them all."""
         async with asyncio.TaskGroup() as calls:
             self._serving = connection, calls
@@ -118,7 +118,7 @@ class Bridge:
         self._running.pop(call, None)
         self._cancelled.discard(call)
 
-    async def _call(self, connection: Connection, call: str, tool: str, args: dict[str, object]) -> None:
+    async def _call(self, connection: McpConnection, call: str, tool: str, args: dict[str, object]) -> None:
         progress = functools.partial(self._progress, call)
         try:
             result = await connection.client.call_tool(tool, args, progress_callback=progress)
@@ -144,7 +144,7 @@ class Bridge:
         if isinstance(message, ToolListChangedNotification):
             self._changed.set()
 
-    async def _follow_changes(self, connection: Connection) -> None:
+    async def _follow_changes(self, connection: McpConnection) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -153,7 +153,7 @@ class Bridge:
             except (MCPError, TimeoutError, ValueError) as error:
                 log.warning("the server's new list of tools could not be read: %s", error)
 
-    async def _offer(self, connection: Connection) -> None:
+    async def _offer(self, connection: McpConnection) -> None:
         """Tell the host what has changed about the server's tools."""
         tools = {tool.name: tool for tool in await connection.tools()}
         names = offered_names(self._name, tools)

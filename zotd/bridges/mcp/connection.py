@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation, Tool
 
 from zotd.bridges.mcp.stdio import LINE_BYTES, over_stdio
-from zotd.wire.mcp import Server, ServerError
+from zotd.wire.mcp import McpServer, ServerError
 from zotd.wire.version import VERSION
 
 CONNECT_S = 120.0
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class McpConnection:
     """A server that has answered."""
 
     client: Client
@@ -72,7 +72,7 @@ def _needs_a_task(tool: Tool) -> bool:
 
 
 @asynccontextmanager
-async def connected(server: Server, *, notified: MessageHandlerFnT) -> AsyncIterator[Connection]:
+async def connected(server: McpServer, *, notified: MessageHandlerFnT) -> AsyncIterator[McpConnection]:
     """Reach the server, and leave it at the end. `notified` gets its notifications.
 
     Raises:
@@ -100,14 +100,14 @@ async def connected(server: Server, *, notified: MessageHandlerFnT) -> AsyncIter
             )
             async with asyncio.timeout(CONNECT_S):
                 await stack.enter_async_context(client)
-            yield Connection(client, lost, lose)
+            yield McpConnection(client, lost, lose)
     except ServerError:
         raise
     except (OSError, RuntimeError, ValueError, MCPError, httpx2.HTTPError, ExceptionGroup) as error:
         raise ServerError(_why(error, lost)) from error
 
 
-def _http_client(server: Server, lose: Callable[[str], None]) -> httpx2.AsyncClient:
+def _http_client(server: McpServer, lose: Callable[[str], None]) -> httpx2.AsyncClient:
     async def look(response: httpx2.Response) -> None:
         """Tell what the package does not: it makes one error of all these."""
         status = response.status_code

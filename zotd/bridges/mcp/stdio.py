@@ -17,7 +17,7 @@ from typing import Self
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from zotd.wire.mcp import Server, ServerError
+from zotd.wire.mcp import McpServer, ServerError
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class _ToServer:
 
 
 @asynccontextmanager
-async def over_stdio(server: Server, lost: Callable[[str], None]) -> AsyncIterator[tuple[_FromServer, _ToServer]]:
+async def over_stdio(server: McpServer, lost: Callable[[str], None]) -> AsyncIterator[tuple[_FromServer, _ToServer]]:
     """Start the server and end it; `lost` is told how, if it ends before it should.
 
     Raises:

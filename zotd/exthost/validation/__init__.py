@@ -8,7 +8,7 @@ asks for it; guards are asked, for a guard that minds the question about a harml
 """
 
 from zotd.exthost.validation.calling import Calling
-from zotd.exthost.validation.report import RULES, Finding, Report, Verdict
+from zotd.exthost.validation.report import RULES, RuleFinding, ValidationReport, Verdict
 from zotd.exthost.validation.validator import validate
 
-__all__ = ["RULES", "Calling", "Finding", "Report", "Verdict", "validate"]
+__all__ = ["RULES", "Calling", "RuleFinding", "ValidationReport", "Verdict", "validate"]

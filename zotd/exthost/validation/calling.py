@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zotd.exthost.calls import Answer, CallError
+from zotd.exthost.calls import Answer, ExtensionCallError
 from zotd.exthost.content import NO_CONTENT, outcome_of
 from zotd.exthost.contributions import Registrations
-from zotd.exthost.host import Limits
+from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.offers import ACTIONS
 from zotd.exthost.validation import questions
-from zotd.exthost.validation.conversation import Conversation
+from zotd.exthost.validation.conversation import ProbedProcess
 from zotd.wire import ext
 from zotd.wire.content import Text
 
@@ -29,7 +29,7 @@ class Calling:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ExpectedAnswer:
     """Something that must be answered."""
 
     about: str
@@ -39,19 +39,19 @@ class Question:
     fault: Callable[[Answer], str | None]
     """What is wrong with an answer; goes on from the extension's name."""
 
-    async def put(self, talk: Conversation) -> str | None:
+    async def put(self, talk: ProbedProcess) -> str | None:
         """Ask; a sentence when the answer is missing or bad."""
         try:
             fault = self.fault(await talk.ask(self.kind, self.frame, self.limit_s))
-        except CallError as error:
+        except ExtensionCallError as error:
             fault = str(error)
         return fault and f"{self.about}: it {fault}"
 
 
-def about_guards(registrations: Registrations, limits: Limits, cwd: str) -> list[Question]:
+def about_guards(registrations: Registrations, limits: ExtensionTimeouts, cwd: str) -> list[ExpectedAnswer]:
     """A harmless question about each event that it intercepts."""
     return [
-        Question(
+        ExpectedAnswer(
             f"asked about `{event}`",
             ext.EventInterceptResponse,
             questions.guard_question(event, cwd),
@@ -62,7 +62,7 @@ def about_guards(registrations: Registrations, limits: Limits, cwd: str) -> list
     ]
 
 
-def about_everything(registrations: Registrations, limits: Limits) -> list[Question]:
+def about_everything(registrations: Registrations, limits: ExtensionTimeouts) -> list[ExpectedAnswer]:
     """Senseless calls of every tool, but for those that wait for a person, and of every command."""
     tools = (tool for tool in registrations.tools.values() if not tool.interactive)
     calls = [
@@ -71,19 +71,21 @@ def about_everything(registrations: Registrations, limits: Limits) -> list[Quest
         for args in questions.senseless_arguments(tool.schema)
     ]
     return calls + [
-        Question(f"/{name}", ext.CommandResponse, questions.command(name), limits.command_s, _response_fault)
+        ExpectedAnswer(f"/{name}", ext.CommandResponse, questions.command(name), limits.command_s, _response_fault)
         for name in registrations.commands
     ]
 
 
-def about_one(calling: Calling, limits: Limits) -> Question:
+def about_one(calling: Calling, limits: ExtensionTimeouts) -> ExpectedAnswer:
     """A call that must not fail."""
     return _call(calling.tool, calling.args, limits, lambda answer: _content_fault(answer) or _failure(answer))
 
 
-def _call(tool: str, args: Mapping[str, object], limits: Limits, fault: Callable[[Answer], str | None]) -> Question:
+def _call(
+    tool: str, args: Mapping[str, object], limits: ExtensionTimeouts, fault: Callable[[Answer], str | None]
+) -> ExpectedAnswer:
     about = f"{tool} {json.dumps(args)[:SHOWN_CHARS]}"
-    return Question(about, ext.ToolResult, questions.tool_call(tool, args), limits.tool_s, fault)
+    return ExpectedAnswer(about, ext.ToolResult, questions.tool_call(tool, args), limits.tool_s, fault)
 
 
 def _verdict_fault(answer: Answer) -> str | None:

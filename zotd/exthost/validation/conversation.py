@@ -1,6 +1,6 @@
 """One process of an extension that is checked: the host's side of the protocol, which uses nothing and notes everything.
 
-The lines are read by the daemon's own `Peer`: what it would complain about is what is complained about here.
+The lines are read by the daemon's own `ExtensionPeer`: what it would complain about is what is complained about here.
 """
 
 import asyncio
@@ -10,12 +10,12 @@ from typing import Self
 
 from zotd.core import life
 from zotd.core.supervision import EXIT_S, HELLO_S, KILL_S, LEAVE_S, QUIET_S, READY_S
-from zotd.exthost.calls import Answer, CallError
+from zotd.exthost.calls import Answer, ExtensionCallError
 from zotd.exthost.contributions import Registrations
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import DataPlace, Manifest
-from zotd.exthost.peer import Peer, Tap
-from zotd.exthost.process import Listener, Process, why_not_started
+from zotd.exthost.peer import ExtensionPeer, Tap
+from zotd.exthost.process import ExtensionProcess, ProcessListener, why_not_started
 from zotd.exthost.surroundings import Surroundings
 from zotd.wire import ext
 from zotd.wire.base import encode
@@ -25,7 +25,7 @@ class GoneError(Exception):
     """The process cannot be talked to, or does not do what it must; the message goes on from its name."""
 
 
-class Conversation:
+class ProbedProcess:
     """A process, as a context manager from its start to its end; on leaving the block its group is killed."""
 
     def __init__(
@@ -60,12 +60,14 @@ class Conversation:
         """
         manifest, surroundings = self._manifest, self._surroundings
 
-        def start(listener: Listener) -> Process:
+        def start(listener: ProcessListener) -> ExtensionProcess:
             directory = str(manifest.directory)
-            return Process(manifest.argv, cwd=directory, env=surroundings.env, listener=listener, log=self._log)
+            return ExtensionProcess(
+                manifest.argv, cwd=directory, env=surroundings.env, listener=listener, log=self._log
+            )
 
         try:
-            self._peer = Peer(1, "question", owner=self, start=start)
+            self._peer = ExtensionPeer(1, "question", owner=self, start=start)
         except (OSError, ValueError) as error:
             raise GoneError(why_not_started(error, manifest.argv)) from error
         return self
@@ -138,7 +140,7 @@ class Conversation:
             CallError: there is none, or it makes no sense.
         """
         if self._gone:
-            raise CallError(self._gone)
+            raise ExtensionCallError(self._gone)
         return await self._peer.calls.call(kind, lambda key: self.send({**question, "id": key}), limit_s=limit_s)
 
     async def leave(self) -> str:
@@ -148,9 +150,9 @@ class Conversation:
         await self._within(LEAVE_S, lambda: bool(self.exit))
         return self.exit
 
-    # --- what it does (exthost.peer.Owner) --------------------------------------------------------------------
+    # --- what it does (exthost.peer.PeerListener) --------------------------------------------------------------------
 
-    def frame(self, peer: Peer, frame: ext.FromExtension) -> None:  # noqa: ARG002  (there is only one)
+    def frame(self, peer: ExtensionPeer, frame: ext.FromExtension) -> None:  # noqa: ARG002  (there is only one)
         """It has sent a frame."""
         if self._first is None:
             self._first = frame

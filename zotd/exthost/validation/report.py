@@ -50,7 +50,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """A rule and what was seen."""
 
     rule: str
@@ -60,12 +60,12 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ValidationReport:
     """The outcome of a validation."""
 
     name: str
     """The manifest's; empty without a manifest."""
-    findings: tuple[Finding, ...]
+    findings: tuple[RuleFinding, ...]
     """One for each of `RULES`, in its order."""
     stderr: str
     """The end of what it has printed there, some lines."""
@@ -80,27 +80,27 @@ class StoppedError(Exception):
     """A rule was broken without which nothing else can be checked; the finding is noted."""
 
 
-class Findings:
+class FindingCollector:
     """Collects findings; a rule that was broken once stays broken."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Finding] = {}
+        self._found: dict[str, RuleFinding] = {}
 
     def kept(self, rule: str, sentence: str = "") -> None:
         """Note that a rule was kept; without a sentence of its own in the words of the rule."""
-        self._note(Finding(rule, Verdict.KEPT, sentence or RULES[rule]))
+        self._note(RuleFinding(rule, Verdict.KEPT, sentence or RULES[rule]))
 
     def broken(self, rule: str, sentence: str) -> None:
         """Note that a rule was broken."""
-        self._note(Finding(rule, Verdict.BROKEN, sentence))
+        self._note(RuleFinding(rule, Verdict.BROKEN, sentence))
 
     def doubtful(self, rule: str, faults: Sequence[str]) -> None:
         """Note what its author should look at; no rule is broken by it."""
-        self._note(Finding(rule, Verdict.DOUBTFUL, _some(faults)))
+        self._note(RuleFinding(rule, Verdict.DOUBTFUL, _some(faults)))
 
     def unchecked(self, rule: str, sentence: str) -> None:
         """Note that a rule could not be checked, or does not apply."""
-        self._note(Finding(rule, Verdict.UNCHECKED, sentence))
+        self._note(RuleFinding(rule, Verdict.UNCHECKED, sentence))
 
     def judge(self, rule: str, faults: Sequence[str], kept: str = "") -> None:
         """Note that a rule was broken in these ways, or kept."""
@@ -126,12 +126,12 @@ class Findings:
         finding = self._found.get(rule)
         return finding is not None and finding.verdict is Verdict.KEPT
 
-    def all(self) -> tuple[Finding, ...]:
+    def all(self) -> tuple[RuleFinding, ...]:
         """A finding for each rule."""
         missing = "not checked: it did not get that far"
-        return tuple(self._found.get(rule) or Finding(rule, Verdict.UNCHECKED, missing) for rule in RULES)
+        return tuple(self._found.get(rule) or RuleFinding(rule, Verdict.UNCHECKED, missing) for rule in RULES)
 
-    def _note(self, finding: Finding) -> None:
+    def _note(self, finding: RuleFinding) -> None:
         earlier = self._found.get(finding.rule)
         if earlier is None or earlier.verdict is not Verdict.BROKEN:
             self._found[finding.rule] = finding

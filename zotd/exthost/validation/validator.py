@@ -9,18 +9,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from zotd.core.supervision import LEAVE_S, QUIET_S, READY_S
-from zotd.exthost.calls import CallError
+from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Registrations
-from zotd.exthost.host import Limits
+from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import Manifest, ManifestError
 from zotd.exthost.surroundings import Surroundings
 from zotd.exthost.validation import questions
-from zotd.exthost.validation.calling import Calling, Question, about_everything, about_guards, about_one
-from zotd.exthost.validation.conversation import Conversation
+from zotd.exthost.validation.calling import Calling, ExpectedAnswer, about_everything, about_guards, about_one
+from zotd.exthost.validation.conversation import ProbedProcess
 from zotd.exthost.validation.departure import depart
 from zotd.exthost.validation.registering import command_faults, subscription_faults, tool_faults
-from zotd.exthost.validation.report import Findings, Report, StoppedError
+from zotd.exthost.validation.report import FindingCollector, StoppedError, ValidationReport
 from zotd.exthost.validation.subject import find_subject
 from zotd.wire import ext
 from zotd.wire.version import VERSION
@@ -38,19 +38,24 @@ STDERR_BYTES = 4096
 
 
 async def validate(
-    path: Path, *, env: Mapping[str, str], cwd: str, calling: Calling | None = None, limits: Limits | None = None
-) -> Report:
+    path: Path,
+    *,
+    env: Mapping[str, str],
+    cwd: str,
+    calling: Calling | None = None,
+    limits: ExtensionTimeouts | None = None,
+) -> ValidationReport:
     """Check the extension or the Python modules at `path`; takes some seconds, and 2 s more where it does not end.
 
     Its processes run in `env`, are told that somebody works in `cwd`, and are all ended afterwards. Nothing of zot is
     written: separate data and the log go to a temporary directory. `calling`: which tools and commands may be called.
     """
-    findings = Findings()
+    findings = FindingCollector()
     try:
         manifest = find_subject(path, cwd=Path(cwd))
     except ManifestError as error:
         findings.broken("manifest", str(error))
-        return Report("", findings.all(), "")
+        return ValidationReport("", findings.all(), "")
     findings.kept("manifest", f"{manifest.name} is started with: {' '.join(manifest.argv)}")
     with TemporaryDirectory(prefix="zot-validate-") as home:
         surroundings = Surroundings(cwd, Path(home), env, version=VERSION)
@@ -59,11 +64,11 @@ async def validate(
             surroundings=surroundings,
             findings=findings,
             calling=calling,
-            limits=limits or Limits(),
+            limits=limits or ExtensionTimeouts(),
         )
         with suppress(StoppedError):
             await validation.run()
-        return Report(manifest.name, findings.all(), validation.stderr())
+        return ValidationReport(manifest.name, findings.all(), validation.stderr())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class _Upset:
     extra: questions.Fields
     """In every frame."""
     frames: Sequence[questions.Fields] = ()
-    cancelled: Question | None = None
+    cancelled: ExpectedAnswer | None = None
     """A call to be given up."""
 
 
@@ -84,9 +89,9 @@ class _Validation:
         *,
         manifest: Manifest,
         surroundings: Surroundings,
-        findings: Findings,
+        findings: FindingCollector,
         calling: Calling | None,
-        limits: Limits,
+        limits: ExtensionTimeouts,
     ) -> None:
         self._manifest = manifest
         self._surroundings = surroundings
@@ -95,7 +100,7 @@ class _Validation:
         self._limits = limits
         self._log = ExtensionLog(surroundings.home / "logs" / f"ext-{manifest.name}.log")
         self._complaints: list[str] = []
-        self._answered: list[Question] = []
+        self._answered: list[ExpectedAnswer] = []
         """What it can be asked, because it has answered it once."""
         self._ending = ""
         """How its process ends when all is well; empty: not by itself."""
@@ -136,7 +141,7 @@ class _Validation:
             self._found.unchecked("answers", "nothing was asked")
         return self._upsets(talk)
 
-    async def _meet(self, talk: Conversation) -> None:
+    async def _meet(self, talk: ProbedProcess) -> None:
         found, started = self._found, time.monotonic()
         with found.under("hello"):
             name = await talk.greet()
@@ -159,7 +164,7 @@ class _Validation:
             await talk.stay()
         found.kept("stays")
 
-    def _judge_registrations(self, talk: Conversation) -> None:
+    def _judge_registrations(self, talk: ProbedProcess) -> None:
         registered, refused = talk.registrations, talk.refused
         self._judge_names("tools", tool_faults(registered, refused, talk.module_errors), registered.tools)
         self._judge_hints(registered)
@@ -184,7 +189,7 @@ class _Validation:
         else:
             self._found.unchecked(rule, "it has none")
 
-    async def _question(self, talk: Conversation) -> None:
+    async def _question(self, talk: ProbedProcess) -> None:
         guards = about_guards(talk.registrations, self._limits, self._surroundings.cwd)
         if guards:
             await self._put("guards", talk, guards)
@@ -199,7 +204,7 @@ class _Validation:
         faults = [fault for fault in (task.result() for task in asked) if fault]
         self._found.judge("at once", faults, f"it answered {len(asked)} questions")
 
-    async def _call(self, talk: Conversation) -> None:
+    async def _call(self, talk: ProbedProcess) -> None:
         calling, registered = self._calling, talk.registrations
         if not registered.tools and not registered.commands:
             self._found.unchecked("calls", "there is nothing to call")
@@ -213,14 +218,14 @@ class _Validation:
             there = ", ".join(registered.tools) or "none"
             self._found.broken("calls", f'it has no tool "{calling.tool}"; its tools: {there}')
 
-    async def _put(self, rule: str, talk: Conversation, asked: Sequence[Question]) -> None:
+    async def _put(self, rule: str, talk: ProbedProcess, asked: Sequence[ExpectedAnswer]) -> None:
         """Ask one after the other."""
         told = [(question, await question.put(talk)) for question in asked]
         self._answered += [question for question, fault in told if fault is None]
         about = "; ".join(question.about for question in asked)
         self._found.judge(rule, [fault for _, fault in told if fault], about)
 
-    async def _end(self, talk: Conversation) -> None:
+    async def _end(self, talk: ProbedProcess) -> None:
         if talk.exit:
             self._found.unchecked("shutdown", f"not checked: before it, it {talk.exit}")
             return
@@ -236,7 +241,7 @@ class _Validation:
 
     # --- the others -------------------------------------------------------------------------------------------
 
-    def _upsets(self, talk: Conversation) -> list[_Upset]:
+    def _upsets(self, talk: ProbedProcess) -> list[_Upset]:
         cwd, events = self._surroundings.cwd, talk.registrations.events
         newer = {"type": "of_a_newer_zot", "id": "1"}
         upsets = [
@@ -275,9 +280,9 @@ class _Validation:
     # --- all of them ------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _conversation(self, rule: str, extra: questions.Fields = NOTHING) -> AsyncIterator[Conversation]:
+    async def _conversation(self, rule: str, extra: questions.Fields = NOTHING) -> AsyncIterator[ProbedProcess]:
         """A process of its own; one that goes away is noted under `rule`, unless it is under a narrower one."""
-        talk = Conversation(self._manifest, self._surroundings, self._log, extra)
+        talk = ProbedProcess(self._manifest, self._surroundings, self._log, extra)
         try:
             with self._found.under(rule):
                 async with talk:
@@ -285,7 +290,7 @@ class _Validation:
         finally:
             self._judge_output(talk)
 
-    def _judge_output(self, talk: Conversation) -> None:
+    def _judge_output(self, talk: ProbedProcess) -> None:
         """What a process has printed, when all of it was read."""
         if not self._found.is_kept("start"):
             return
@@ -295,9 +300,9 @@ class _Validation:
             self._found.judge(rule, faults)
 
 
-async def _cancel(talk: Conversation, call: Question) -> None:
+async def _cancel(talk: ProbedProcess, call: ExpectedAnswer) -> None:
     """Give up a call at once; the extension is told."""
-    with suppress(CallError):
+    with suppress(ExtensionCallError):
         await talk.ask(call.kind, call.frame, GIVEN_UP_AFTER_S)
 
 

@@ -5,7 +5,7 @@ message_start (content_block_start content_block_delta* content_block_stop)* mes
 
 import msgspec
 
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, Text, Thinking
+from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, TextChunk, ThinkingChunk
 from zotd.core.retry import ModelError
 from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
 from zotd.wire.content import Tokens
@@ -196,7 +196,7 @@ class ReplyReader:
             if type(event) is _BlockDelta:  # by far the most frequent: no dispatch, no call
                 delta = event.delta
                 if type(delta) is _TextDelta:
-                    parts.append(Text(delta.text))
+                    parts.append(TextChunk(delta.text))
                 else:
                     self._delta(event, parts)
             else:
@@ -208,7 +208,7 @@ class ReplyReader:
                 if text and self._open(event.index).type == "tool_use":
                     parts.append(CallArgs(event.index, text))
             case _ThinkingDelta(text):
-                parts.append(Thinking(text))
+                parts.append(ThinkingChunk(text))
             case _SignatureDelta(signature):
                 self._open(event.index)
                 self._signature.append(signature)
@@ -243,9 +243,9 @@ class ReplyReader:
         if block.type == "tool_use":
             parts.append(CallStart(index, block.name))
         elif block.type == "text" and block.text:
-            parts.append(Text(block.text))
+            parts.append(TextChunk(block.text))
         elif block.type == "thinking" and block.thinking:
-            parts.append(Thinking(block.thinking))
+            parts.append(ThinkingChunk(block.thinking))
 
     def _stop(self, index: int, parts: list[Part]) -> None:
         block = self._open(index)

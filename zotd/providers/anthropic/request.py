@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from zotd.core.ports import ModelRequest, ToolSpec
-from zotd.providers.shared import Preamble, Target, Transcript, parameters
+from zotd.providers.shared import EncodedTranscript, Preamble, Target, parameters
 from zotd.wire.content import Block, Image, Message, Text, Thinking, ToolCall, ToolResult
 
 OUTPUT_TOKENS = 28_000
@@ -48,7 +48,7 @@ class RequestWriter:
         self._model = target.model
         self._extra = b"".join(_encode(k) + b":" + _encode(v) + b"," for k, v in target.vendor.extra.items())
         self._preamble = Preamble(_preamble)
-        self._transcript = Transcript(_fragment)
+        self._transcript = EncodedTranscript(_fragment)
 
     def body(self, request: ModelRequest) -> bytes:
         """The request's JSON."""

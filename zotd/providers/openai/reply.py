@@ -5,7 +5,7 @@ chunk{delta}* chunk{finish_reason} chunk{usage}? [DONE]?
 
 import msgspec
 
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, Text, Thinking
+from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, TextChunk, ThinkingChunk
 from zotd.core.retry import ModelError
 from zotd.providers.openai.tags import ThinkTags
 from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
@@ -185,7 +185,7 @@ class ReplyReader:
         if delta is not None:
             content = delta.content
             if type(content) is str and content and not self._thinks and self._tags is None:  # by far the most frequent
-                parts.append(Text(content))
+                parts.append(TextChunk(content))
                 self._spoke = True
             elif content or delta.reasoning_content or delta.reasoning:
                 self._say(delta, parts)
@@ -214,10 +214,10 @@ class ReplyReader:
         self._spoke |= bool(thought or text)
         if thought:
             self._thinks = True
-            parts.append(Thinking(thought))
+            parts.append(ThinkingChunk(thought))
         if text:
             self._end_thinking(parts)
-            parts.append(Text(text))
+            parts.append(TextChunk(text))
 
     def _say_other(self, delta: _Delta, parts: list[Part]) -> None:
         parts += self.rest()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from zotd.core.ports import ModelRequest
-from zotd.providers.shared import Preamble, Target, Transcript, parameters
+from zotd.providers.shared import EncodedTranscript, Preamble, Target, parameters
 from zotd.wire.content import Image, Message, Text, Thinking, ToolCall, ToolResult
 
 EFFORTS = {"minimum": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
@@ -41,7 +41,7 @@ class RequestWriter:
         self._model = target.model
         self._preamble = Preamble(_tools)
         self._system = Preamble(_system)
-        self._transcript = Transcript(lambda message, _: self._fragment(message))
+        self._transcript = EncodedTranscript(lambda message, _: self._fragment(message))
 
     def body(self, request: ModelRequest) -> bytes:
         """The request's JSON."""

@@ -4,7 +4,7 @@ from zotd.providers.shared.failures import answered, cut, foreign, reported, sil
 from zotd.providers.shared.limits import EVENT_BYTES
 from zotd.providers.shared.sse import Events
 from zotd.providers.shared.streaming import parts
-from zotd.providers.shared.transcript import Preamble, Transcript, parameters
+from zotd.providers.shared.transcript import EncodedTranscript, Preamble, parameters
 from zotd.providers.shared.vendors import CONNECT_S, DRAIN_S, SILENCE_S, Client, Conversation, Target, Vendor
 
 __all__ = [
@@ -14,10 +14,10 @@ __all__ = [
     "SILENCE_S",
     "Client",
     "Conversation",
+    "EncodedTranscript",
     "Events",
     "Preamble",
     "Target",
-    "Transcript",
     "Vendor",
     "answered",
     "cut",

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import Protocol
 
-from zotd.core.reply import Opened, Part
+from zotd.core.reply import Part, RequestAccepted
 from zotd.core.retry import ModelError
 from zotd.providers.shared.failures import cut, foreign, too_large
 from zotd.providers.shared.limits import REPLY_BYTES, REPLY_S, SLICE_BYTES, WHOLE_BYTES
@@ -15,7 +15,7 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 """What may stand before a document: a byte order mark, and spaces."""
 
 
-class Answer(Protocol):
+class HttpResponse(Protocol):
     """An open HTTP response (of `httpx2`, which both SDKs use)."""
 
     def aiter_bytes(self) -> AsyncGenerator[bytes, None]:
@@ -27,7 +27,7 @@ class Answer(Protocol):
         ...
 
 
-class Reader(Protocol):
+class PartReader(Protocol):
     """Turns a vendor's bytes into parts; state of one reply."""
 
     @property
@@ -58,14 +58,14 @@ class Reader(Protocol):
 
 
 async def parts(
-    answer: Answer, reader: Reader, target: Target, broken: type[Exception]
+    answer: HttpResponse, reader: PartReader, target: Target, broken: type[Exception]
 ) -> AsyncGenerator[Sequence[Part], None]:
     """`[Opened()]`, then one list of parts for each received chunk that completes any; closes `answer`.
 
     `broken` is what the HTTP library raises when the connection fails.
     """
     try:
-        yield [Opened()]
+        yield [RequestAccepted()]
         async with aclosing(_received(answer, reader, target)) as replies:
             async for received in replies:
                 yield received
@@ -79,7 +79,7 @@ async def parts(
         await answer.aclose()
 
 
-async def _received(answer: Answer, reader: Reader, target: Target) -> AsyncGenerator[Sequence[Part], None]:
+async def _received(answer: HttpResponse, reader: PartReader, target: Target) -> AsyncGenerator[Sequence[Part], None]:
     form = _Form(reader, target)
     async with aclosing(answer.aiter_bytes()) as chunks, aclosing(_sliced(chunks)) as slices:
         async for chunk in slices:
@@ -112,7 +112,7 @@ class _Form:
     web page. Neither says so reliably in its Content-Type; no line of a stream begins with `{` or `<`.
     """
 
-    def __init__(self, reader: Reader, target: Target) -> None:
+    def __init__(self, reader: PartReader, target: Target) -> None:
         self._reader = reader
         self._target = target
         self._document: list[bytes] | None = None

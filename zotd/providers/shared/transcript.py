@@ -13,7 +13,7 @@ from zotd.wire.content import Message
 T = TypeVar("T")
 
 
-class Transcript(Generic[T]):
+class EncodedTranscript(Generic[T]):
     """Remembers what each message became; messages are told apart by identity, which they keep in a run."""
 
     def __init__(self, encode: Callable[[Message, T | None], T]) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ..answers import message_of
 from ..hints import description
-from ..peer import Peer
+from ..peer import HostPeer
 from ..pipe import Frame, log_error
 from ..values import Message
-from ..work import Job
-from .conversation import Conversation
+from ..work import FunctionRun
+from .conversation import ModuleLoop
 from .files import ContractError, import_file
 from .receipts import Receipts
 from .reload import Reloader
@@ -24,21 +24,21 @@ BUSY = "busy"
 """May be there as well: called every few seconds with a message that the agent works on."""
 
 
-class Channels:
+class ChannelModules:
     """A module file as a channel. Its next version takes over when the earlier one has been told to stop."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: HostPeer) -> None:
         self._peer = peer
         self._receipts = Receipts(peer)
-        self._current: Conversation | None = None
-        self._sending: deque[Job] = deque()
+        self._current: ModuleLoop | None = None
+        self._sending: deque[FunctionRun] = deque()
         self._busy_with: dict[tuple[str, str], Busy] = {}
         """By channel and sender: the sign that a message of theirs is worked on."""
         self._stop: Callable[[], object] = lambda: None
         peer.receivers["channel_send"] = self._send
         peer.receivers["channel_busy"] = self._busy
 
-    def load(self, path: Path) -> Conversation:
+    def load(self, path: Path) -> ModuleLoop:
         """The channel that a file defines, not connected yet."""
         module = import_file(path)
         functions = {name: vars(module)[name] for name in (*CONTRACT, BUSY) if callable(vars(module).get(name))}
@@ -48,9 +48,9 @@ class Channels:
                 f"{path.name} does not define {', '.join(missing)}: a channel has connect, recv and send"
             )
         about = description(module) or description(functions["connect"])
-        return Conversation(path.stem, about, functions, pipe=self._peer.pipe, receipts=self._receipts)
+        return ModuleLoop(path.stem, about, functions, pipe=self._peer.pipe, receipts=self._receipts)
 
-    def adopt(self, name: str, module: Conversation) -> None:
+    def adopt(self, name: str, module: ModuleLoop) -> None:
         """Connect it; the earlier version, if there is one, stops receiving first."""
         self._stop_all()
         self._current = module
@@ -88,7 +88,7 @@ class Channels:
             return
         message = _message(frame)
         # One lane: answers arrive in the order in which they were given, also when one needs several tries.
-        self._peer.workers.start(Job(lambda: channel.send(message), settled, lane=self._sending))
+        self._peer.workers.start(FunctionRun(lambda: channel.send(message), settled, lane=self._sending))
 
     def _busy(self, frame: Frame) -> None:
         channel, message = self._current, _message(frame)
@@ -145,8 +145,8 @@ def _message(frame: Frame) -> Message:
     )
 
 
-def serve_channel(peer: Peer, name: str, directories: Sequence[Path]) -> None:
+def serve_channel(peer: HostPeer, name: str, directories: Sequence[Path]) -> None:
     """Serve one channel until the host ends it."""
     sys.path.extend(map(str, directories))
     peer.workers.expect_coroutines()
-    peer.run(prepare=Reloader(peer.pipe, Channels(peer), directories, only=name).start)
+    peer.run(prepare=Reloader(peer.pipe, ChannelModules(peer), directories, only=name).start)

@@ -29,7 +29,7 @@ SEND_TRIES = 5
 """Of one message, over 1 + 2 + 4 + 8 s; then the host is told, which still has the message."""
 
 
-class Conversation:
+class ModuleLoop:
     """Runs on the event loop; `send` may be awaited as soon as `run` has been started there."""
 
     def __init__(

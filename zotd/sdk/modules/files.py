@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..answers import message_of
-from .guard import Guard, UntrustedError
+from .guard import ModuleGuard, UntrustedError
 
 IMPORT_PATIENCE_S = 5.0
 """How long one file's import may hold up the others: enough for the slowest libraries (1 to 2 s), under the 10 s that
@@ -45,7 +45,7 @@ def versions(directories: Sequence[Path]) -> dict[str, Version]:
     return found
 
 
-def import_file(path: Path, guard: Guard | None = None) -> types.ModuleType:
+def import_file(path: Path, guard: ModuleGuard | None = None) -> types.ModuleType:
     """Import a file anew; whatever it raises is passed on, and an earlier import of it stays in place.
 
     Raises:

@@ -19,7 +19,7 @@ class UntrustedError(ImportError):
     """A file is not what was trusted."""
 
 
-class Guard:
+class ModuleGuard:
     """The digests of one workspace."""
 
     def __init__(self, workspace: Path, directory: Path, granted: Mapping[str, str]) -> None:

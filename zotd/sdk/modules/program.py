@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..peer import Peer
-from .guard import Guard, granted
+from ..peer import HostPeer
+from .guard import ModuleGuard, granted
 from .tools import serve_tools
 
 
@@ -23,9 +23,9 @@ def main() -> None:
     parser.add_argument("--granted", action="append", default=[], metavar="DIGEST:PATH")
     options = parser.parse_args()
     directories = [directory.absolute() for directory in options.directories]
-    peer = Peer(options.name or f"py-{options.channel or 'tools'}", "1")
+    peer = HostPeer(options.name or f"py-{options.channel or 'tools'}", "1")
     if not options.channel:
-        guard = Guard(options.workspace, options.guard, granted(options.granted)) if options.guard else None
+        guard = ModuleGuard(options.workspace, options.guard, granted(options.granted)) if options.guard else None
         serve_tools(peer, [directory / "tools" for directory in directories], guard)
         return
     from .channels import serve_channel  # noqa: PLC0415  needs asyncio, which tools may do without

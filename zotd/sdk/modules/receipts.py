@@ -7,7 +7,7 @@ import secrets
 from concurrent.futures import Future
 from itertools import count
 
-from ..peer import Peer
+from ..peer import HostPeer
 from ..pipe import Frame, text
 
 FEATURE = "channel_accepted"
@@ -17,7 +17,7 @@ FEATURE = "channel_accepted"
 class Receipts:
     """Gives messages to the host and waits until it has them, if it is one that says so."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: HostPeer) -> None:
         self._peer = peer
         self._greeted: Future[None] = Future()
         self._waiting: dict[str, Future[None]] = {}

@@ -14,7 +14,7 @@ from .watch import changes
 T = TypeVar("T")
 
 
-class Kind(Protocol[T]):
+class ModuleKind(Protocol[T]):
     """What is done with modules of one kind; `adopt` and `drop` are called one at a time."""
 
     def load(self, path: Path) -> T:
@@ -38,7 +38,9 @@ class Reloader(Generic[T]):
     everything of other files.
     """
 
-    def __init__(self, pipe: HostPipe, kind: Kind[T], directories: Sequence[Path], only: str | None = None) -> None:
+    def __init__(
+        self, pipe: HostPipe, kind: ModuleKind[T], directories: Sequence[Path], only: str | None = None
+    ) -> None:
         """`directories`: the first one that has a name wins. `only`: leave all other names alone."""
         self._pipe = pipe
         self._kind = kind

@@ -6,21 +6,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..peer import Peer
-from ..registry import Tool, make_tool
+from ..peer import HostPeer
+from ..registry import RegisteredTool, make_tool
 from .files import ContractError, import_file
-from .guard import Guard
+from .guard import ModuleGuard
 from .reload import Reloader
 
 
 class Tools:
     """Module files as tools."""
 
-    def __init__(self, peer: Peer, guard: Guard | None = None) -> None:
+    def __init__(self, peer: HostPeer, guard: ModuleGuard | None = None) -> None:
         self._peer = peer
         self._guard = guard
 
-    def load(self, path: Path) -> Tool:
+    def load(self, path: Path) -> RegisteredTool:
         """The tool that a file defines."""
         run = getattr(import_file(path, self._guard), "run", None)
         if not callable(run):
@@ -30,7 +30,7 @@ class Tools:
         except TypeError as error:
             raise ContractError(f"{path.name}: {error}") from error
 
-    def adopt(self, name: str, module: Tool) -> None:
+    def adopt(self, name: str, module: RegisteredTool) -> None:
         """Register it, also in place of its earlier version."""
         self._peer.registry.tools[name] = module
         self._peer.pipe.send(module.frame)
@@ -41,7 +41,7 @@ class Tools:
             self._peer.pipe.send({"type": "unregister", "kind": "tool", "name": name})
 
 
-def serve_tools(peer: Peer, directories: Sequence[Path], guard: Guard | None = None) -> None:
+def serve_tools(peer: HostPeer, directories: Sequence[Path], guard: ModuleGuard | None = None) -> None:
     """Serve the tools of some directories until the host ends it; `guard` says which files may run."""
     if guard is not None:
         guard.install()

@@ -3,22 +3,22 @@
 from zotd.tools.shared.builtin import (
     TEXT_BYTES,
     TEXT_LINES,
-    Builtin,
+    BuiltinTool,
     ToolError,
     in_thread,
     text_outcome,
 )
 from zotd.tools.shared.files import is_secret, locate, open_regular, replace_file, resolve, shown_path
 from zotd.tools.shared.globs import BadGlobError, glob_matcher
-from zotd.tools.shared.tree import Tree, repository_of
+from zotd.tools.shared.tree import DirectoryWalk, repository_of
 
 __all__ = [
     "TEXT_BYTES",
     "TEXT_LINES",
     "BadGlobError",
-    "Builtin",
+    "BuiltinTool",
+    "DirectoryWalk",
     "ToolError",
-    "Tree",
     "glob_matcher",
     "in_thread",
     "is_secret",

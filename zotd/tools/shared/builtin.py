@@ -29,7 +29,7 @@ class ToolError(Exception):
     """A tool cannot do what it was asked to; the message is one sentence for the model."""
 
 
-class Builtin(Generic[A]):
+class BuiltinTool(Generic[A]):
     """A tool of ours; satisfies `core.ports.Tool`.
 
     `work` gets decoded arguments. Its `ToolError`, and an `OSError` or `UnicodeEncodeError` of the files it touches,

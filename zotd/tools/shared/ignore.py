@@ -18,7 +18,7 @@ FILE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class IgnorePattern:
     """One line."""
 
     is_ignored: bool
@@ -31,7 +31,7 @@ class Pattern:
 class Rules:
     """One `.gitignore`: its patterns, last one first. Paths are given from the top of the repository."""
 
-    patterns: Sequence[Pattern]
+    patterns: Sequence[IgnorePattern]
     depth: int
     """Number of folders between the top and the file."""
 
@@ -79,7 +79,7 @@ def rules_above(names: Sequence[str], top: Path) -> tuple[Rules, ...]:
     return rules
 
 
-def _pattern(line: str) -> Pattern | None:
+def _pattern(line: str) -> IgnorePattern | None:
     text = re.sub(r"(?<!\\) +$", "", line.removesuffix("\r"))
     if text.startswith("#"):
         return None
@@ -91,7 +91,7 @@ def _pattern(line: str) -> Pattern | None:
         return None
     # A slash ties a pattern to the folder of its file; without one it is for names anywhere below.
     anchored = text.removeprefix("/") if "/" in text else f"**/{text}"
-    return Pattern(not is_negative, only_folders, parts_of(_for_fnmatch(anchored)))
+    return IgnorePattern(not is_negative, only_folders, parts_of(_for_fnmatch(anchored)))
 
 
 def _for_fnmatch(text: str) -> str:

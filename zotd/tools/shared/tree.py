@@ -12,7 +12,7 @@ WALK_ENTRIES = 200_000
 """Most directory entries that one walk looks at: a few seconds."""
 
 
-class Tree:
+class DirectoryWalk:
     """Walks a directory: iterate for files and symbolic links, relative to `root`, ordered by the names in their path.
 
     Symbolic links are not followed; directories that cannot be read are left out, and `.git` always is. A root that
