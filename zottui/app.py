@@ -22,23 +22,23 @@ from zotd.wire import api
 from zotd.wire.api import Attached
 from zotd.wire.base import Frozen
 from zotd.wire.events import AnyEvent, ExtState
-from zottui.attention import Attention
-from zottui.blocks import Block, Note
-from zottui.choice import Choice
+from zottui.attention import TerminalFocus
+from zottui.blocks import Block, NoteLine
+from zottui.choice import ListChoice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, arguments
 from zottui.dialogs.approval import Approval
 from zottui.dialogs.panel import Panels
-from zottui.dialogs.questions import Questions
+from zottui.dialogs.questions import ApprovalDialogs
 from zottui.dialogs.watching import watching
-from zottui.editor.editor import Editor
-from zottui.editor.placeholders import Draft, Submission
-from zottui.effects import Alert, Effect, Insert, Print
+from zottui.editor.editor import PromptEditor
+from zottui.editor.placeholders import EditorDraft, Submission
+from zottui.effects import Alert, Effect, InsertText, Print
 from zottui.figures import Figures
-from zottui.following import Following
+from zottui.following import SessionFollower
 from zottui.key_actions import KeyActions
 from zottui.lines import in_terminal
-from zottui.link import Link
+from zottui.link import SessionLink
 from zottui.pacing import Pace
 from zottui.printer import Inline
 from zottui.reduce import reduce
@@ -46,13 +46,13 @@ from zottui.screen import Parts, Room, Screen
 from zottui.scrollback import Scrollback
 from zottui.setup import Setup
 from zottui.startup import Startup
-from zottui.state import State
+from zottui.state import ViewState
 from zottui.submit import Submitter
 from zottui.task_group import BackgroundTasks
 from zottui.terminal.device import Terminal
 from zottui.terminal.environment import reflows, understands_osc
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 from zottui.ui_context import Dialog, Row
 from zottui.widgets.cells import cut, piece
 from zottui.widgets.live import activity
@@ -70,23 +70,23 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def __init__(self, setup: Setup) -> None:
         """Nothing is drawn before `run`."""
-        self.state = State()
+        self.state = ViewState()
         self.theme = setup.theme  # and by that the style
         self.env = setup.env
         self._cwd = setup.cwd
-        self._link = Link(setup.env)
+        self._link = SessionLink(setup.env)
         self._dialogs: list[Dialog] = []
         self._beside = BackgroundTasks(self.fail)
-        self._following = Following(self, self._link)
+        self._following = SessionFollower(self, self._link)
         self._failure: Exception | None = None
         self._works = asyncio.Event()
         """Something runs, so that what is shown changes with the time."""
-        self._questions = Questions(self)
+        self._questions = ApprovalDialogs(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
         self._outgoing = Submitter(self, self._is_own, lambda: self.editor)  # which comes below
-        self._attention = Attention(self)
-        self.editor = Editor(
+        self._attention = TerminalFocus(self)
+        self.editor = PromptEditor(
             self,
             submit=self._outgoing.submit,
             commands=lambda: self._outgoing.commands,
@@ -156,7 +156,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         return self._following.farewell()
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
-        """As `following.Place` says."""
+        """As `following.FollowerContext` says."""
         return self._beside.begin(work)
 
     def _crashed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
@@ -165,7 +165,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self.fail(error if isinstance(error, Exception) else RuntimeError(context["message"]))
 
     def fail(self, error: Exception) -> None:
-        """As `following.Place` says."""
+        """As `following.FollowerContext` says."""
         self._failure = self._failure or error
         self.leave()
 
@@ -179,7 +179,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     # --- what comes in ------------------------------------------------------------------------------------------------
 
     def hear(self, event: AnyEvent) -> None:
-        """As `following.Place` says."""
+        """As `following.FollowerContext` says."""
         self._change(*reduce(self.state, [event], self.now()))
         if isinstance(event, ExtState):
             self._outgoing.learn()
@@ -202,7 +202,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
                 self._figures.see(item)
                 self._following.see()
 
-    def _change(self, state: State, effects: Sequence[Effect] = ()) -> None:
+    def _change(self, state: ViewState, effects: Sequence[Effect] = ()) -> None:
         self.state = state
         for effect in effects:
             self._carry_out(effect)
@@ -216,7 +216,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         match effect:
             case Print(blocks=blocks):
                 self.print(*blocks)
-            case Insert(text=words):
+            case InsertText(text=words):
                 self.text = words
             case Alert(text=words):
                 self._terminal.notify(words)
@@ -239,7 +239,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._style = Style.from_dict(theme.style())  # once: all rows are painted anew for another style
 
     @property
-    def learnt(self) -> Sequence[Choice]:
+    def learnt(self) -> Sequence[ListChoice]:
         """As `Desk` says."""
         return self._outgoing.learnt
 
@@ -291,7 +291,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def say(self, words: str, level: str = "info") -> None:
         """As `Desk` says."""
-        self.print(Note(in_terminal(words), level))
+        self.print(NoteLine(in_terminal(words), level))
 
     def print(self, *blocks: Block) -> None:
         """As `Desk` says."""
@@ -316,12 +316,12 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def submit(self, text: str, when_busy: str = "queue") -> None:
         """As `Desk` says."""
-        self._outgoing.submit(Submission(text, (), Draft(text)), when_busy)
+        self._outgoing.submit(Submission(text, (), EditorDraft(text)), when_busy)
 
     async def switch(self, session_id: str) -> None:
         """As `Desk` says."""
         self._outgoing.leaves()
-        self._change(State(shows_thoughts=self.state.shows_thoughts))
+        self._change(ViewState(shows_thoughts=self.state.shows_thoughts))
         self._following.switch(session_id)
 
     def ask_again(self) -> None:
@@ -389,5 +389,5 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
 
     def _status_row(self, width: int) -> Row:
         if hint := self._pressing.hint:
-            return [piece(Role.WARNING, cut(hint, width - 1))]
+            return [piece(TextRole.WARNING, cut(hint, width - 1))]
         return status(self.state, width, home=self.env.get("HOME", ""), vi_mode=self.editor.mode)

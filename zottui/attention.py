@@ -7,7 +7,7 @@ from zotd.wire import api
 from zottui.ui_context import UiContext
 
 
-class Attention:
+class TerminalFocus:
     """The focus of one terminal."""
 
     def __init__(self, desk: UiContext) -> None:

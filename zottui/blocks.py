@@ -28,7 +28,7 @@ class Prose:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeLines:
     """Lines of a fenced block; a long one comes in several pieces."""
 
     language: str
@@ -72,7 +72,7 @@ class ToolRan:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class NoteLine:
     """A line of ours, of the daemon or of an extension."""
 
     text: str
@@ -89,4 +89,4 @@ class Rule:
     text: str
 
 
-Block = UserSaid | Prose | Code | Thought | ToolRan | Note | Rule
+Block = UserSaid | Prose | CodeLines | Thought | ToolRan | NoteLine | Rule

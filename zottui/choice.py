@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ListChoice:
     """Something to choose from a list by its name."""
 
     name: str

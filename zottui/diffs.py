@@ -7,7 +7,7 @@ from itertools import chain, groupby
 
 from zotd.client.columns import clipped
 from zottui.sanitize import harmless
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 
 COMPARED_LINES = 2_000
 """Texts with more lines are not compared but shown one after the other: the time is quadratic, 1 s for twice as many."""
@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w+|\s+|.")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DiffLine:
     """A line of a diff."""
 
     sign: str
@@ -39,57 +39,57 @@ class Change:
     """In the text that it is of, from 1; None when that is not known."""
 
 
-def unified(text: str) -> list[Change]:
+def unified(text: str) -> list[DiffLine]:
     """The changes of a unified diff, which may have other text around it; none when there is no diff in it."""
-    changes: list[Change] = []
+    changes: list[DiffLine] = []
     olds = news = old = new = 0
     for line in text.split("\n"):
         if olds <= 0 and news <= 0:
             found = _HUNK.match(line)
             if found:
-                changes += [Change(GAP)] if changes else []
+                changes += [DiffLine(GAP)] if changes else []
                 old, olds, new, news = (int(number or 1) for number in found.groups())
         elif line.startswith(REMOVED):
-            changes.append(Change(REMOVED, line[1:], old))
+            changes.append(DiffLine(REMOVED, line[1:], old))
             old, olds = old + 1, olds - 1
         elif line.startswith(ADDED):
-            changes.append(Change(ADDED, line[1:], new))
+            changes.append(DiffLine(ADDED, line[1:], new))
             new, news = new + 1, news - 1
         elif line.startswith(KEPT) or not line:
-            changes.append(Change(KEPT, line[1:], new))
+            changes.append(DiffLine(KEPT, line[1:], new))
             old, olds, new, news = old + 1, olds - 1, new + 1, news - 1
         elif not line.startswith("\\"):  # that the last line has no newline
-            changes.append(Change(GAP, line))
+            changes.append(DiffLine(GAP, line))
             olds = news = 0
     return changes
 
 
-def between(before: str, after: str) -> list[Change]:
+def between(before: str, after: str) -> list[DiffLine]:
     """The changes from one text to the other; without numbers, since the texts may be parts of a file."""
     from difflib import SequenceMatcher  # noqa: PLC0415  (the first paint need not wait for it)
 
     old, new = before.split("\n"), after.split("\n")
     if max(len(old), len(new)) > COMPARED_LINES:
-        return [*(Change(REMOVED, line) for line in old), *(Change(ADDED, line) for line in new)]
-    changes: list[Change] = []
+        return [*(DiffLine(REMOVED, line) for line in old), *(DiffLine(ADDED, line) for line in new)]
+    changes: list[DiffLine] = []
     for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
-        changes += [Change(GAP)] if changes else []
+        changes += [DiffLine(GAP)] if changes else []
         for kind, begin, end, new_begin, new_end in group:
             if kind == "equal":
-                changes += [Change(KEPT, line) for line in old[begin:end]]
+                changes += [DiffLine(KEPT, line) for line in old[begin:end]]
                 continue
-            changes += [Change(REMOVED, line) for line in old[begin:end]]
-            changes += [Change(ADDED, line) for line in new[new_begin:new_end]]
+            changes += [DiffLine(REMOVED, line) for line in old[begin:end]]
+            changes += [DiffLine(ADDED, line) for line in new[new_begin:new_end]]
     return changes
 
 
-def count(changes: Iterable[Change]) -> tuple[int, int]:
+def count(changes: Iterable[DiffLine]) -> tuple[int, int]:
     """How many lines come, and how many go."""
     signs = [change.sign for change in changes]
     return signs.count(ADDED), signs.count(REMOVED)
 
 
-def focused(changes: Sequence[Change], context: int = 1) -> list[Change]:
+def focused(changes: Sequence[DiffLine], context: int = 1) -> list[DiffLine]:
     """The same with fewer lines around each change."""
     wanted = {
         near
@@ -97,34 +97,34 @@ def focused(changes: Sequence[Change], context: int = 1) -> list[Change]:
         if change.sign in {ADDED, REMOVED}
         for near in range(i - context, i + context + 1)
     }
-    kept: list[Change] = []
+    kept: list[DiffLine] = []
     is_open = False
     for i, change in enumerate(changes):
         is_kept = i in wanted and change.sign != GAP
         if is_kept and kept and not is_open:
-            kept.append(Change(GAP))
+            kept.append(DiffLine(GAP))
         if is_kept:
             kept.append(change)
         is_open = is_kept
     return kept
 
 
-def diff_lines(changes: Sequence[Change], theme: Theme, width: int) -> list[str]:
+def diff_lines(changes: Sequence[DiffLine], theme: Theme, width: int) -> list[str]:
     """One line for each change, at most `width` columns long."""
     numbers = max((len(str(change.number)) for change in changes if change.number), default=0)
     room = width - numbers - 3
     lines: list[str] = []
     for change, text in zip(changes, _with_words(changes, theme, room), strict=True):
-        number = theme.paint(Role.MUTED, f"{change.number or '':>{numbers}} ") if numbers else ""
+        number = theme.paint(TextRole.MUTED, f"{change.number or '':>{numbers}} ") if numbers else ""
         lines.append((number + _painted(change.sign, f"{change.sign} ", theme) + text).rstrip(" "))
     return lines
 
 
-def _with_words(changes: Iterable[Change], theme: Theme, room: int) -> Iterator[str]:
+def _with_words(changes: Iterable[DiffLine], theme: Theme, room: int) -> Iterator[str]:
     """The text of each change, painted; lines that were changed into others are compared with these."""
     runs = [list(run) for _, run in groupby(changes, key=lambda change: change.sign)]
     for before, run, after in zip([[], *runs], runs, [*runs[1:], []], strict=False):
-        other: Sequence[Change] = ()
+        other: Sequence[DiffLine] = ()
         if run[0].sign == REMOVED and after and after[0].sign == ADDED:
             other = after
         elif run[0].sign == ADDED and before and before[0].sign == REMOVED:
@@ -157,10 +157,10 @@ def _compared(sign: str, text: str, partner: str | None, theme: Theme) -> str:
 def _painted(sign: str, text: str, theme: Theme, *, is_word: bool = False) -> str:
     match sign:
         case "+":
-            return theme.paint(Role.ADDED_WORD if is_word else Role.ADDED, text)
+            return theme.paint(TextRole.ADDED_WORD if is_word else TextRole.ADDED, text)
         case "-":
-            return theme.paint(Role.REMOVED_WORD if is_word else Role.REMOVED, text)
+            return theme.paint(TextRole.REMOVED_WORD if is_word else TextRole.REMOVED, text)
         case "…":
-            return theme.paint(Role.MUTED, text)
+            return theme.paint(TextRole.MUTED, text)
         case _:
             return text

@@ -13,7 +13,7 @@ class Print:
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class InsertText:
     """Put this into the editor: an extension was asked for it here."""
 
     text: str
@@ -28,4 +28,4 @@ class Alert:
     text: str
 
 
-Effect = Print | Insert | Alert
+Effect = Print | InsertText | Alert

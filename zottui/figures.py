@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from zotd.client.errors import ClientError
 from zotd.wire import api, auth, events, reports
 from zotd.wire.events import AnyEvent
-from zottui.state import State
+from zottui.state import ViewState
 from zottui.transcript import text_of
 from zottui.ui_context import UiContext
 
@@ -16,7 +16,7 @@ from zottui.ui_context import UiContext
 class Figures:
     """Asks for them when they may have changed, which is when a run ends or the session changes."""
 
-    def __init__(self, desk: UiContext, change: Callable[[State], None]) -> None:
+    def __init__(self, desk: UiContext, change: Callable[[ViewState], None]) -> None:
         """`change` takes the state with new figures."""
         self._desk = desk
         self._change = change

@@ -11,7 +11,7 @@ from zotd.client.errors import ClientError, ConnectionLostError
 from zotd.client.follow import Disconnected, Item
 from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
-from zottui.link import Link
+from zottui.link import SessionLink
 from zottui.recap import Reading
 from zottui.startup import Startup
 from zottui.ui_context import UiContext
@@ -25,7 +25,7 @@ NAME_CELLS = 20
 """Of each other session that is named: all of them fit on one line of 80 columns."""
 
 
-class Place(UiContext, Protocol):
+class FollowerContext(UiContext, Protocol):
     """What following needs besides the desk."""
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
@@ -45,10 +45,10 @@ class Place(UiContext, Protocol):
         ...
 
 
-class Following:
+class SessionFollower:
     """One session at a time."""
 
-    def __init__(self, place: Place, link: Link) -> None:
+    def __init__(self, place: FollowerContext, link: SessionLink) -> None:
         """None yet."""
         self._place = place
         self._link = link

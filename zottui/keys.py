@@ -11,7 +11,7 @@ from prompt_toolkit.keys import Keys
 from zottui.dialogs.keys import TYPED
 
 
-class Key(NamedTuple):
+class KeyBinding(NamedTuple):
     """A thing that a key does."""
 
     key: str
@@ -24,16 +24,16 @@ class Key(NamedTuple):
 
 
 KEYS = (
-    Key("escape", "esc", "interrupt", "interrupt what runs; what waits is held"),
-    Key("c-c", "ctrl+c", "cancel", "empty the editor; twice: leave, and what runs goes on"),
-    Key("c-d", "ctrl+d", "leave", "leave, when the editor is empty"),
-    Key("c-s", "ctrl+s", "steer", "send it into what runs, before its next step"),
-    Key("c-t", "ctrl+t", "view", "look through the whole conversation"),
-    Key("c-o", "ctrl+o", "detail", "show the last tool's whole output"),
-    Key("f2", "F2", "overview", "all sessions, and what needs you"),
-    Key("s-tab", "shift+tab", "mode", "the next mode: ask, read-only, and yolo after a question"),
-    Key("c-l", "ctrl+l", "repaint", "draw the lower part anew"),
-    Key("c-z", "ctrl+z", "suspend", "go to the shell; fg comes back"),
+    KeyBinding("escape", "esc", "interrupt", "interrupt what runs; what waits is held"),
+    KeyBinding("c-c", "ctrl+c", "cancel", "empty the editor; twice: leave, and what runs goes on"),
+    KeyBinding("c-d", "ctrl+d", "leave", "leave, when the editor is empty"),
+    KeyBinding("c-s", "ctrl+s", "steer", "send it into what runs, before its next step"),
+    KeyBinding("c-t", "ctrl+t", "view", "look through the whole conversation"),
+    KeyBinding("c-o", "ctrl+o", "detail", "show the last tool's whole output"),
+    KeyBinding("f2", "F2", "overview", "all sessions, and what needs you"),
+    KeyBinding("s-tab", "shift+tab", "mode", "the next mode: ask, read-only, and yolo after a question"),
+    KeyBinding("c-l", "ctrl+l", "repaint", "draw the lower part anew"),
+    KeyBinding("c-z", "ctrl+z", "suspend", "go to the shell; fg comes back"),
 )
 """For `/keys`, and for `bindings`."""
 

@@ -4,7 +4,7 @@ import re
 
 from zotd.wire import events
 from zotd.wire.events import AnyEvent
-from zottui.blocks import Block, Note, Rule
+from zottui.blocks import Block, NoteLine, Rule
 
 _LOGIN = re.compile(r"run:? zotctl login\b")
 
@@ -24,16 +24,16 @@ def line_of(event: AnyEvent) -> Block | None:  # noqa: PLR0911  (a case per even
         case events.Forked(origin=origin, file=file):
             return Rule(f"forked from {file or origin}")
         case events.Error(message=words) | events.Blocked(message=words):
-            return Note(in_terminal(words), "error")
+            return NoteLine(in_terminal(words), "error")
         case events.Interrupted(partial=None, text=words):
-            return Note(f"interrupted: {words}", "warn")
+            return NoteLine(f"interrupted: {words}", "warn")
         case events.GuardNote(extension=source, text=words):
-            return Note(words, "warn", source)
+            return NoteLine(words, "warn", source)
         case events.Notice(level=level, text=words):
-            return Note(words, level)
+            return NoteLine(words, level)
         case events.ExtNotify(extension=source, level=level, message=words):
-            return Note(words, level, source)
+            return NoteLine(words, level, source)
         case events.ExtDisplay(extension=source, text=words):
-            return Note(words, "info", source)
+            return NoteLine(words, "info", source)
         case _:
             return None

@@ -25,7 +25,7 @@ TOPICS = ["sessions", "trust", "extensions"]
 """What of the daemon it wants to hear, besides its session."""
 
 
-class Link:
+class SessionLink:
     """One session at a time."""
 
     def __init__(self, env: Mapping[str, str]) -> None:

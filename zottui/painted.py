@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PaintedRow:
     """A row as it was painted."""
 
     runs: tuple[tuple[str, str], ...]
@@ -23,4 +23,4 @@ class Row:
         return row + 1, rows
 
 
-EMPTY = Row((), b"")
+EMPTY = PaintedRow((), b"")

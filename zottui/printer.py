@@ -22,7 +22,7 @@ from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import Attrs, BaseStyle
 
 from zottui.pacing import Pace
-from zottui.painted import EMPTY, Row
+from zottui.painted import EMPTY, PaintedRow
 
 Result = TypeVar("Result")
 
@@ -62,7 +62,7 @@ class _Area(Renderer):
 
     def reset(self, _scroll: bool = False, leave_alternate_screen: bool = True) -> None:
         super().reset(_scroll, leave_alternate_screen)
-        self._rows: list[Row] = []
+        self._rows: list[PaintedRow] = []
 
     def request_absolute_cursor_position(self) -> None:
         """Nothing: the area is where the cursor is, as high as its rows. No answer to wait for, none that comes late."""
@@ -158,7 +158,7 @@ class _Area(Renderer):
         look = self._look(cell.style)
         return bool(look.bgcolor or look.underline or look.strike or look.reverse)
 
-    def _row(self, screen: Screen, y: int, columns: int) -> Row:
+    def _row(self, screen: Screen, y: int, columns: int) -> PaintedRow:
         cells, escapes = screen.data_buffer[y], screen.zero_width_escapes[y]
         end = min(columns, 1 + max((x for x, cell in cells.items() if self._is_seen(cell)), default=-1))
         runs: list[tuple[str, str]] = []
@@ -176,7 +176,7 @@ class _Area(Renderer):
             x += width
         if text:
             runs.append((style, text))
-        return Row(tuple(runs), bytes(widths)) if runs else EMPTY
+        return PaintedRow(tuple(runs), bytes(widths)) if runs else EMPTY
 
     def _begin(self) -> None:
         self.output.write_raw(BEGIN_UPDATE)
@@ -231,7 +231,7 @@ class _Area(Renderer):
             room = None if room is None else room - len(line)
         del self._finished[:printed]
 
-    def _paint(self, rows: list[Row], app: Application[object]) -> None:
+    def _paint(self, rows: list[PaintedRow], app: Application[object]) -> None:
         """Make the rows of the area these, writing those that differ."""
         self.output.disable_autowrap()
         for y in range(max(len(rows), len(self._rows))):

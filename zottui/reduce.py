@@ -1,7 +1,7 @@
 """(state, what the daemon says) -> (state, effects). Pure: the clock's time is an argument.
 
 A step's text arrives up to three times: as deltas, as the partial of a snapshot when the client comes back in the
-middle, and whole in `assistant_message`. `Reply.seen` counts what was taken, so each character is printed once.
+middle, and whole in `assistant_message`. `LiveReply.seen` counts what was taken, so each character is printed once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,14 +14,14 @@ from zotd.client.follow import Disconnected, Item
 from zotd.wire import events
 from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
-from zottui.blocks import Block, Note, Thought, ToolRan, UserSaid
-from zottui.effects import Alert, Effect, Insert, Print
+from zottui.blocks import Block, NoteLine, Thought, ToolRan, UserSaid
+from zottui.effects import Alert, Effect, InsertText, Print
 from zottui.lines import line_of
 from zottui.snapshots import begun, resumed, shell_call
-from zottui.state import Call, Link, Reply, Run, State
+from zottui.state import LinkState, LiveCall, LiveReply, RunState, ViewState
 from zottui.transcript import images_in, prose, ran_by_hand, text_of
 
-Next = tuple[State, tuple[Effect, ...]]
+Next = tuple[ViewState, tuple[Effect, ...]]
 """What a step gives."""
 
 TAIL_LINES = 6
@@ -34,11 +34,11 @@ THOUGHT_S = 2.0
 """A model that answers sooner has not visibly thought: no line about that."""
 
 
-def reduce(state: State, item: Item, now: float) -> Next:
+def reduce(state: ViewState, item: Item, now: float) -> Next:
     """Take what `zotd.client.follow` gives: a snapshot, a batch of events, or the loss of the connection."""
     match item:
         case Disconnected():
-            return replace(state, link=Link.LOST), ()
+            return replace(state, link=LinkState.LOST), ()
         case Attached(mode="resumed"):
             return resumed(state, item, now), ()
         case Attached():
@@ -48,7 +48,7 @@ def reduce(state: State, item: Item, now: float) -> Next:
             return _batch(state, item, now)
 
 
-def _batch(state: State, batch: Sequence[AnyEvent], now: float) -> Next:
+def _batch(state: ViewState, batch: Sequence[AnyEvent], now: float) -> Next:
     effects: list[Effect] = []
     for event in _merged(batch):
         state, more = _event(state, event, now)
@@ -85,18 +85,18 @@ def _joined(effects: Sequence[Effect]) -> tuple[Effect, ...]:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-def _event(state: State, event: AnyEvent, now: float) -> Next:
+def _event(state: ViewState, event: AnyEvent, now: float) -> Next:
     if event.seq is not None and event.seq > state.last_seq:
         state = replace(state, last_seq=event.seq)
     line = line_of(event)
     return _printed(state, line) if line is not None else _step(state, event, now)
 
 
-def _printed(state: State, *blocks: Block) -> Next:
+def _printed(state: ViewState, *blocks: Block) -> Next:
     return state, (Print(blocks),) if blocks else ()
 
 
-def _user_message(state: State, event: events.UserMessage, now: float) -> Next:
+def _user_message(state: ViewState, event: events.UserMessage, now: float) -> Next:
     if event.shell is not None:
         block = ran_by_hand(event.shell, event.content, state.tools + 1)
         return _printed(replace(_without(state, event.shell.id), tools=state.tools + 1), block)
@@ -104,29 +104,29 @@ def _user_message(state: State, event: events.UserMessage, now: float) -> Next:
     said = UserSaid(
         text_of(event.content), images_in(event.content), sender="" if is_own or event.sender is None else event.sender
     )
-    return _printed(replace(state, run=state.run or Run(now)), said)
+    return _printed(replace(state, run=state.run or RunState(now)), said)
 
 
-def _turn_start(state: State, event: events.TurnStart, now: float) -> State:
-    run = replace(state.run or Run(now), step=event.step, started={}, retry="")
+def _turn_start(state: ViewState, event: events.TurnStart, now: float) -> ViewState:
+    run = replace(state.run or RunState(now), step=event.step, started={}, retry="")
     # A run that was cut is held without anything that waits; of its going on only this tells.
-    return replace(state, run=run, reply=Reply(thinking_since=now), held=state.held and bool(state.queue))
+    return replace(state, run=run, reply=LiveReply(thinking_since=now), held=state.held and bool(state.queue))
 
 
-def _thinking(state: State, event: events.ThinkingDelta, now: float) -> State:
+def _thinking(state: ViewState, event: events.ThinkingDelta, now: float) -> ViewState:
     reply = state.reply
     since = now if reply.thinking_since is None and not reply.seen else reply.thinking_since
     return replace(state, reply=replace(reply, thinking_since=since, thought=reply.thought + event.delta))
 
 
-def _text(state: State, event: events.TextDelta, now: float) -> Next:
+def _text(state: ViewState, event: events.TextDelta, now: float) -> Next:
     state, thought = _answering(state, now)
     finished, stream = state.reply.stream.feed(event.delta)
     reply = replace(state.reply, stream=stream, seen=state.reply.seen + len(event.delta))
     return _printed(replace(state, reply=reply), *thought, *finished)
 
 
-def _answering(state: State, now: float) -> tuple[State, tuple[Block, ...]]:
+def _answering(state: ViewState, now: float) -> tuple[ViewState, tuple[Block, ...]]:
     """The model answers: the line about its thinking, if it took long enough for one."""
     reply = state.reply
     if reply.thinking_since is None:
@@ -139,31 +139,31 @@ def _answering(state: State, now: float) -> tuple[State, tuple[Block, ...]]:
     return replace(state, run=run, reply=replace(reply, thinking_since=None, thought="")), thought
 
 
-def _call_begins(state: State, event: events.ToolUseStart, now: float) -> Next:
+def _call_begins(state: ViewState, event: events.ToolUseStart, now: float) -> Next:
     state, thought = _answering(state, now)
-    calls = (*state.reply.calls, Call(event.id, event.name))
+    calls = (*state.reply.calls, LiveCall(event.id, event.name))
     return _printed(replace(state, reply=replace(state.reply, calls=calls)), *thought)
 
 
-def _called(state: State, event: events.ToolCallEvent) -> State:
+def _called(state: ViewState, event: events.ToolCallEvent) -> ViewState:
     if not any(call.id == event.id for call in state.reply.calls):
-        calls = (*state.reply.calls, Call(event.id, event.name))
+        calls = (*state.reply.calls, LiveCall(event.id, event.name))
         state = replace(state, reply=replace(state.reply, calls=calls))
     return _call(state, event.id, lambda call: replace(call, args=event.args, is_written=True))
 
 
-def _call(state: State, call_id: str, change: Callable[[Call], Call]) -> State:
+def _call(state: ViewState, call_id: str, change: Callable[[LiveCall], LiveCall]) -> ViewState:
     calls = tuple(change(call) if call.id == call_id else call for call in state.reply.calls)
     return replace(state, reply=replace(state.reply, calls=calls))
 
 
-def _assistant_message(state: State, event: events.AssistantMessage, now: float) -> Next:
+def _assistant_message(state: ViewState, event: events.AssistantMessage, now: float) -> Next:
     """Print what of the reply was not printed as it came."""
     state, thought = _answering(state, now)
     whole = text_of(event.content)
     reply = state.reply
     if len(whole) < reply.seen:  # a guard has put something else in its place
-        rest = (Note("the reply was replaced by:", "warn"), *prose(whole)) if whole else ()
+        rest = (NoteLine("the reply was replaced by:", "warn"), *prose(whole)) if whole else ()
     else:
         finished, stream = reply.stream.feed(whole[reply.seen :])
         rest = (*finished, *stream.end())
@@ -172,38 +172,38 @@ def _assistant_message(state: State, event: events.AssistantMessage, now: float)
     return _printed(replace(state, reply=reply), *thought, *rest)
 
 
-def _turn_end(state: State, event: events.TurnEnd) -> Next:
+def _turn_end(state: ViewState, event: events.TurnEnd) -> Next:
     rest = state.reply.stream.end() if event.stop in {"aborted", "error"} else ()
     state = replace(state, reply=replace(state.reply, stream=type(state.reply.stream)(), thinking_since=None))
-    return _printed(state, *rest, *((Note("interrupted"),) if event.stop == "aborted" else ()))
+    return _printed(state, *rest, *((NoteLine("interrupted"),) if event.stop == "aborted" else ()))
 
 
-def _begins_to_run(state: State, call_id: str, now: float) -> State:
-    run = state.run or Run(now)
+def _begins_to_run(state: ViewState, call_id: str, now: float) -> ViewState:
+    run = state.run or RunState(now)
     return replace(state, run=replace(run, started={**run.started, call_id: now}))
 
 
-def _reply_cut(state: State, partial: str) -> Next:
+def _reply_cut(state: ViewState, partial: str) -> Next:
     """A daemon that was killed tells what was stored of the reply: print what is not, as the reply that it is.
 
     No warning of its own: the event about the run comes next. What was seen here may be more than what was stored.
     """
     reply = state.reply
     finished, stream = reply.stream.feed(partial[reply.seen :])
-    state = replace(state, reply=Reply(seen=max(reply.seen, len(partial)), calls=reply.calls))
+    state = replace(state, reply=LiveReply(seen=max(reply.seen, len(partial)), calls=reply.calls))
     return _printed(state, *finished, *stream.end())
 
 
-def _progress(state: State, event: events.ToolProgress) -> State:
-    def grown(call: Call) -> Call:
+def _progress(state: ViewState, event: events.ToolProgress) -> ViewState:
+    def grown(call: LiveCall) -> LiveCall:
         lines = (call.tail + event.text)[-TAIL_CHARS:].splitlines(keepends=True)
         return replace(call, tail="".join(lines[-TAIL_LINES:]))
 
     return _call(state, event.id, grown)
 
 
-def _result(state: State, event: events.ToolResultEvent, now: float) -> Next:
-    call = next((call for call in state.reply.calls if call.id == event.id), Call(event.id, event.name or "tool"))
+def _result(state: ViewState, event: events.ToolResultEvent, now: float) -> Next:
+    call = next((call for call in state.reply.calls if call.id == event.id), LiveCall(event.id, event.name or "tool"))
     since = state.run.started.get(event.id) if state.run is not None else None
     block = ToolRan(
         call.name,
@@ -218,12 +218,12 @@ def _result(state: State, event: events.ToolResultEvent, now: float) -> Next:
     return _printed(replace(_without(state, event.id), tools=state.tools + 1), block)
 
 
-def _without(state: State, call_id: str) -> State:
+def _without(state: ViewState, call_id: str) -> ViewState:
     calls = tuple(call for call in state.reply.calls if call.id != call_id)
     return replace(state, reply=replace(state.reply, calls=calls))
 
 
-def _shell_start(state: State, event: events.ShellStart, now: float) -> State:
+def _shell_start(state: ViewState, event: events.ShellStart, now: float) -> ViewState:
     call = shell_call(event.id, event.command, for_model=event.context)
     state = _begins_to_run(state, event.id, now)
     return replace(state, reply=replace(state.reply, calls=(*state.reply.calls, call)))
@@ -234,19 +234,19 @@ def _context(event: events.Usage) -> int:
     return event.input + event.output + event.cache_read + event.cache_write
 
 
-def _replayed(state: State, now: float) -> Next:
+def _replayed(state: ViewState, now: float) -> Next:
     """Now the partial of the snapshot is what comes next."""
     partial, state = state.partial, replace(state, partial=None)
     if partial is None or state.run is None:
         return state, ()
     known = {call.id for call in state.reply.calls}
-    begun = tuple(Call(use.id, use.name, written=len(use.args)) for use in partial.tool_uses if use.id not in known)
+    begun = tuple(LiveCall(use.id, use.name, written=len(use.args)) for use in partial.tool_uses if use.id not in known)
     state = replace(state, reply=replace(state.reply, calls=(*state.reply.calls, *begun)))
     unseen = partial.text[state.reply.seen :]
     return _text(state, events.TextDelta(unseen), now) if unseen else (state, ())
 
 
-def _session_changed(state: State, event: events.SessionChanged) -> State:
+def _session_changed(state: ViewState, event: events.SessionChanged) -> ViewState:
     if state.session is None:
         return state
     told = {name: getattr(event, name) for name in ("state", "name", "provider", "model", "reasoning", "mode")}
@@ -254,7 +254,7 @@ def _session_changed(state: State, event: events.SessionChanged) -> State:
     return replace(state, session=structs.replace(state.session, **known))
 
 
-def _approval_resolved(state: State, event: events.ApprovalResolved) -> Next:
+def _approval_resolved(state: ViewState, event: events.ApprovalResolved) -> Next:
     question = next((one for one in state.approvals if one.approval == event.approval), None)
     state = replace(state, approvals=tuple(one for one in state.approvals if one.approval != event.approval))
     what = f": {question.tool}" if question else ""
@@ -262,21 +262,21 @@ def _approval_resolved(state: State, event: events.ApprovalResolved) -> Next:
     if event.decision == "cancelled" and state.run is not None and not event.by:
         return state, ()  # the run was interrupted, which is said
     if not event.by:
-        return _printed(state, Note(f"no decision{what}{reason}", "warn"))
+        return _printed(state, NoteLine(f"no decision{what}{reason}", "warn"))
     if event.approval in state.own:  # the call's result says it
         return state, ()
     if event.decision == "allow":
-        return _printed(state, Note(f"approved by {event.by}{what}"))
-    return _printed(state, Note(f"denied by {event.by}{what}{reason}", "warn"))
+        return _printed(state, NoteLine(f"approved by {event.by}{what}"))
+    return _printed(state, NoteLine(f"denied by {event.by}{what}{reason}", "warn"))
 
 
-def _retry(state: State, event: events.Retry, now: float) -> Next:
+def _retry(state: ViewState, event: events.Retry, now: float) -> Next:
     # Calls of a reply that broke off never run, and the next reply begins from nothing.
-    run = replace(state.run or Run(now), retry=event.reason, retry_at=now + event.delay_s)
-    return _printed(replace(state, run=run, reply=Reply(thinking_since=now)), *state.reply.stream.end())
+    run = replace(state.run or RunState(now), retry=event.reason, retry_at=now + event.delay_s)
+    return _printed(replace(state, run=run, reply=LiveReply(thinking_since=now)), *state.reply.stream.end())
 
 
-def _segment(state: State, event: events.ExtStatus) -> State:
+def _segment(state: ViewState, event: events.ExtStatus) -> ViewState:
     """Segments keep their places: one that changes every second does not wander."""
     key = (event.extension, event.key)
     if not event.text:
@@ -287,12 +287,12 @@ def _segment(state: State, event: events.ExtStatus) -> State:
     return replace(state, segments=changed)
 
 
-def _other_panels(state: State, event: events.ExtPanel | events.ExtPanelClosed) -> tuple[events.ExtPanel, ...]:
+def _other_panels(state: ViewState, event: events.ExtPanel | events.ExtPanelClosed) -> tuple[events.ExtPanel, ...]:
     about = (event.extension, event.panel_id)
     return tuple(panel for panel in state.panels if (panel.extension, panel.panel_id) != about)
 
 
-def _step(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
+def _step(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
     """What happens in a run."""
     match event:
         case events.UserMessage():
@@ -328,12 +328,12 @@ def _step(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR
         case events.Retry():
             return _retry(state, event, now)
         case events.Done():
-            return _printed(replace(state, run=None, reply=Reply()), *state.reply.stream.end())
+            return _printed(replace(state, run=None, reply=LiveReply()), *state.reply.stream.end())
         case _:
             return _around(state, event, now)
 
 
-def _around(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
+def _around(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
     """What happens beside the runs."""
     match event:
         case events.ReplayComplete():
@@ -357,7 +357,7 @@ def _around(state: State, event: AnyEvent, now: float) -> Next:  # noqa: C901, P
         case events.ExtPanelClosed():
             return replace(state, panels=_other_panels(state, event)), ()
         case events.ExtInsert(text=words):
-            return state, (Insert(words),)
+            return state, (InsertText(words),)
         case events.Attention(reason=reason, text=words):
             return replace(state, calls_you=True), (Alert(reason, words),)
         case _:

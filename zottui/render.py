@@ -9,10 +9,10 @@ from dataclasses import replace
 from zotd.client.columns import width_of
 from zotd.client.humanize import counted, duration
 from zotd.sanitize import SGR
-from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
+from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.columns import word_wrapped
 from zottui.sanitize import harmless
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 from zottui.tool_cards import INDENT, card_lines, has_body
 from zottui.widgets.cells import POINTER
 
@@ -28,7 +28,7 @@ PROMPT_CHARS = 2_000
 NARROWEST = 20
 """Columns that text keeps behind a long name."""
 
-_LEVELS = {"success": Role.SUCCESS, "warn": Role.WARNING, "error": Role.ERROR}
+_LEVELS = {"success": TextRole.SUCCESS, "warn": TextRole.WARNING, "error": TextRole.ERROR}
 _WORDS = {"success": "done: ", "warn": "warning: ", "error": "error: "}
 """Of notes, by level: colours may be off, and not everybody sees them."""
 
@@ -42,10 +42,12 @@ def render(block: Block, width: int, theme: Theme, after: Block | None = None, *
     `after` is the block that was printed before; it decides about a blank line at the front and, without colours, about
     who speaks. None: that is not known, or there is none. `is_whole`: print long prompts to their end.
     """
-    is_named = theme.is_plain and isinstance(block, Prose) and not block.tight and not isinstance(after, Prose | Code)
+    is_named = (
+        theme.is_plain and isinstance(block, Prose) and not block.tight and not isinstance(after, Prose | CodeLines)
+    )
     room = width - len(f"{MODEL}: ") if is_named else width
     lines = _prompt(block, width, theme) if is_whole and isinstance(block, UserSaid) else _lines(block, room, theme)
-    if theme.is_plain and not isinstance(after, Prose | Code):
+    if theme.is_plain and not isinstance(after, Prose | CodeLines):
         lines = _said(block, lines)
     return ["", *lines] if lines and _has_gap(block, after) else lines
 
@@ -57,7 +59,7 @@ def _lines(block: Block, width: int, theme: Theme) -> list[str]:
             from zottui.markdown.emit import markdown_lines  # noqa: PLC0415
 
             return markdown_lines(block.source, width, theme)
-        case Code():
+        case CodeLines():
             from zottui.markdown.code import fenced  # noqa: PLC0415  (as above)
 
             return fenced(block, width, theme)
@@ -67,28 +69,28 @@ def _lines(block: Block, width: int, theme: Theme) -> list[str]:
             return _prompt_beginning(block, width, theme)
         case Thought():
             return _thought(block, width, theme)
-        case Note():
+        case NoteLine():
             return _note(block, width, theme)
         case Rule():
             words = " ".join(harmless(block.text).split())
-            return [f"--- {words} ---" if theme.is_plain else theme.paint(Role.MUTED, f"── {words} ──")]
+            return [f"--- {words} ---" if theme.is_plain else theme.paint(TextRole.MUTED, f"── {words} ──")]
 
 
 def _has_gap(block: Block, after: Block | None) -> bool:
     match block:
         case Prose():
             return not block.tight
-        case Code():
+        case CodeLines():
             return block.opens
-        case Note():
-            return after is not None and not (isinstance(after, Note) and _is_short(after) and _is_short(block))
+        case NoteLine():
+            return after is not None and not (isinstance(after, NoteLine) and _is_short(after) and _is_short(block))
         case ToolRan() if isinstance(after, ToolRan):
             return has_body(after) or has_body(block)
         case _:
             return True
 
 
-def _is_short(note: Note) -> bool:
+def _is_short(note: NoteLine) -> bool:
     return "\n" not in note.text.rstrip("\n")
 
 
@@ -97,7 +99,7 @@ def _said(block: Block, lines: list[str]) -> list[str]:
     match block:
         case Prose(tight=False) if lines:
             return [f"{MODEL}: {lines[0]}", *lines[1:]]
-        case Code(opens=True):
+        case CodeLines(opens=True):
             return [f"{MODEL}:", *lines]
         case _:
             return lines
@@ -108,15 +110,17 @@ def _prompt(block: UserSaid, width: int, theme: Theme) -> list[str]:
     if theme.is_plain:
         mark = f"{sender or 'you'}: "
     else:
-        mark = (theme.paint(Role.MUTED, f"{sender} ") if sender else "") + theme.paint(Role.ACCENT, f"{POINTER} ")
+        mark = (theme.paint(TextRole.MUTED, f"{sender} ") if sender else "") + theme.paint(
+            TextRole.ACCENT, f"{POINTER} "
+        )
     text = harmless(block.text).split("\n")
     first, *others = _hanging(text, width, theme, first_taken=width_of(SGR.sub("", mark)))
     lines = [
-        mark + theme.paint(Role.USER, first),
-        *(theme.paint(Role.USER, INDENT + line if line else "") for line in others),
+        mark + theme.paint(TextRole.USER, first),
+        *(theme.paint(TextRole.USER, INDENT + line if line else "") for line in others),
     ]
     if block.images:
-        lines[-1] += theme.paint(Role.MUTED, f" [{counted(block.images, 'image')}]")
+        lines[-1] += theme.paint(TextRole.MUTED, f" [{counted(block.images, 'image')}]")
     return lines
 
 
@@ -127,19 +131,19 @@ def _prompt_beginning(block: UserSaid, width: int, theme: Theme) -> list[str]:
     beginning = "\n".join(lines[:PROMPT_LINES])[:PROMPT_CHARS]
     # A line that is cut within counts as left out.
     left_out = len(lines) - (beginning.count("\n") + 1 if len(beginning) < PROMPT_CHARS else beginning.count("\n"))
-    more = theme.paint(Role.MUTED, f"… {left_out} more (ctrl+t)")
+    more = theme.paint(TextRole.MUTED, f"… {left_out} more (ctrl+t)")
     return [*_prompt(replace(block, text=beginning), width, theme), INDENT + more]
 
 
 def _thought(block: Thought, width: int, theme: Theme) -> list[str]:
     text = harmless(block.text).strip()
     rows = _hanging(text.split("\n"), width, theme) if text else []
-    said = [theme.paint(Role.MUTED, INDENT + row if row else "") for row in rows]
-    return [theme.paint(Role.MUTED, f"thought {duration(round(block.seconds))}"), *said]
+    said = [theme.paint(TextRole.MUTED, INDENT + row if row else "") for row in rows]
+    return [theme.paint(TextRole.MUTED, f"thought {duration(round(block.seconds))}"), *said]
 
 
-def _note(block: Note, width: int, theme: Theme) -> list[str]:
-    role = _LEVELS.get(block.level, Role.MUTED)
+def _note(block: NoteLine, width: int, theme: Theme) -> list[str]:
+    role = _LEVELS.get(block.level, TextRole.MUTED)
     mark = "" if theme.is_plain else "· "
     lines = harmless(block.text).rstrip("\n").split("\n")
     source = harmless(block.source)

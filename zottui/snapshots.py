@@ -3,23 +3,27 @@
 from dataclasses import replace
 
 from zotd.wire.api import Attached, RunInfo
-from zottui.blocks import Block, Note, Rule
-from zottui.state import Call, Link, Reply, Run, State
+from zottui.blocks import Block, NoteLine, Rule
+from zottui.state import LinkState, LiveCall, LiveReply, RunState, ViewState
 from zottui.transcript import blocks_of, calls_in, last_turns, open_calls
 
 
-def _current(state: State, snapshot: Attached, now: float) -> State:
+def _current(state: ViewState, snapshot: Attached, now: float) -> ViewState:
     """What a snapshot says of now, whether or not it says what was."""
     running = snapshot.run
-    run = None if running is None else replace(state.run or Run(now), step=running.step, started=_started(running, now))
+    run = (
+        None
+        if running is None
+        else replace(state.run or RunState(now), step=running.step, started=_started(running, now))
+    )
     if run is not None and running is not None and running.waiting is not None:
         run = replace(run, retry=running.waiting.reason, retry_at=now + running.waiting.next_s)
     return replace(
         state,
-        link=Link.LIVE,
+        link=LinkState.LIVE,
         session=snapshot.session,
         run=run,
-        reply=state.reply if run is not None else Reply(),
+        reply=state.reply if run is not None else LiveReply(),
         partial=None if running is None else running.partial,
         queue=tuple(snapshot.queue),
         held=snapshot.held,
@@ -36,7 +40,7 @@ def _started(running: RunInfo, now: float) -> dict[str, float]:
     return begun if running.shell is None else begun | {running.shell.id: now}
 
 
-def resumed(state: State, snapshot: Attached, now: float) -> State:
+def resumed(state: ViewState, snapshot: Attached, now: float) -> ViewState:
     """The connection is back, and the missed events come next."""
     # The missed events come next and tell of runs, replies and queue as they were: what is shown of them stays till
     # then, and only what no event repeats is taken from the snapshot.
@@ -47,7 +51,7 @@ def resumed(state: State, snapshot: Attached, now: float) -> State:
     return replace(after, reply=state.reply, run=run or after.run)
 
 
-def begun(state: State, snapshot: Attached, now: float) -> tuple[State, tuple[Block, ...]]:
+def begun(state: ViewState, snapshot: Attached, now: float) -> tuple[ViewState, tuple[Block, ...]]:
     """The state after a snapshot, and what is printed of it.
 
     It is the first one, or one after more than can be told event by event.
@@ -66,23 +70,23 @@ def begun(state: State, snapshot: Attached, now: float) -> tuple[State, tuple[Bl
     open_ids = frozenset(call.id for call in under_way)
     after = replace(
         _current(state, snapshot, now),
-        reply=Reply(calls=under_way),
+        reply=LiveReply(calls=under_way),
         tools=state.tools + calls_in(shown, without=open_ids),
         last_seq=max(state.last_seq, snapshot.seq),
     )
-    notes = tuple(Note(note.message, note.level, note.extension) for note in snapshot.notes)
+    notes = tuple(NoteLine(note.message, note.level, note.extension) for note in snapshot.notes)
     blocks = (*rule, *blocks_of(shown, state.tools + 1, without=open_ids), *notes)
     return after, blocks
 
 
-def _under_way(snapshot: Attached) -> tuple[Call, ...]:
-    calls = [Call(call.id, call.name, call.args, is_written=True) for call in open_calls(snapshot.messages)]
+def _under_way(snapshot: Attached) -> tuple[LiveCall, ...]:
+    calls = [LiveCall(call.id, call.name, call.args, is_written=True) for call in open_calls(snapshot.messages)]
     if snapshot.run is not None and snapshot.run.shell is not None:
         shell = snapshot.run.shell
         calls.append(shell_call(shell.id, shell.command, for_model=shell.context))
     return tuple(calls)
 
 
-def shell_call(key: str, command: str, *, for_model: bool) -> Call:
+def shell_call(key: str, command: str, *, for_model: bool) -> LiveCall:
     """A command that a person has run, as a call."""
-    return Call(key, "!" if for_model else "!!", {"command": command}, is_written=True)
+    return LiveCall(key, "!" if for_model else "!!", {"command": command}, is_written=True)

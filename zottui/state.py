@@ -10,7 +10,7 @@ from zotd.wire.events import ApprovalRequested, ClientInfo, ExtPanel, QueueItem
 from zottui.markdown.stream import Stream
 
 
-class Link(Enum):
+class LinkState(Enum):
     """The connection to the daemon."""
 
     CONNECTING = "connecting"
@@ -19,7 +19,7 @@ class Link(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LiveCall:
     """A tool call that is being written, or runs."""
 
     id: str
@@ -34,7 +34,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class LiveReply:
     """What the model has said in this step, as far as it is not printed."""
 
     stream: Stream = field(default_factory=Stream)
@@ -43,12 +43,12 @@ class Reply:
     thinking_since: float | None = None
     """Seconds of the clock; None once it has begun to answer."""
     thought: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[LiveCall, ...] = ()
     """In the order in which they were begun; also those that run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunState:
     """What the session is doing."""
 
     since: float
@@ -63,14 +63,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ViewState:
     """The screen below the scrollback is a function of this, the size of the terminal and the clock."""
 
-    link: Link = Link.CONNECTING
+    link: LinkState = LinkState.CONNECTING
     session: SessionInfo | None = None
     """None until the first snapshot."""
-    run: Run | None = None
-    reply: Reply = field(default_factory=Reply)
+    run: RunState | None = None
+    reply: LiveReply = field(default_factory=LiveReply)
     queue: tuple[QueueItem, ...] = ()
     held: bool = False
     """What waits in the queue waits for a person: the run before failed or was aborted."""
@@ -103,7 +103,7 @@ class State:
     """Something has come to where the user should look, and they have not looked since."""
 
 
-def waiting(state: State) -> int:
+def waiting(state: ViewState) -> int:
     """How many calls are ahead of a person who is asked: those that wait for approval, and those that wait behind them.
 
     Calls that may not run side by side are asked about one after the other, so later ones are not in `approvals` yet.

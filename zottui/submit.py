@@ -9,18 +9,18 @@ from zotd.client import place, slash
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
 from zotd.wire import api
 from zottui.asking import Refreshing
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 from zottui.commands import COMMANDS
 from zottui.commands.command import UsageError, of
-from zottui.editor.editor import Editor
+from zottui.editor.editor import PromptEditor
 from zottui.editor.images import ImageError
 from zottui.editor.mentions import with_mentioned_images
-from zottui.editor.placeholders import Draft, Submission
+from zottui.editor.placeholders import EditorDraft, Submission
 from zottui.editor.ranking import nearest
 from zottui.ui_context import UiContext
 
 BUILT_IN = tuple(
-    Choice(command.name, command.summary, needs_argument=command.args[:1].isalpha()) for command in COMMANDS
+    ListChoice(command.name, command.summary, needs_argument=command.args[:1].isalpha()) for command in COMMANDS
 )
 
 
@@ -38,7 +38,7 @@ SENT_S = 2.0
 class Submitter:
     """Takes what was typed: a prompt, a slash command, `!command`."""
 
-    def __init__(self, desk: UiContext, own: Callable[[str], None], editor: Callable[[], Editor]) -> None:
+    def __init__(self, desk: UiContext, own: Callable[[str], None], editor: Callable[[], PromptEditor]) -> None:
         """`own` is told the id of each input that the daemon has accepted from here; `editor` gets what it has not."""
         self._desk = desk
         self._own = own
@@ -49,14 +49,14 @@ class Submitter:
         self._all_sent = asyncio.Event()
         self._all_sent.set()
         self._has_session = asyncio.Event()
-        self._drafts: dict[str, Draft] = {}
+        self._drafts: dict[str, EditorDraft] = {}
         """What inputs looked like in the editor, by id; those that may still wait."""
         self._learning = Refreshing(desk, self._learn)
-        self.learnt: tuple[Choice, ...] = ()
+        self.learnt: tuple[ListChoice, ...] = ()
         """Slash commands of the daemon, of extensions and of skills."""
 
     @property
-    def commands(self) -> tuple[Choice, ...]:
+    def commands(self) -> tuple[ListChoice, ...]:
         """All slash commands that there are now."""
         return BUILT_IN + self.learnt
 
@@ -99,7 +99,7 @@ class Submitter:
             self._desk.spawn(self._withdraw(waiting[-1], self._drafts.pop(waiting[-1])))
         return bool(waiting)
 
-    async def _withdraw(self, key: str, draft: Draft) -> None:
+    async def _withdraw(self, key: str, draft: EditorDraft) -> None:
         try:
             await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
         except ClientError:
@@ -107,7 +107,7 @@ class Submitter:
             raise
         self._editor().put_back(draft)
 
-    async def leaving(self) -> list[Draft]:
+    async def leaving(self) -> list[EditorDraft]:
         """Wait for what was just sent, as long as that can be accepted; what was not, for whoever comes back."""
         if self._live.is_set():
             with suppress(TimeoutError):
@@ -205,7 +205,7 @@ class Submitter:
         found = await self._desk.ask(params, api.Completions)
         ours = {command.name for command in COMMANDS}
         self.learnt = tuple(
-            Choice(each.text, each.detail, each.source if each.source != OURS else "")
+            ListChoice(each.text, each.detail, each.source if each.source != OURS else "")
             for each in found.found
             if each.text not in ours
         )

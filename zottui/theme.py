@@ -8,7 +8,7 @@ from enum import StrEnum
 RESET = "\x1b[m"
 
 
-class Role(StrEnum):
+class TextRole(StrEnum):
     """What a piece of text is; also the style class of prompt_toolkit."""
 
     TEXT = "text"
@@ -55,7 +55,7 @@ class Theme:
     """One way to paint."""
 
     name: str
-    sgr: dict[Role, str]
+    sgr: dict[TextRole, str]
     """The parameters of `CSI … m`, by role; absent or empty: as the terminal's text is."""
     code: dict[Syntax, str] = field(default_factory=dict)
     """The same for source code."""
@@ -69,11 +69,11 @@ class Theme:
         """Nothing is painted; roles are said in words, tables and fences in characters."""
         return self.name == PLAIN.name
 
-    def paint(self, role: Role, text: str) -> str:
+    def paint(self, role: TextRole, text: str) -> str:
         """`text` in the role's colours, for the terminal."""
         return painted(self.sgr.get(role, ""), text)
 
-    def paint_all(self, roles: Iterable[Role], text: str) -> str:
+    def paint_all(self, roles: Iterable[TextRole], text: str) -> str:
         """`text` in several roles at once; where they contradict each other, the last one counts."""
         return painted(";".join(filter(None, (self.sgr.get(role) for role in roles))), text)
 
@@ -83,7 +83,7 @@ class Theme:
 
     def style(self) -> dict[str, str]:
         """The same for prompt_toolkit: style class -> style string."""
-        return {role.value: _style(self.sgr.get(role, "")) for role in Role}
+        return {role.value: _style(self.sgr.get(role, "")) for role in TextRole}
 
 
 def painted(parameters: str, text: str) -> str:
@@ -94,28 +94,34 @@ def painted(parameters: str, text: str) -> str:
 PLAIN = Theme("plain", {})
 """No colours at all: `NO_COLOR`, `--plain`, and a terminal that cannot do anything."""
 
-_SHAPES = {Role.STRONG: "1", Role.EMPHASIS: "3", Role.STRUCK: "9", Role.USER: "1", Role.SELECTED: "7"}
+_SHAPES = {
+    TextRole.STRONG: "1",
+    TextRole.EMPHASIS: "3",
+    TextRole.STRUCK: "9",
+    TextRole.USER: "1",
+    TextRole.SELECTED: "7",
+}
 """What is no colour, and the same in all themes."""
 
 DEFAULT = Theme(
     "default",
     _SHAPES
     | {
-        Role.MUTED: "2",
-        Role.ACCENT: "36",
-        Role.HEADING: "1;36",
-        Role.CODE: "36",
-        Role.LINK: "4;34",
-        Role.QUOTE: "3",
-        Role.TOOL: "1",
-        Role.ADDED: "32",
-        Role.ADDED_WORD: "32;7",
-        Role.REMOVED: "31",
-        Role.REMOVED_WORD: "31;7",
-        Role.SUCCESS: "32",
-        Role.WARNING: "33",
-        Role.ERROR: "31",
-        Role.STATUS: "2",
+        TextRole.MUTED: "2",
+        TextRole.ACCENT: "36",
+        TextRole.HEADING: "1;36",
+        TextRole.CODE: "36",
+        TextRole.LINK: "4;34",
+        TextRole.QUOTE: "3",
+        TextRole.TOOL: "1",
+        TextRole.ADDED: "32",
+        TextRole.ADDED_WORD: "32;7",
+        TextRole.REMOVED: "31",
+        TextRole.REMOVED_WORD: "31;7",
+        TextRole.SUCCESS: "32",
+        TextRole.WARNING: "33",
+        TextRole.ERROR: "31",
+        TextRole.STATUS: "2",
     },
     {
         Syntax.COMMENT: "2;3",
@@ -135,22 +141,22 @@ DARK = Theme(
     "dark",
     _SHAPES
     | {
-        Role.MUTED: "38;5;245",
-        Role.ACCENT: "38;5;80",
-        Role.HEADING: "1;38;5;80",
-        Role.CODE: "38;5;180",
-        Role.LINK: "4;38;5;110",
-        Role.QUOTE: "3;38;5;250",
-        Role.USER: "1;38;5;117",
-        Role.TOOL: "1",
-        Role.ADDED: "38;5;114",
-        Role.ADDED_WORD: "38;5;157;48;5;22",
-        Role.REMOVED: "38;5;174",
-        Role.REMOVED_WORD: "38;5;224;48;5;52",
-        Role.SUCCESS: "38;5;114",
-        Role.WARNING: "38;5;179",
-        Role.ERROR: "38;5;203",
-        Role.STATUS: "38;5;245",
+        TextRole.MUTED: "38;5;245",
+        TextRole.ACCENT: "38;5;80",
+        TextRole.HEADING: "1;38;5;80",
+        TextRole.CODE: "38;5;180",
+        TextRole.LINK: "4;38;5;110",
+        TextRole.QUOTE: "3;38;5;250",
+        TextRole.USER: "1;38;5;117",
+        TextRole.TOOL: "1",
+        TextRole.ADDED: "38;5;114",
+        TextRole.ADDED_WORD: "38;5;157;48;5;22",
+        TextRole.REMOVED: "38;5;174",
+        TextRole.REMOVED_WORD: "38;5;224;48;5;52",
+        TextRole.SUCCESS: "38;5;114",
+        TextRole.WARNING: "38;5;179",
+        TextRole.ERROR: "38;5;203",
+        TextRole.STATUS: "38;5;245",
     },
     {
         Syntax.COMMENT: "3;38;5;244",
@@ -170,22 +176,22 @@ LIGHT = Theme(
     "light",
     _SHAPES
     | {
-        Role.MUTED: "38;5;243",
-        Role.ACCENT: "38;5;30",
-        Role.HEADING: "1;38;5;24",
-        Role.CODE: "38;5;94",
-        Role.LINK: "4;38;5;25",
-        Role.QUOTE: "3;38;5;240",
-        Role.USER: "1;38;5;25",
-        Role.TOOL: "1",
-        Role.ADDED: "38;5;28",
-        Role.ADDED_WORD: "38;5;22;48;5;194",
-        Role.REMOVED: "38;5;124",
-        Role.REMOVED_WORD: "38;5;88;48;5;224",
-        Role.SUCCESS: "38;5;28",
-        Role.WARNING: "38;5;130",
-        Role.ERROR: "38;5;160",
-        Role.STATUS: "38;5;243",
+        TextRole.MUTED: "38;5;243",
+        TextRole.ACCENT: "38;5;30",
+        TextRole.HEADING: "1;38;5;24",
+        TextRole.CODE: "38;5;94",
+        TextRole.LINK: "4;38;5;25",
+        TextRole.QUOTE: "3;38;5;240",
+        TextRole.USER: "1;38;5;25",
+        TextRole.TOOL: "1",
+        TextRole.ADDED: "38;5;28",
+        TextRole.ADDED_WORD: "38;5;22;48;5;194",
+        TextRole.REMOVED: "38;5;124",
+        TextRole.REMOVED_WORD: "38;5;88;48;5;224",
+        TextRole.SUCCESS: "38;5;28",
+        TextRole.WARNING: "38;5;130",
+        TextRole.ERROR: "38;5;160",
+        TextRole.STATUS: "38;5;243",
     },
     {
         Syntax.COMMENT: "3;38;5;244",

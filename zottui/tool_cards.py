@@ -11,9 +11,9 @@ from zotd.client.humanize import counted, took
 from zotd.sanitize import PLAIN, coloured
 from zottui.blocks import ToolRan
 from zottui.calls import subject
-from zottui.diffs import ADDED, Change, between, count, diff_lines, focused, unified
+from zottui.diffs import ADDED, DiffLine, between, count, diff_lines, focused, unified
 from zottui.sanitize import TAB_COLUMNS, harmless
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 
 BODY_LINES = 8
 """Most lines of a result that are shown; with a screen of 30 there is room for what the model says about it."""
@@ -36,12 +36,12 @@ class Card:
 
     about: str
     """Harmless, on one line."""
-    facts: tuple[tuple[Role, str], ...] = ()
+    facts: tuple[tuple[TextRole, str], ...] = ()
     """Short things behind it."""
     lines: tuple[str, ...] = ()
     """Of the result, not harmless yet."""
-    role: Role = Role.MUTED
-    changes: tuple[Change, ...] = ()
+    role: TextRole = TextRole.MUTED
+    changes: tuple[DiffLine, ...] = ()
     """Instead of lines."""
     is_ending_shown: bool = False
     """When not all lines are shown, then also the last ones."""
@@ -67,26 +67,26 @@ def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
     name = harmless(call.name)
     facts = list(card.facts)
     if call.is_open:
-        facts.append((Role.MUTED, "no result yet"))
-    if call.is_error and not any(role is Role.ERROR for role, _ in facts):
-        facts.insert(0, (Role.ERROR, "failed"))
+        facts.append((TextRole.MUTED, "no result yet"))
+    if call.is_error and not any(role is TextRole.ERROR for role, _ in facts):
+        facts.insert(0, (TextRole.ERROR, "failed"))
     if call.images:
-        facts.append((Role.MUTED, counted(call.images, "image")))
+        facts.append((TextRole.MUTED, counted(call.images, "image")))
     if call.seconds is not None and call.seconds >= SLOW_S:
-        facts.append((Role.MUTED, took(call.seconds)))
+        facts.append((TextRole.MUTED, took(call.seconds)))
     if call.extension:
-        facts.append((Role.MUTED, f"({harmless(call.extension)})"))
+        facts.append((TextRole.MUTED, f"({harmless(call.extension)})"))
     taken = width_of(mark + name) + sum(2 + width_of(text) for _, text in facts) + 2
     about = clipped(card.about, max(width - taken, 0))
     outcome = theme.paint(_outcome(call), mark)
-    pieces = [theme.paint(Role.TOOL, name), about, *(theme.paint(role, text) for role, text in facts)]
+    pieces = [theme.paint(TextRole.TOOL, name), about, *(theme.paint(role, text) for role, text in facts)]
     return outcome + "  ".join(filter(None, pieces))
 
 
-def _outcome(call: ToolRan) -> Role:
+def _outcome(call: ToolRan) -> TextRole:
     if call.is_open:
-        return Role.MUTED
-    return Role.ERROR if call.is_error else Role.SUCCESS
+        return TextRole.MUTED
+    return TextRole.ERROR if call.is_error else TextRole.SUCCESS
 
 
 # --- what a call is -----------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def _card(call: ToolRan) -> Card:
             return _bash(call, about)
         case "read" if not call.is_error:
             size = call.result.rstrip("\n").count("\n") + 1
-            return Card(about, ((Role.MUTED, counted(size, "line")),) if not call.images else ())
+            return Card(about, ((TextRole.MUTED, counted(size, "line")),) if not call.images else ())
         case "edit" if not call.is_error:
             return _changed(about, unified(call.result) or _wanted(call.args))
         case "write" if not call.is_error:
@@ -111,7 +111,7 @@ def _card(call: ToolRan) -> Card:
 
 
 def _any(call: ToolRan, about: str) -> Card:
-    return Card(about, lines=_lines(call.result), role=Role.ERROR if call.is_error else Role.MUTED)
+    return Card(about, lines=_lines(call.result), role=TextRole.ERROR if call.is_error else TextRole.MUTED)
 
 
 def _bash(call: ToolRan, about: str) -> Card:
@@ -123,7 +123,7 @@ def _bash(call: ToolRan, about: str) -> Card:
     command = f"$ {call.args.get('command')}\n\n"
     output = text[: found.start()]
     output = output.removeprefix(command) if output.startswith(command) else output.partition("\n\n")[2]
-    facts = () if found[1] == "exit 0" else ((Role.ERROR, found[1]),)
+    facts = () if found[1] == "exit 0" else ((TextRole.ERROR, found[1]),)
     return Card(about, facts, _lines(output), is_ending_shown=True)
 
 
@@ -133,23 +133,23 @@ def _written(call: ToolRan, about: str) -> Card:
         return _any(call, about)
     lines = content.removesuffix("\n").split("\n") if content else []
     if call.result.startswith("Created "):
-        return _changed(about, [Change(ADDED, line, number) for number, line in enumerate(lines, 1)])
-    return Card(about, ((Role.MUTED, f"replaced, {counted(len(lines), 'line')}"),), tuple(lines))
+        return _changed(about, [DiffLine(ADDED, line, number) for number, line in enumerate(lines, 1)])
+    return Card(about, ((TextRole.MUTED, f"replaced, {counted(len(lines), 'line')}"),), tuple(lines))
 
 
-def _wanted(args: Mapping[str, object]) -> list[Change]:
+def _wanted(args: Mapping[str, object]) -> list[DiffLine]:
     """What the call asks for, where its result does not show what has become of it."""
     edits = args.get("edits")
-    changes: list[Change] = []
+    changes: list[DiffLine] = []
     for edit in edits if isinstance(edits, list) else []:
         if isinstance(edit, dict):
             changes += between(str(edit.get("oldText", "")), str(edit.get("newText", "")))
     return changes
 
 
-def _changed(about: str, changes: Sequence[Change]) -> Card:
+def _changed(about: str, changes: Sequence[DiffLine]) -> Card:
     come, gone = count(changes)
-    facts = ((Role.ADDED, f"+{come}"), (Role.REMOVED, f"-{gone}"))
+    facts = ((TextRole.ADDED, f"+{come}"), (TextRole.REMOVED, f"-{gone}"))
     return Card(about, tuple(fact for fact in facts if fact[1][1:] != "0"), changes=tuple(focused(changes)))
 
 
@@ -181,7 +181,7 @@ def _body(card: Card, width: int, theme: Theme) -> list[str]:
     ]
 
 
-def _painted(lines: Sequence[str], role: Role, width: int, theme: Theme) -> list[str]:
+def _painted(lines: Sequence[str], role: TextRole, width: int, theme: Theme) -> list[str]:
     """With the colours that a program has given them, where the theme has any."""
     # Far more than fits is cut before it is looked at: a line may be the whole result.
     cut = [line[: width * 8] for line in lines]
@@ -194,7 +194,7 @@ def _painted(lines: Sequence[str], role: Role, width: int, theme: Theme) -> list
     return painted
 
 
-def _coloured(pieces: Sequence[tuple[str, str]], role: Role, width: int, theme: Theme) -> str:
+def _coloured(pieces: Sequence[tuple[str, str]], role: TextRole, width: int, theme: Theme) -> str:
     """As much of the pieces as fits; text without a colour of its own has that of the role."""
     painted, room = "", width
     for looks, text in pieces:
@@ -207,4 +207,4 @@ def _coloured(pieces: Sequence[tuple[str, str]], role: Role, width: int, theme: 
 
 
 def _more(left_out: int, theme: Theme) -> list[str]:
-    return [theme.paint(Role.MUTED, f"… {left_out} more (ctrl+t)")] if left_out > 0 else []
+    return [theme.paint(TextRole.MUTED, f"… {left_out} more (ctrl+t)")] if left_out > 0 else []

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from zotd.wire.content import Block as Content
 from zotd.wire.content import Image, Message, ShellRun, Text, ToolCall, ToolResult
-from zottui.blocks import Block, Code, ToolRan, UserSaid
+from zottui.blocks import Block, CodeLines, ToolRan, UserSaid
 from zottui.markdown.stream import Stream
 
 
@@ -28,7 +28,7 @@ def fences(markdown: str) -> list[str]:
     """The text of each fenced block of a reply, without its fence: what a person wants to copy out of it."""
     found: list[list[str]] = []
     for block in prose(markdown):
-        if isinstance(block, Code):
+        if isinstance(block, CodeLines):
             if block.opens:
                 found.append([])
             found[-1] += block.lines

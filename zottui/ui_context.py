@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 from zotd.client.connection import CALL_S
 from zotd.wire.base import Frozen
 from zottui.blocks import Block
-from zottui.choice import Choice
-from zottui.state import State
+from zottui.choice import ListChoice
+from zottui.state import ViewState
 from zottui.theme import Theme
 
 T = TypeVar("T", bound=Frozen)
@@ -39,7 +39,7 @@ class UiContext(Protocol):  # noqa: PLR0904  (the whole application, for whoever
     """The running terminal client."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> ViewState:
         """As it is now."""
         ...
 
@@ -49,7 +49,7 @@ class UiContext(Protocol):  # noqa: PLR0904  (the whole application, for whoever
         ...
 
     @property
-    def learnt(self) -> Sequence[Choice]:
+    def learnt(self) -> Sequence[ListChoice]:
         """Slash commands of the daemon, of extensions and of skills."""
         ...
 

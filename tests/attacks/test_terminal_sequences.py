@@ -23,7 +23,7 @@ from tests.zottui.desk import FakeDesk
 from tests.zottui.editor.keyboard import typing
 from zotd.sanitize import coloured, escaped, harmless, json_line
 from zotd.wire.events import ApprovalRequested
-from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
+from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.dialogs.approval import Approval
 from zottui.render import render
 from zottui.terminal import sequences
@@ -147,11 +147,11 @@ def all_seen(shown):
 BLOCKS: dict[str, list[Block]] = {
     "prompts": [UserSaid(word, sender=word) for word in WORDS],
     "replies": [Prose(word) for word in WORDS],
-    "code": [Code(word.replace(":", " "), (word,), opens=True, closes=True) for word in WORDS],
+    "code": [CodeLines(word.replace(":", " "), (word,), opens=True, closes=True) for word in WORDS],
     "thoughts": [Thought(1, word) for word in WORDS],
     "calls": [ToolRan(word, {"command": word}, word, extension=word) for word in WORDS],
     "failed calls": [ToolRan("bash", {"command": word}, word, is_error=True) for word in WORDS],
-    "notes": [Note(word, source=word) for word in WORDS],
+    "notes": [NoteLine(word, source=word) for word in WORDS],
     "rules": [Rule(word) for word in WORDS],
 }
 

@@ -12,9 +12,9 @@ from zotd.client.errors import ClientError
 from zotd.wire import api
 from zotd.wire.base import Frozen
 from zottui.blocks import Block
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 from zottui.dialogs.keys import TYPED
-from zottui.state import State
+from zottui.state import ViewState
 from zottui.theme import PLAIN
 from zottui.ui_context import Dialog, Row, UiContext
 from zottui.widgets.cells import POINTER
@@ -35,13 +35,15 @@ WAIT_S = 40.0
 class FakeDesk:
     """Remembers what was done on it; `async with` it, so that nothing spawned is left behind."""
 
-    def __init__(self, state: State | None = None, *, cwd: str = "/home/me/p", env: Mapping[str, str] | None = None):
-        self.state = state or State()
+    def __init__(
+        self, state: ViewState | None = None, *, cwd: str = "/home/me/p", env: Mapping[str, str] | None = None
+    ):
+        self.state = state or ViewState()
         self.cwd = cwd
         self.env: Mapping[str, str] = {"HOME": "/home/me"} if env is None else env
         self.text = ""
         self.last_reply = ""
-        self.learnt: Sequence[Choice] = ()
+        self.learnt: Sequence[ListChoice] = ()
         self.theme = PLAIN
         self.asked_again = 0
         """How often `ask_again` was called."""

@@ -11,7 +11,7 @@ from zottui.diffs import (
     GAP,
     KEPT,
     REMOVED,
-    Change,
+    DiffLine,
     between,
     count,
     diff_lines,
@@ -23,7 +23,7 @@ from zottui.theme import DEFAULT, PLAIN
 texts = st.lists(st.sampled_from(["a", "b", "", "-- c", "++ d", "@@ -1 +1 @@", "\\ e"]), max_size=12)
 
 
-def sides(changes: list[Change]) -> tuple[list[str], list[str]]:
+def sides(changes: list[DiffLine]) -> tuple[list[str], list[str]]:
     """What was there, and what is."""
     return (
         [change.text for change in changes if change.sign in {KEPT, REMOVED}],
@@ -35,13 +35,13 @@ def test_a_unified_diff_is_read_with_its_numbers():
     changes = unified("Edited x\n\n--- x\n+++ x\n@@ -3,2 +3,3 @@\n a\n-b\n+c\n+d\n@@ -9 +10 @@\n-e\n+f")
 
     assert changes == [
-        Change(KEPT, "a", 3),
-        Change(REMOVED, "b", 4),
-        Change(ADDED, "c", 4),
-        Change(ADDED, "d", 5),
-        Change(GAP),
-        Change(REMOVED, "e", 9),
-        Change(ADDED, "f", 10),
+        DiffLine(KEPT, "a", 3),
+        DiffLine(REMOVED, "b", 4),
+        DiffLine(ADDED, "c", 4),
+        DiffLine(ADDED, "d", 5),
+        DiffLine(GAP),
+        DiffLine(REMOVED, "e", 9),
+        DiffLine(ADDED, "f", 10),
     ]
     assert count(changes) == (3, 2)
 
@@ -49,7 +49,7 @@ def test_a_unified_diff_is_read_with_its_numbers():
 def test_a_missing_newline_is_no_change_and_a_cut_diff_says_so():
     changes = unified("@@ -1,9 +1,9 @@\n-a\n\\ No newline at end of file\n+b\n[the rest is left out]\n+c")
 
-    assert changes == [Change(REMOVED, "a", 1), Change(ADDED, "b", 1), Change(GAP, "[the rest is left out]")]
+    assert changes == [DiffLine(REMOVED, "a", 1), DiffLine(ADDED, "b", 1), DiffLine(GAP, "[the rest is left out]")]
 
 
 def test_text_without_a_diff_has_no_changes():
@@ -87,13 +87,19 @@ def test_what_is_far_from_a_change_is_left_out():
 
 
 def test_lines_have_numbers_signs_and_the_width_of_the_terminal():
-    changes = [Change(KEPT, "a", 9), Change(REMOVED, "b" * 50, 10), Change(ADDED, "\tc", 10), Change(GAP), Change(KEPT)]
+    changes = [
+        DiffLine(KEPT, "a", 9),
+        DiffLine(REMOVED, "b" * 50, 10),
+        DiffLine(ADDED, "\tc", 10),
+        DiffLine(GAP),
+        DiffLine(KEPT),
+    ]
 
     assert diff_lines(changes, PLAIN, 12) == [" 9   a", "10 - bbbbbb…", "10 +     c", "   …", ""]
 
 
 def test_words_that_differ_are_marked_in_similar_lines():
-    changes = [Change(REMOVED, "return old(value)"), Change(ADDED, "return new(value)")]
+    changes = [DiffLine(REMOVED, "return old(value)"), DiffLine(ADDED, "return new(value)")]
 
     assert diff_lines(changes, DEFAULT, 60) == [
         "\x1b[31m- \x1b[m\x1b[31mreturn \x1b[m\x1b[31;7mold\x1b[m\x1b[31m(value)\x1b[m",
@@ -102,14 +108,19 @@ def test_words_that_differ_are_marked_in_similar_lines():
 
 
 def test_lines_that_have_little_in_common_are_not_compared():
-    changes = [Change(REMOVED, "import os"), Change(ADDED, "x = {1: 2}")]
+    changes = [DiffLine(REMOVED, "import os"), DiffLine(ADDED, "x = {1: 2}")]
 
     assert "\x1b[32;7m" not in "".join(diff_lines(changes, DEFAULT, 60))
 
 
 def test_lines_of_two_runs_are_compared_in_their_order():
-    changes = [Change(REMOVED, "a = 1"), Change(REMOVED, "b = 1"), Change(ADDED, "a = 2"), Change(ADDED, "b = 2")]
-    shown = diff_lines([*changes, Change(ADDED, "c = 3")], DEFAULT, 60)
+    changes = [
+        DiffLine(REMOVED, "a = 1"),
+        DiffLine(REMOVED, "b = 1"),
+        DiffLine(ADDED, "a = 2"),
+        DiffLine(ADDED, "b = 2"),
+    ]
+    shown = diff_lines([*changes, DiffLine(ADDED, "c = 3")], DEFAULT, 60)
 
     assert [line.count("7m") for line in shown] == [1, 1, 1, 1, 0]
 

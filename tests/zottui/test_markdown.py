@@ -11,9 +11,9 @@ from zotd.client.columns import width_of
 from zottui.markdown import CONTEXT_LINES
 from zottui.markdown.code import LINE_CHARS, highlighted
 from zottui.markdown.emit import PARSED_CHARS, markdown_lines
-from zottui.theme import DARK, DEFAULT, PLAIN, Role, Syntax, Theme
+from zottui.theme import DARK, DEFAULT, PLAIN, Syntax, TextRole, Theme
 
-ROLES = Theme("roles", {role: role.name for role in Role}, {syntax: syntax.name for syntax in Syntax})
+ROLES = Theme("roles", {role: role.name for role in TextRole}, {syntax: syntax.name for syntax in Syntax})
 """Says the roles instead of painting, and shows addresses."""
 
 

@@ -10,10 +10,10 @@ from msgspec import structs
 from zotd.client.follow import Disconnected
 from zotd.wire import api, events
 from zotd.wire.content import Message, ShellRun, Text, Tokens, ToolCall, ToolResult
-from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
-from zottui.effects import Alert, Insert, Print
+from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
+from zottui.effects import Alert, InsertText, Print
 from zottui.reduce import reduce
-from zottui.state import Link, State
+from zottui.state import LinkState, ViewState
 
 TIME = "2026-01-01T00:00:00.000Z"
 
@@ -39,7 +39,7 @@ class Screen:
     """A state that goes on, and all that was printed."""
 
     def __init__(self):
-        self.state = State()
+        self.state = ViewState()
         self.effects = []
         self.now = 100.0
 
@@ -83,7 +83,7 @@ def test_a_reply_that_was_not_streamed_is_printed_whole(screen):
 
 def test_a_reply_that_a_guard_replaced_is_printed_behind_a_note(screen):
     screen.see(events.TurnStart(1), events.TextDelta("a long secret\n\n"), said("no"))
-    assert Note("the reply was replaced by:", "warn") in screen.printed
+    assert NoteLine("the reply was replaced by:", "warn") in screen.printed
     assert screen.printed[-1] == Prose("no")
 
 
@@ -97,7 +97,7 @@ def test_a_client_that_comes_in_the_middle_of_a_step_sees_its_beginning():
 def test_a_client_that_comes_back_in_the_same_step_sees_only_what_it_missed(screen):
     screen.see(events.TurnStart(1, seq=1), events.TextDelta("one\n\ntwo\n\nth"))
     screen.take(Disconnected("gone", 0.1))
-    assert screen.state.link is Link.LOST
+    assert screen.state.link is LinkState.LOST
     screen.take(snapshot(mode="resumed", seq=1, run=run_with("one\n\ntwo\n\nthree\n\nfo")))
     screen.see(events.ReplayComplete(seq=1), events.TextDelta("ur"), said("one\n\ntwo\n\nthree\n\nfour"))
     assert screen.text == "one\n\ntwo\n\nthree\n\nfour"
@@ -194,7 +194,7 @@ def test_a_reply_that_a_crash_has_cut_is_printed_once(screen, stored):
     screen.see(events.TurnStart(1), events.TextDelta("one\n\ntwo"))
     screen.see(events.Interrupted("reply", f"cut: {stored}", partial=stored), events.Interrupted("run", "cut"))
     assert screen.printed[:2] == [Prose("one"), Prose(max(stored, "one\n\ntwo").removeprefix("one\n\n"))]
-    assert screen.printed[2:] == [Note("interrupted: cut", "warn")]
+    assert screen.printed[2:] == [NoteLine("interrupted: cut", "warn")]
 
 
 def test_stored_calls_stand_with_their_results():
@@ -216,7 +216,7 @@ def test_long_thinking_leaves_a_line_and_short_thinking_none(screen):
 
 def test_an_aborted_step_prints_what_there_is_and_says_so(screen):
     screen.see(events.TurnStart(1), events.TextDelta("half a sen"), events.TurnEnd("aborted"), events.Done())
-    assert screen.printed == [Prose("half a sen"), Note("interrupted")]
+    assert screen.printed == [Prose("half a sen"), NoteLine("interrupted")]
     assert screen.state.run is None
 
 
@@ -225,7 +225,7 @@ def test_a_question_is_open_until_the_first_answer_which_says_whose_it_was(scree
     assert screen.see(question).state.approvals == (question,)
     screen.see(events.ApprovalResolved("a_1", "allow", "once", "phone"))
     assert screen.state.approvals == ()
-    assert screen.printed == [Note("approved by phone: bash")]
+    assert screen.printed == [NoteLine("approved by phone: bash")]
 
 
 def test_ones_own_approval_leaves_no_line(screen):
@@ -248,7 +248,7 @@ def test_a_panel_is_replaced_and_closed(screen):
 
 def test_what_only_this_client_is_told_leaves_the_reducer(screen):
     screen.see(events.ExtInsert("words"), events.Attention("done", "it is done"))
-    assert screen.effects[-2:] == [Insert("words"), Alert("done", "it is done")]
+    assert screen.effects[-2:] == [InsertText("words"), Alert("done", "it is done")]
 
 
 WORDS = st.lists(st.text("ab \n*`-", max_size=6), max_size=12)
@@ -276,10 +276,10 @@ def joined(blocks):
     """The blocks, with the pieces of each fence as one."""
     found: list[Block] = []
     for block in blocks:
-        if isinstance(block, Code) and not block.opens:
+        if isinstance(block, CodeLines) and not block.opens:
             begun = found[-1]
-            assert isinstance(begun, Code)
+            assert isinstance(begun, CodeLines)
             found[-1] = replace(begun, lines=begun.lines + block.lines)
         else:
-            found.append(replace(block, closes=False) if isinstance(block, Code) else block)
+            found.append(replace(block, closes=False) if isinstance(block, CodeLines) else block)
     return found

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zotd.client.columns import clipped, width_of
-from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
+from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.columns import wrapped
 from zottui.render import PROMPT_CHARS, PROMPT_LINES, render
 from zottui.sanitize import harmless
@@ -44,7 +44,11 @@ def test_a_conversation_without_colours_says_who_speaks():
 
 
 def test_code_without_colours_stands_between_fences():
-    pieces = [Code("py", ("a",), opens=True), Code("py", ("b",), ("a",)), Code("py", (), ("a", "b"), closes=True)]
+    pieces = [
+        CodeLines("py", ("a",), opens=True),
+        CodeLines("py", ("b",), ("a",)),
+        CodeLines("py", (), ("a", "b"), closes=True),
+    ]
 
     assert plain(*pieces) == ["", "zot:", "```py", "a", "b", "```"]
 
@@ -78,12 +82,12 @@ def test_a_pasted_line_without_end_is_printed_in_part():
 
 
 def test_notes_and_thoughts_break_between_words():
-    assert coloured(Note("one two three four five"), width=22)[-2:] == ["· one two three four", "  five"]
+    assert coloured(NoteLine("one two three four five"), width=22)[-2:] == ["· one two three four", "  five"]
     assert coloured(Thought(1, "one two three four five"), width=22)[-2:] == ["  one two three four", "  five"]
 
 
 def test_code_stands_between_lines_that_name_its_language():
-    pieces = [Code("py x", ("a",), opens=True), Code("py x", (), ("a",), closes=True)]
+    pieces = [CodeLines("py x", ("a",), opens=True), CodeLines("py x", (), ("a",), closes=True)]
 
     assert [line for piece in pieces for line in coloured(piece, width=20)] == [
         *("", "── py ──────────────"),
@@ -93,11 +97,13 @@ def test_code_stands_between_lines_that_name_its_language():
 
 def test_tight_items_and_pieces_of_a_fence_follow_without_a_blank_line():
     assert plain(SAID, Prose("- a"), Prose("- b", tight=True)) == ["", "zot: Hello you.", "", "- a", "- b"]
-    assert render(Code("", ("b",), ("a",)), 60, DARK) == ["\x1b[38;5;180mb\x1b[m"]
+    assert render(CodeLines("", ("b",), ("a",)), 60, DARK) == ["\x1b[38;5;180mb\x1b[m"]
 
 
 def test_notes_of_one_line_stand_together():
-    assert plain(SAID, Note("a"), Note("b", "warn"), Note("c", "error", "ci"), Note("d\ne", "success"), SAID) == [
+    assert plain(
+        SAID, NoteLine("a"), NoteLine("b", "warn"), NoteLine("c", "error", "ci"), NoteLine("d\ne", "success"), SAID
+    ) == [
         *("", "zot: Hello you."),
         *("", "a", "warning: b", "error: ci: c", "", "done: d", "e"),
         *("", "zot: Hello you."),
@@ -249,10 +255,10 @@ def test_harmless_text_has_no_control_characters_and_stays_as_it_is(text):
     "block",
     [
         UserSaid("\x1b[2J", sender="\x07"),
-        Note("\x1b[2J", source="\x07"),
+        NoteLine("\x1b[2J", source="\x07"),
         Rule("\x1b[2J"),
         Thought(1, "\x1b[2J"),
-        Code("\x1b[2J", ("\x1b[2J",), opens=True),
+        CodeLines("\x1b[2J", ("\x1b[2J",), opens=True),
         ToolRan("\x07", {"x": "\x1b[2J"}, "\x1b[2J", extension="\x07"),
     ],
 )

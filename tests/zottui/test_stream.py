@@ -7,7 +7,7 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zottui.blocks import Block, Code, Prose
+from zottui.blocks import Block, CodeLines, Prose
 from zottui.markdown import CONTEXT_LINES
 from zottui.markdown.stream import Stream, tail
 from zottui.render import render
@@ -109,7 +109,7 @@ def test_no_word_is_lost_or_printed_twice(text):
 @given(texts, st.integers(0, 200))
 def test_what_is_printed_and_what_is_pending_are_the_text(text, place):
     found, stream = Stream().feed(text[:place])
-    shown = [line for block in found for line in (block.lines if isinstance(block, Code) else [block.source])]  # type: ignore[union-attr]  # a stream has no others
+    shown = [line for block in found for line in (block.lines if isinstance(block, CodeLines) else [block.source])]  # type: ignore[union-attr]  # a stream has no others
 
     assert re.findall(r"w\d+", "\n".join([*shown, stream.pending])) == re.findall(r"w\d+", text[:place])
 
@@ -163,7 +163,10 @@ def test_dashes_that_do_not_fit_the_row_above_make_no_table():
 
 
 def test_line_ends_may_be_those_of_windows():
-    assert blocks("a\r\nb\r", "\n\r\n```\r\nc\r\n```\r\n") == [Prose("a\nb"), Code("", ("c",), opens=True, closes=True)]
+    assert blocks("a\r\nb\r", "\n\r\n```\r\nc\r\n```\r\n") == [
+        Prose("a\nb"),
+        CodeLines("", ("c",), opens=True, closes=True),
+    ]
 
 
 def test_a_quotation_is_one_block():
@@ -172,25 +175,25 @@ def test_a_quotation_is_one_block():
 
 def test_lines_of_a_fence_are_printed_as_they_come():
     found, stream = Stream().feed("```python\nx = 1\ny")
-    assert found == (Code("python", ("x = 1",), opens=True),)
+    assert found == (CodeLines("python", ("x = 1",), opens=True),)
 
     found, stream = stream.feed(" = 2\n```\n")
-    assert found == (Code("python", ("y = 2",), ("x = 1",), closes=True),)
+    assert found == (CodeLines("python", ("y = 2",), ("x = 1",), closes=True),)
     assert stream.end() == ()
 
 
 def test_a_fence_that_is_never_closed_is_closed_at_the_end():
     assert blocks("```\na\n\nb") == [
-        Code("", ("a", ""), opens=True),
-        Code("", ("b",), ("a", "")),
-        Code("", (), ("a", "", "b"), closes=True),
+        CodeLines("", ("a", ""), opens=True),
+        CodeLines("", ("b",), ("a", "")),
+        CodeLines("", (), ("a", "", "b"), closes=True),
     ]
 
 
 def test_a_shorter_fence_is_a_line_of_a_longer_one():
     found = blocks("````md\n```\nx\n```\n````\n")
 
-    assert found == [Code("md", ("```", "x", "```"), opens=True, closes=True)]
+    assert found == [CodeLines("md", ("```", "x", "```"), opens=True, closes=True)]
 
 
 def test_code_in_a_list_item_stands_at_the_margin_and_the_item_goes_on():
@@ -198,19 +201,19 @@ def test_code_in_a_list_item_stands_at_the_margin_and_the_item_goes_on():
 
     assert found == [
         Prose("1. Do"),
-        Code("sh", ("make", "  it"), opens=True, closes=True),
+        CodeLines("sh", ("make", "  it"), opens=True, closes=True),
         Prose("   then"),
         Prose("2. Go", tight=True),
     ]
 
 
 def test_code_in_a_list_item_need_not_be_indented():
-    assert blocks("1. Do\n   ```\nmake\n   ```\n")[1] == Code("", ("make",), opens=True, closes=True)
+    assert blocks("1. Do\n   ```\nmake\n   ```\n")[1] == CodeLines("", ("make",), opens=True, closes=True)
 
 
 def test_a_long_fence_knows_its_first_lines_only():
     stream = Stream()
-    piece = Code("", ())
+    piece = CodeLines("", ())
     for i in range(CONTEXT_LINES + 5):
         (*_, piece), stream = stream.feed(("```\n" if i == 0 else "") + f"{i}\n")  # type: ignore[assignment]
 

@@ -3,7 +3,7 @@
 import pytest
 from prompt_toolkit.styles import Style
 
-from zottui.theme import DARK, DEFAULT, LIGHT, PLAIN, THEMES, Role, Syntax, choose
+from zottui.theme import DARK, DEFAULT, LIGHT, PLAIN, THEMES, Syntax, TextRole, choose
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -59,16 +59,16 @@ def test_the_default_uses_no_colour_that_a_background_may_have():
 
 @pytest.mark.parametrize("theme", [DEFAULT, DARK, LIGHT])
 def test_a_theme_paints_what_has_a_meaning(theme):
-    assert {*theme.sgr} == {*Role} - {Role.TEXT}
+    assert {*theme.sgr} == {*TextRole} - {TextRole.TEXT}
     assert {*theme.code} == {*Syntax}
     assert THEMES[theme.name] is theme
 
 
 def test_colours_end_where_the_text_ends():
-    assert DEFAULT.paint(Role.ERROR, "a") == "\x1b[31ma\x1b[m"
-    assert DEFAULT.paint(Role.ERROR, "") == ""
-    assert DEFAULT.paint(Role.TEXT, "a") == PLAIN.paint(Role.ERROR, "a") == "a"
-    assert DEFAULT.paint_all((Role.STRONG, Role.TEXT, Role.CODE), "a") == "\x1b[1;36ma\x1b[m"
+    assert DEFAULT.paint(TextRole.ERROR, "a") == "\x1b[31ma\x1b[m"
+    assert DEFAULT.paint(TextRole.ERROR, "") == ""
+    assert DEFAULT.paint(TextRole.TEXT, "a") == PLAIN.paint(TextRole.ERROR, "a") == "a"
+    assert DEFAULT.paint_all((TextRole.STRONG, TextRole.TEXT, TextRole.CODE), "a") == "\x1b[1;36ma\x1b[m"
     assert DEFAULT.paint_all((), "a") == "a"
 
 
@@ -76,7 +76,7 @@ def test_colours_end_where_the_text_ends():
 def test_the_editor_has_the_same_colours(theme):
     style = theme.style()
 
-    assert {*style} == {role.value for role in Role}
+    assert {*style} == {role.value for role in TextRole}
     Style.from_dict(style)  # raises for what prompt_toolkit does not understand
 
 

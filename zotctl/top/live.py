@@ -11,7 +11,7 @@ from contextlib import closing
 from zotctl import link, output
 from zotctl.top import render
 from zotctl.top.sample import Observer, Sample
-from zotctl.top.screen import Screen
+from zotctl.top.screen import FullScreen
 from zotd.client import place
 from zotd.client.blocking import Connection
 from zotd.client.errors import ClientError
@@ -52,7 +52,7 @@ def watch(delay_s: float) -> int:
     looks = deque[Sample](maxlen=LOOKS)
     with closing(_Daemon()) as daemon:
         looks.append(daemon.look())  # before the screen is taken, so that an error is printed normally
-        screen = Screen()
+        screen = FullScreen()
         with Watch() as keys, screen.entered():
             _draw(screen, looks)
             while not _is_over(screen, keys, delay_s):
@@ -61,12 +61,12 @@ def watch(delay_s: float) -> int:
     return 0
 
 
-def _draw(screen: Screen, looks: Sequence[Sample]) -> None:
+def _draw(screen: FullScreen, looks: Sequence[Sample]) -> None:
     columns, rows = screen.size
     screen.show(render.draw(looks, output.painted, width=columns, height=rows) if looks else [LOST])
 
 
-def _is_over(screen: Screen, keys: Watch, delay_s: float) -> bool:
+def _is_over(screen: FullScreen, keys: Watch, delay_s: float) -> bool:
     """Wait until the next sample is due; return True if the user quits."""
     until = time.monotonic() + delay_s
     while (left := until - time.monotonic()) > 0:

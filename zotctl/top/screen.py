@@ -18,7 +18,7 @@ UNKNOWN = (80, 24)
 """Columns and rows assumed for a terminal that reports 0."""
 
 
-class Screen:
+class FullScreen:
     """The terminal, in full-screen mode while `entered`."""
 
     def __init__(self) -> None:

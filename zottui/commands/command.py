@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 from zottui.editor.completion import Source
 from zottui.ui_context import UiContext
 
@@ -60,7 +60,7 @@ def arguments(desk: UiContext, commands: Iterable[Command]) -> dict[str, Source]
 
 
 def _source(desk: UiContext, values: Values) -> Source:
-    async def choices(_: str) -> list[Choice]:
-        return [Choice(word, meaning) for word, meaning in await values(desk)]
+    async def choices(_: str) -> list[ListChoice]:
+        return [ListChoice(word, meaning) for word, meaning in await values(desk)]
 
     return choices

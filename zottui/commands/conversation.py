@@ -5,7 +5,7 @@ from zottui.commands.command import Command, UsageError, number, of
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
 from zottui.ui_context import UiContext
-from zottui.viewer.turns import Turn, turns
+from zottui.viewer.turns import PromptEntry, turns
 from zottui.widgets.cells import clean, cut
 
 SHOWN_CELLS = 60
@@ -46,7 +46,7 @@ async def rewind(desk: UiContext, args: str) -> None:
         await _rewind(desk, known, which)
 
 
-async def _rewind(desk: UiContext, known: list[Turn], which: int) -> None:
+async def _rewind(desk: UiContext, known: list[PromptEntry], which: int) -> None:
     if not 1 <= which <= len(known):
         raise UsageError(f"there are {len(known)} prompts; /rewind N goes back to before one of them")
     turn = known[which - 1]
@@ -57,7 +57,7 @@ async def _rewind(desk: UiContext, known: list[Turn], which: int) -> None:
     desk.text = turn.text
 
 
-async def prompts(desk: UiContext) -> list[Turn]:
+async def prompts(desk: UiContext) -> list[PromptEntry]:
     """The prompts of the conversation as it goes on now, oldest first."""
     return [turn async for turn in turns(desk, of(desk))][::-1]
 

@@ -18,15 +18,15 @@ from zotd.client.errors import CallError, ClientError
 from zotd.wire import api
 from zotd.wire.base import BadFrameError, decode
 from zotd.wire.events import ApprovalRequested
-from zottui.blocks import Code
+from zottui.blocks import CodeLines
 from zottui.calls import CHANGING, subject
 from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import PASTED, TYPED, letter, named
 from zottui.dialogs.line import Line
-from zottui.diffs import ADDED, GAP, REMOVED, Change, focused, unified
+from zottui.diffs import ADDED, GAP, REMOVED, DiffLine, focused, unified
 from zottui.external_editor import edited
 from zottui.state import waiting
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import POINTER, clean, folded, piece
 
@@ -34,7 +34,7 @@ QUIET_S = 0.5
 """Keys count for a question when none was typed for so long: it may come up in the middle of a word. People who type do
 not pause for so long between letters, and nobody reads a question faster."""
 
-_ROLES = {ADDED: Role.ADDED, REMOVED: Role.REMOVED, GAP: Role.MUTED}
+_ROLES = {ADDED: TextRole.ADDED, REMOVED: TextRole.REMOVED, GAP: TextRole.MUTED}
 
 _HEADS = ("--- ", "+++ ", "@@ ")
 """Beginnings of the lines of a diff that are not of a file."""
@@ -85,7 +85,7 @@ class Approval:
         details = [f"1 of {number}"] if number > 1 else []
         details += [f"until {self.question.expires[11:16]} UTC"] if self.question.expires else []
         about = f" {subject(self.question.tool, self.question.args)}" if self._changes else ""
-        head = headed(f"● {self.question.tool}{about} needs you", " · ".join(details), Role.WARNING)
+        head = headed(f"● {self.question.tool}{about} needs you", " · ".join(details), TextRole.WARNING)
         return framed(head, lambda room: self._body(width, room), self._keys(), width=width, height=height)
 
     def _body(self, width: int, room: int) -> list[Row]:
@@ -96,7 +96,7 @@ class Approval:
         shown = lines[self._offset : self._offset + room]
         left = len(lines) - self._offset - len(shown)
         if left and room > 1:
-            shown[-1:] = [[piece(Role.MUTED, f"… {left + 1} more lines (ctrl+t prints all)")]]
+            shown[-1:] = [[piece(TextRole.MUTED, f"… {left + 1} more lines (ctrl+t prints all)")]]
         return [*shown, *below]
 
     def _below(self, width: int) -> list[Row]:
@@ -107,7 +107,7 @@ class Approval:
         elif self._stage is Stage.EXPLAINING:
             rows.append(self._reason.row(f"why not? {POINTER} ", width))
         if self._trouble:
-            rows += [[piece(Role.ERROR, line)] for line in folded(self._trouble, width)]
+            rows += [[piece(TextRole.ERROR, line)] for line in folded(self._trouble, width)]
         return rows
 
     def _confirmed(self, width: int) -> list[Row]:
@@ -115,14 +115,14 @@ class Approval:
         wider, chosen = self._wider, self._wider[self._chosen]
         rows: list[Row] = []
         for at, one in enumerate(wider):
-            mark, role = (POINTER, Role.STRONG) if one is chosen else (" ", Role.TEXT)
+            mark, role = (POINTER, TextRole.STRONG) if one is chosen else (" ", TextRole.TEXT)
             rows.append(
-                [piece(role, clean(f"{mark} {at + 1} {one.text}")), piece(Role.MUTED, f"  {SCOPES[one.scope]}")]
+                [piece(role, clean(f"{mark} {at + 1} {one.text}")), piece(TextRole.MUTED, f"  {SCOPES[one.scope]}")]
             )
         if chosen.scope != "always":
-            return [*rows, [piece(Role.WARNING, "allow this for the rest of the session?")]]
-        rows.append([piece(Role.WARNING, "save this rule for all sessions?")])
-        return [*rows, *([piece(Role.CODE, line)] for line in folded(chosen.rules.strip("\n"), width))]
+            return [*rows, [piece(TextRole.WARNING, "allow this for the rest of the session?")]]
+        rows.append([piece(TextRole.WARNING, "save this rule for all sessions?")])
+        return [*rows, *([piece(TextRole.CODE, line)] for line in folded(chosen.rules.strip("\n"), width))]
 
     def _lines(self, width: int) -> list[Row]:
         """The preview; made once for a width, since it may be long and is drawn again and again."""
@@ -131,7 +131,7 @@ class Approval:
         is_diff, changes = self._language == "diff", self._changes
         numbers = max((len(str(change.number or "")) for change in changes), default=0)
         lines: list[Row] = [row for change in changes for row in _change(change, numbers, width)] or [
-            [piece(_role(line) if is_diff else Role.TEXT, part)]
+            [piece(_role(line) if is_diff else TextRole.TEXT, part)]
             for line in self._preview.split("\n")
             for part in folded(line, width)
         ]
@@ -139,7 +139,7 @@ class Approval:
         return lines
 
     @property
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[DiffLine]:
         """What would be changed, when the preview is a diff and nothing besides: what was cut off it, say."""
         changes = unified(self._preview) if self._language == "diff" else []
         lines = [line for line in self._preview.split("\n") if not line.startswith(_HEADS)]
@@ -230,7 +230,7 @@ class Approval:
         """Keys that decide nothing; letters and enter stop here all the same, the editor is not what is looked at."""
         steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8}
         if key == "c-t":
-            self._desk.print(Code(self._language, tuple(self._preview.split("\n")), opens=True, closes=True))
+            self._desk.print(CodeLines(self._language, tuple(self._preview.split("\n")), opens=True, closes=True))
         elif key in steps:
             self._offset += steps[key]
         return key in {*steps, "c-t", "enter"} or len(key) == 1
@@ -309,13 +309,13 @@ def _as_json(args: dict[str, object]) -> str:
     return json.dumps(args, indent=2, ensure_ascii=False)
 
 
-def _role(line: str) -> Role:
-    return Role.MUTED if line.startswith(_HEADS) else _ROLES.get(line[:1], Role.TEXT)
+def _role(line: str) -> TextRole:
+    return TextRole.MUTED if line.startswith(_HEADS) else _ROLES.get(line[:1], TextRole.TEXT)
 
 
-def _change(change: Change, numbers: int, width: int) -> list[Row]:
+def _change(change: DiffLine, numbers: int, width: int) -> list[Row]:
     """A line of a diff with its number, for which there are `numbers` columns; on as many rows as it takes."""
-    role, indent = _ROLES.get(change.sign, Role.TEXT), " " * (numbers + 3)
+    role, indent = _ROLES.get(change.sign, TextRole.TEXT), " " * (numbers + 3)
     first, *others = folded(change.text, max(width - len(indent), 1))
-    number = piece(Role.MUTED, f"{change.number or '':>{numbers}} ")
+    number = piece(TextRole.MUTED, f"{change.number or '':>{numbers}} ")
     return [[number, piece(role, f"{change.sign} {first}")], *([piece(role, indent + part)] for part in others)]

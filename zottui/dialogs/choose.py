@@ -8,7 +8,7 @@ from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Entry, Listing
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 
 KEYS = (("enter", "choose"), ("esc", "leave"), ("type", "to filter"))
@@ -71,4 +71,4 @@ def _model(one: ModelInfo) -> Entry:
     window = f"{count(one.context_window)} tokens" if one.context_window else ""
     ready = "" if one.ready else "no key"
     key = f"{one.provider}/{one.id}"
-    return Entry(key, key, (ready, window, "thinks" if one.reasoning else ""), role=Role.MUTED)
+    return Entry(key, key, (ready, window, "thinks" if one.reasoning else ""), role=TextRole.MUTED)

@@ -3,7 +3,7 @@
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed
 from zottui.dialogs.keys import letter
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import folded, piece
 
@@ -28,7 +28,7 @@ class Confirm:
 
     def rows(self, width: int, height: int) -> list[Row]:
         """As `Dialog` says."""
-        first, *others = ([piece(Role.STRONG, line)] for line in folded(self._question, width))
+        first, *others = ([piece(TextRole.STRONG, line)] for line in folded(self._question, width))
         return framed(first, lambda room: others[:room], KEYS, width=width, height=height)
 
     def key(self, name: str, text: str) -> bool:

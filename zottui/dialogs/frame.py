@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row
 from zottui.widgets.cells import clean, fit, flowing, piece
 
@@ -24,10 +24,10 @@ def framed(head: Row, body: Callable[[int], list[Row]], keys: Keys, *, width: in
 
 def hinted(keys: Keys, width: int, height: int) -> list[Row]:
     """What keys do, on at most `height` rows."""
-    rows = flowing([[piece(Role.ACCENT, key), piece(Role.MUTED, f" {what}")] for key, what in keys], width)
+    rows = flowing([[piece(TextRole.ACCENT, key), piece(TextRole.MUTED, f" {what}")] for key, what in keys], width)
     return rows[:height]
 
 
-def headed(words: str, detail: str = "", role: Role = Role.STRONG) -> Row:
+def headed(words: str, detail: str = "", role: TextRole = TextRole.STRONG) -> Row:
     """A title, and quieter what belongs to it; both are cleaned."""
-    return [piece(role, clean(words)), *([piece(Role.MUTED, f"  {clean(detail)}")] if detail else [])]
+    return [piece(role, clean(words)), *([piece(TextRole.MUTED, f"  {clean(detail)}")] if detail else [])]

@@ -15,10 +15,10 @@ async def ask(desk: UiContext, title: str, *, text: str = "", is_secret: bool = 
 
     `text`: what the line begins with. `is_secret`: shown as dots.
     """
-    return await answered(desk, lambda answer: Input(title, answer, text=text, is_secret=is_secret))
+    return await answered(desk, lambda answer: InputDialog(title, answer, text=text, is_secret=is_secret))
 
 
-class Input:
+class InputDialog:
     """The line, as a dialog."""
 
     has_editor = False

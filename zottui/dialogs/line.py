@@ -1,7 +1,7 @@
 """A line of text with a cursor, for dialogs that ask for a word or filter a list."""
 
 from zottui.dialogs.keys import PASTED, TYPED, named
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row
 from zottui.widgets.cells import cells, clean, piece
 
@@ -74,11 +74,11 @@ class Line:
             end += 1
         under = shown[self._at : self._at + 1] if end > self._at else ""
         return [
-            piece(Role.ACCENT, label),
-            piece(Role.TEXT, shown[start : self._at]),
+            piece(TextRole.ACCENT, label),
+            piece(TextRole.TEXT, shown[start : self._at]),
             CURSOR,
-            piece(Role.SELECTED, under or " "),
-            piece(Role.TEXT, shown[self._at + len(under) : end]),
+            piece(TextRole.SELECTED, under or " "),
+            piece(TextRole.TEXT, shown[self._at + len(under) : end]),
         ]
 
 

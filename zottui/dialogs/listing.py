@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row
 from zottui.widgets.cells import POINTER, cells, clean, cut, fit, padded, piece
 
@@ -30,7 +30,7 @@ class Entry:
     """Columns behind the label; the last is the first to go when there is no room."""
     mark: str = ""
     """A word in front of it."""
-    role: Role = Role.MUTED
+    role: TextRole = TextRole.MUTED
     """Of that word."""
     depth: int = 0
     """How far it is indented."""
@@ -121,13 +121,13 @@ def _widths(entries: Sequence[Entry], width: int) -> _Widths:
 
 
 def _row(entry: Entry, widths: _Widths, width: int, *, is_selected: bool) -> Row:
-    row = [piece(Role.ACCENT, f"{POINTER} " if is_selected else "  ")]
+    row = [piece(TextRole.ACCENT, f"{POINTER} " if is_selected else "  ")]
     if widths.mark:
         row.append(piece(entry.role, padded(clean(entry.mark), widths.mark)))
     indent = " " * (GAP * entry.depth)
     label = padded(indent + clean(entry.label), widths.label) if entry.notes else indent + clean(entry.label)
-    row.append(piece(Role.SELECTED if is_selected else Role.TEXT, cut(label, max(widths.label, 0))))
+    row.append(piece(TextRole.SELECTED if is_selected else TextRole.TEXT, cut(label, max(widths.label, 0))))
     for note, taken in zip(entry.notes, widths.notes, strict=False):
-        row.append(piece(Role.MUTED, " " * GAP + padded(clean(note), taken)))
+        row.append(piece(TextRole.MUTED, " " * GAP + padded(clean(note), taken)))
     row[-1] = (row[-1][0], row[-1][1].rstrip())
     return fit(row, width)

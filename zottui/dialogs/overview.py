@@ -13,8 +13,8 @@ from zottui.asking import Refreshing
 from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import letter
 from zottui.dialogs.listing import Listing
-from zottui.dialogs.sessions import Sessions
-from zottui.theme import Role
+from zottui.dialogs.sessions import SessionsDialog
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import clean, cut, cut_front, folded, piece
 
@@ -32,7 +32,7 @@ class Overview:
     def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
         """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
         self._desk = desk
-        self._sessions = Sessions(desk, clock)
+        self._sessions = SessionsDialog(desk, clock)
         self._sessions.cwd = None
         self._listing = Listing()
         self._questions: dict[str, list[ApprovalRequested]] = {}
@@ -87,14 +87,14 @@ class Overview:
         self._is_whole = False
         if self._question is None:
             line = clean(self._lines.get(session, "")).strip()
-            return [[piece(Role.QUOTE, cut(f"  {line}", width))]] if line and room > 0 else []
+            return [[piece(TextRole.QUOTE, cut(f"  {line}", width))]] if line and room > 0 else []
         preview = self._question.preview or _arguments(self._question)
         lines = [cut_front(line, width) for line in folded(f"{self._question.tool}: {preview}", width)]
         self._is_whole = len(lines) <= room
         shown = lines if self._is_whole else lines[: max(room - 1, 0)]
-        rows = [[piece(Role.WARNING, line)] for line in shown]
+        rows = [[piece(TextRole.WARNING, line)] for line in shown]
         if not self._is_whole and room > 0:
-            rows.append([piece(Role.MUTED, f"… {len(lines) - len(shown)} more lines: enter shows them")])
+            rows.append([piece(TextRole.MUTED, f"… {len(lines) - len(shown)} more lines: enter shows them")])
         return rows
 
     # --- keys -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from zotd.wire import api
 from zotd.wire.events import ExtPanel
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import TYPED, named
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import clean, cut, piece
 
@@ -14,7 +14,7 @@ KEYS = frozenset(
 """That an extension gets by their names (`docs/extensions.md`); characters come as `rune`, and escape closes."""
 
 
-class Panel:
+class PanelDialog:
     """One panel, as a dialog. `Panels` opens and closes it."""
 
     has_editor = False
@@ -31,10 +31,10 @@ class Panel:
         """As `Dialog` says; the extension is told how much room it has, when that is news."""
         panel = self.panel
         footer: list[Row] = (
-            [[piece(Role.MUTED, cut(clean(panel.footer), width))]] if panel.footer and height > 2 else []
+            [[piece(TextRole.MUTED, cut(clean(panel.footer), width))]] if panel.footer and height > 2 else []
         )
         self._resize(width, max(height - 1 - len(footer), 1))
-        lines: list[Row] = [[piece(Role.TEXT, clean(line))] for line in panel.lines]
+        lines: list[Row] = [[piece(TextRole.TEXT, clean(line))] for line in panel.lines]
         head = headed(panel.title or panel.extension, f"{panel.extension} · esc closes")
         room = max(height - len(footer), 0)
         return [*framed(head, lambda left: lines[:left], (), width=width, height=room), *footer]
@@ -84,7 +84,7 @@ class Panels:
     def __init__(self, desk: UiContext) -> None:
         """Nothing is open before the first `look`."""
         self._desk = desk
-        self._open: dict[tuple[str, str], Panel] = {}
+        self._open: dict[tuple[str, str], PanelDialog] = {}
 
     def look(self) -> None:
         """Follow the state; called whenever it has changed."""
@@ -98,5 +98,5 @@ class Panels:
             if key in self._open:
                 self._open[key].panel = panel
             else:
-                dialog = self._open[key] = Panel(self._desk, panel)
+                dialog = self._open[key] = PanelDialog(self._desk, panel)
                 self._desk.open(dialog)

@@ -9,8 +9,8 @@ from zottui.dialogs import confirm, input  # noqa: A004  (the module)
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Listing
-from zottui.dialogs.sessions import Sessions, created
-from zottui.theme import Role
+from zottui.dialogs.sessions import SessionsDialog, created
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import clean, piece
 from zottui.widgets.status import short_path
@@ -29,7 +29,7 @@ class Picker:
     def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
         """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
         self._desk = desk
-        self._sessions = Sessions(desk, clock)
+        self._sessions = SessionsDialog(desk, clock)
         self._listing = Listing()
         self._sessions.want()
 
@@ -54,7 +54,7 @@ class Picker:
         if rows := self._listing.rows(width, room):
             return rows
         words = "asking zotd…" if not self._sessions.is_loaded else "there is none; ctrl+n makes one"
-        return [[piece(Role.MUTED, f"  {words}")]]
+        return [[piece(TextRole.MUTED, f"  {words}")]]
 
     def key(self, name: str, text: str) -> bool:
         """As `Dialog` says."""

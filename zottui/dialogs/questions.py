@@ -4,7 +4,7 @@ from zottui.dialogs.approval import Approval
 from zottui.ui_context import UiContext
 
 
-class Questions:
+class ApprovalDialogs:
     """Keeps a dialog open for the oldest question that nobody has answered."""
 
     def __init__(self, desk: UiContext) -> None:

@@ -13,7 +13,7 @@ from zotd.wire.api import SessionInfo
 from zotd.wire.events import AnyEvent
 from zottui.asking import Refreshing
 from zottui.dialogs.listing import Entry
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import UiContext
 from zottui.widgets.status import short_path
 
@@ -21,12 +21,12 @@ MOST = 500
 """Sessions that are listed, the newest ones: one page of the daemon."""
 
 STATES = {
-    "waiting": ("needs you", Role.WARNING),
-    "blocked": ("failed", Role.ERROR),
-    "held": ("paused", Role.WARNING),
-    "running": ("working", Role.ACCENT),
-    "idle": ("idle", Role.MUTED),
-    "closed": ("closed", Role.MUTED),
+    "waiting": ("needs you", TextRole.WARNING),
+    "blocked": ("failed", TextRole.ERROR),
+    "held": ("paused", TextRole.WARNING),
+    "running": ("working", TextRole.ACCENT),
+    "idle": ("idle", TextRole.MUTED),
+    "closed": ("closed", TextRole.MUTED),
 }
 """What people call the states of the wire, the most urgent first; said in words, because colours may be off."""
 
@@ -37,7 +37,7 @@ async def created(desk: UiContext, name: str | None = None) -> str:
     return (await desk.ask(params, api.Created)).session.id
 
 
-class Sessions:
+class SessionsDialog:
     """What is known of them; follows the topic `sessions`."""
 
     def __init__(self, desk: UiContext, clock: Callable[[], float]) -> None:
@@ -94,7 +94,7 @@ class Sessions:
         return [self._entry(info) for info in shown]
 
     def _entry(self, info: SessionInfo) -> Entry:
-        word, role = STATES.get(info.state, (info.state, Role.MUTED))
+        word, role = STATES.get(info.state, (info.state, TextRole.MUTED))
         where = short_path(info.cwd, self._desk.env.get("HOME", "")) if self.cwd is None else ""
         cost = self._costs.get(info.id, 0.0)
         notes = (self._age(info), money(cost) if cost else "", where)

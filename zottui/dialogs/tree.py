@@ -6,7 +6,7 @@ from zotd.wire import api, reports
 from zotd.wire.reports import Branch
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import UiContext
 
 WAYS = (
@@ -59,7 +59,7 @@ def _below(tree: reports.Tree, parent: Branch | None, depth: int) -> Iterator[En
             continue
         mark = "● here" if branch is tree.branches[-1] else ""
         notes = (f"{branch.messages} messages", (branch.time or "")[:16].replace("T", " "))
-        yield Entry(_key(branch), branch.text or "(nothing said)", notes, mark=mark, role=Role.ACCENT, depth=depth)
+        yield Entry(_key(branch), branch.text or "(nothing said)", notes, mark=mark, role=TextRole.ACCENT, depth=depth)
         forks = (fork for fork in tree.forks if branch.first <= fork.at <= branch.last)
         yield from (_relative(fork, "fork", depth + 1) for fork in forks)
         yield from _below(tree, branch, depth + 1)
@@ -74,7 +74,9 @@ def _parent(branches: Sequence[Branch], branch: Branch) -> Branch | None:
 
 
 def _relative(fork: reports.Fork, word: str, depth: int) -> Entry:
-    return Entry(fork.session, fork.name or fork.session, (f"at {fork.at}",), mark=word, role=Role.LINK, depth=depth)
+    return Entry(
+        fork.session, fork.name or fork.session, (f"at {fork.at}",), mark=word, role=TextRole.LINK, depth=depth
+    )
 
 
 def _key(branch: Branch) -> str:

@@ -15,11 +15,11 @@ from prompt_toolkit.buffer import Buffer
 from zotd.client.errors import ClientError
 from zotd.wire.api import Complete, Completions
 from zottui.asking import Newest
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 from zottui.dialogs.keys import named
 from zottui.editor.buffer import PromptBuffer
 from zottui.editor.ranking import best, is_subsequence, ranked
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import cells, clean, fit, padded, piece
 
@@ -29,7 +29,7 @@ ROWS = 8
 NAME_CELLS = 32
 """Columns for names beside which something is said; what is longer pushes that to the right."""
 
-Source = Callable[[str], Coroutine[object, object, Sequence[Choice]]]
+Source = Callable[[str], Coroutine[object, object, Sequence[ListChoice]]]
 """Gives what the text so far can become; it is asked again at every key. A `ClientError` of it counts as nothing."""
 
 _FILE = re.compile(r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]*)|(?P<plain>[^\s"]*))\Z')
@@ -45,7 +45,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class CompletionToken:
     """The piece of text before the cursor that can be completed."""
 
     kind: Kind
@@ -57,19 +57,19 @@ class Token:
     """Whose argument it is."""
 
 
-def token_at(text: str, cursor: int, commands_with_arguments: Collection[str]) -> Token | None:
+def token_at(text: str, cursor: int, commands_with_arguments: Collection[str]) -> CompletionToken | None:
     """What is being typed at `cursor`, if a list could help."""
     before = text[:cursor]
     if _COMMAND.match(before):
-        return Token(Kind.COMMAND, 0, before[1:])
+        return CompletionToken(Kind.COMMAND, 0, before[1:])
     name, space, argument = before.partition(" ")
     if space and name[:1] == "/" and name[1:] in commands_with_arguments and "\n" not in before:
-        return Token(Kind.ARGUMENT, len(name) + 1, argument, name[1:])
+        return CompletionToken(Kind.ARGUMENT, len(name) + 1, argument, name[1:])
     found = _FILE.search(before)
     if found is None:
         return None
     quoted = found["quoted"]
-    return Token(Kind.FILE, found.start(), found["plain"] if quoted is None else quoted)
+    return CompletionToken(Kind.FILE, found.start(), found["plain"] if quoted is None else quoted)
 
 
 class Popup:
@@ -82,7 +82,7 @@ class Popup:
         desk: UiContext,
         buffer: PromptBuffer,
         *,
-        commands: Callable[[], Sequence[Choice]],
+        commands: Callable[[], Sequence[ListChoice]],
         arguments: Mapping[str, Source],
         run: Callable[[], None],
     ) -> None:
@@ -92,10 +92,10 @@ class Popup:
         self._commands = commands
         self._arguments = arguments
         self._run = run
-        self._token: Token | None = None
-        self._choices: Sequence[Choice] = ()
+        self._token: CompletionToken | None = None
+        self._choices: Sequence[ListChoice] = ()
         """What the source said last for this token."""
-        self._shown: list[Choice] = []
+        self._shown: list[ListChoice] = []
         self._chosen: str | None = None
         """Where the user has moved to; None: the best is highlighted."""
         self._dismissed: tuple[Kind, int] | None = None
@@ -159,7 +159,7 @@ class Popup:
                 self._choices, self._chosen = (), None
             self._look(token)
 
-    def _look(self, token: Token) -> None:
+    def _look(self, token: CompletionToken) -> None:
         if self._dismissed not in {None, (token.kind, token.start)}:
             self._dismissed = None
         if self._dismissed is not None:
@@ -170,14 +170,14 @@ class Popup:
             self._asking.want(token.query)
         self._show(self._fitting(token))
 
-    def _fitting(self, token: Token) -> list[Choice]:
+    def _fitting(self, token: CompletionToken) -> list[ListChoice]:
         """Those of the choices that can still be meant; files as the daemon has ranked them."""
         if token.kind is not Kind.FILE:
             return ranked(self._choices, token.query)
         query = token.query.casefold()
         return [choice for choice in self._choices if is_subsequence(query, choice.name.casefold())]
 
-    async def _ask(self, query: str) -> tuple[Token | None, Sequence[Choice]]:
+    async def _ask(self, query: str) -> tuple[CompletionToken | None, Sequence[ListChoice]]:
         token = self._token
         try:
             if token is None or token.kind is Kind.COMMAND:
@@ -188,20 +188,20 @@ class Popup:
         except ClientError:  # no connection, or an older daemon: nobody wants to read that at every key
             return token, ()
 
-    async def _files(self, query: str) -> list[Choice]:
+    async def _files(self, query: str) -> list[ListChoice]:
         session = self._desk.state.session
         if session is None:
             return []
         found = await self._desk.ask(Complete(session=session.id, kind="file", text=query), Completions)
-        return [Choice(item) for item in found.items]
+        return [ListChoice(item) for item in found.items]
 
-    def _take(self, _: str, answer: tuple[Token | None, Sequence[Choice]]) -> None:
+    def _take(self, _: str, answer: tuple[CompletionToken | None, Sequence[ListChoice]]) -> None:
         token, choices = answer
         if token is not None and token == self._token and self._dismissed is None:
             self._choices = choices
             self._show(list(choices) if token.kind is Kind.FILE else self._fitting(token))
 
-    def _show(self, choices: list[Choice]) -> None:
+    def _show(self, choices: list[ListChoice]) -> None:
         was_open, self._shown = self.is_open, choices
         if all(choice.name != self._chosen for choice in choices):
             self._chosen = None
@@ -222,18 +222,18 @@ class Popup:
             return 0
         return best(self._shown, self._token.query) if self._token.query else None
 
-    def _name(self, choice: Choice) -> str:
+    def _name(self, choice: ListChoice) -> str:
         return clean(f"/{choice.name}" if self._token and self._token.kind is Kind.COMMAND else choice.name)
 
-    def _row(self, choice: Choice, names: int, *, is_highlighted: bool) -> Row:
-        role = Role.SELECTED if is_highlighted else Role.TEXT
+    def _row(self, choice: ListChoice, names: int, *, is_highlighted: bool) -> Row:
+        role = TextRole.SELECTED if is_highlighted else TextRole.TEXT
         if not choice.what and not choice.source:
             return [piece(role, self._name(choice))]
         row = [piece(role, padded(self._name(choice), max(names, cells(self._name(choice)))))]
         if choice.what:
-            row.append(piece(Role.MUTED, f"  {clean(choice.what)}"))
+            row.append(piece(TextRole.MUTED, f"  {clean(choice.what)}"))
         if choice.source:
-            row.append(piece(Role.ACCENT, f"  [{clean(choice.source)}]"))
+            row.append(piece(TextRole.ACCENT, f"  [{clean(choice.source)}]"))
         return row
 
     # --- choosing --------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class Popup:
             self.dismiss()
             self._insert(token, f"{words} ")
 
-    def _insert(self, token: Token, words: str) -> None:
+    def _insert(self, token: CompletionToken, words: str) -> None:
         """Put `words` in the place of the token; a space that follows them is there already."""
         text, cursor = self._buffer.text, self._buffer.cursor_position
         rest = text[cursor:].removeprefix(" ") if words.endswith(" ") else text[cursor:]

@@ -20,7 +20,7 @@ from pathlib import Path
 from zotd import private_file
 from zotd.paths import UnsafePathError, check_private_dir, zot_home
 from zotd.wire.base import BadFrameError, decode, encode
-from zottui.editor.placeholders import Draft
+from zottui.editor.placeholders import EditorDraft
 from zottui.ui_context import UiContext
 
 WRITE_S = 1.0
@@ -44,7 +44,7 @@ class Drafts:
         self._folder = Path(zot_home(desk.env), "drafts")
         self._owner = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._lock: int | None = None
-        self._waiting: dict[str, Draft] = {}
+        self._waiting: dict[str, EditorDraft] = {}
         """To be written, by session. Threads take from it with `popitem`, which is one step."""
         self._stored: set[str] = set()
         """Sessions of which there may be a file."""
@@ -54,7 +54,7 @@ class Drafts:
         self._is_closed = False
         self._sent = asyncio.Event()
 
-    def keep(self, session: str, draft: Draft) -> None:
+    def keep(self, session: str, draft: EditorDraft) -> None:
         """Have `draft` written within a second; an empty one is removed at once."""
         if self._is_closed or (not draft.text and session not in self._stored):
             return
@@ -66,7 +66,7 @@ class Drafts:
             self._is_writing = True
             self._desk.spawn(self._write())
 
-    async def claim(self, session: str) -> Draft | None:
+    async def claim(self, session: str) -> EditorDraft | None:
         """The draft that this client has left in `session`, or else the newest one whose owner is gone.
 
         That is this client's own from now on. None: there is none, or drafts cannot be kept here, which is said once.
@@ -130,7 +130,7 @@ class Drafts:
 
     # --- finding ---------------------------------------------------------------------------------------------------
 
-    def _claim(self, session: str) -> Draft | None:
+    def _claim(self, session: str) -> EditorDraft | None:
         with self._writer:
             self._prepare()
             mine = self._own(session)
@@ -187,7 +187,7 @@ def expired(times: Mapping[str, float], living: set[str], now: float) -> list[st
     return sorted(old | {name for name in locks if _owner(name) not in living | left})
 
 
-def fitting(draft: Draft) -> Draft:
+def fitting(draft: EditorDraft) -> EditorDraft:
     """`draft` without what is beyond `MAX_BYTES`; the placeholders of that say that it is lost."""
     room = MAX_BYTES - len(draft.text.encode())
     pastes, images, text = {}, {}, draft.text
@@ -203,7 +203,7 @@ def fitting(draft: Draft) -> Draft:
             images[label] = image
         else:
             text, room = text.replace(label, _lost(label)), room + len(image.data)
-    return Draft(text, pastes, images)
+    return EditorDraft(text, pastes, images)
 
 
 def _lost(label: str) -> str:
@@ -216,12 +216,12 @@ def _owner(name: str) -> str:
     return parts["owner"] if parts else name.removesuffix(".lock")
 
 
-def _read(path: Path) -> Draft | None:
+def _read(path: Path) -> EditorDraft | None:
     content = private_file.read(path)
     if content is None:
         return None
     try:
-        return decode(content, Draft)
+        return decode(content, EditorDraft)
     except BadFrameError:  # of another version; it is replaced by what is typed next
         return None
 

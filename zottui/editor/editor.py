@@ -19,17 +19,17 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.lexers import Lexer
 
 from zotd.wire.api import Attached
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 from zottui.editor import external
 from zottui.editor.buffer import PromptBuffer
 from zottui.editor.completion import Popup, Source
 from zottui.editor.drafts import Drafts
-from zottui.editor.history import Prompts, Search, prompts_of
+from zottui.editor.history import HistorySearch, Prompts, prompts_of
 from zottui.editor.keys import Action, bindings
 from zottui.editor.pasting import Pasting
-from zottui.editor.placeholders import Draft, Placeholders, Submission
+from zottui.editor.placeholders import EditorDraft, Placeholders, Submission
 from zottui.editor.visible import Visible
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import UiContext
 from zottui.widgets.cells import POINTER, style
 
@@ -51,7 +51,7 @@ _MODES = {
 }
 
 
-class Editor:
+class PromptEditor:
     """One for the life of the program; its text belongs to the session that was attached last."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Editor:
         desk: UiContext,
         *,
         submit: Callable[[Submission, str], bool],
-        commands: Callable[[], Sequence[Choice]],
+        commands: Callable[[], Sequence[ListChoice]],
         arguments: Mapping[str, Source],
         last_reply: Callable[[], str],
         recall: Callable[[], bool],
@@ -160,12 +160,12 @@ class Editor:
         self.buffer.reset()
         self.buffer.on_text_changed.fire()  # a reset is silent
 
-    def put_back(self, draft: Draft) -> None:
+    def put_back(self, draft: EditorDraft) -> None:
         """Put what was taken back, or was a draft before, in front of what is here now."""
         words = self._placeholders.adopted(draft)
         self.buffer.replace(f"{words}\n{self.text}" if self.text else words)
 
-    def give_back(self, draft: Draft) -> None:
+    def give_back(self, draft: EditorDraft) -> None:
         """The same for what was sent in vain; if nothing else is here, what is typed next replaces it."""
         if self.text:
             self.put_back(draft)
@@ -263,7 +263,7 @@ class Editor:
             self.text = words
             self.popup.dismiss()
 
-        self._desk.open(Search(self._desk, take))
+        self._desk.open(HistorySearch(self._desk, take))
 
     async def _edit(self) -> None:
         """Let the user's own editor have the text."""
@@ -285,7 +285,7 @@ class _Marks(Lexer):
             text, at = document.lines[number], 0
             pieces: StyleAndTextTuples = []
             for start, end in self._placeholders.spans(text):
-                pieces += [("", text[at:start]), (style(Role.ACCENT), text[start:end])]
+                pieces += [("", text[at:start]), (style(TextRole.ACCENT), text[start:end])]
                 at = end
             return [*pieces, ("", text[at:])]
 
@@ -294,4 +294,4 @@ class _Marks(Lexer):
 
 def _line_prefix(number: int, wrapped: int) -> StyleAndTextTuples:
     is_first = number == 0 and wrapped == 0
-    return [(style(Role.ACCENT), PROMPT)] if is_first else [("", " " * len(PROMPT))]
+    return [(style(TextRole.ACCENT), PROMPT)] if is_first else [("", " " * len(PROMPT))]

@@ -11,7 +11,7 @@ from zottui.asking import Newest
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.transcript import is_prompt
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import cells, clean, cut, cut_front, padded, piece
@@ -88,7 +88,7 @@ class Prompts:
         return self._pages[self._at]
 
 
-class Search:
+class HistorySearch:
     """Asks for a prompt of any session; a `Dialog`. The editor keeps its draft until one is taken."""
 
     has_editor = False
@@ -162,10 +162,10 @@ def _row(prompt: PastPrompt, width: int, *, is_selected: bool) -> Row:
     """The prompt, and at the right where and when that was."""
     where = f"  {cut_front(clean(prompt.cwd), CWD_CELLS)}  {_local(prompt.time)}"
     room = width - cells(where)
-    role = Role.SELECTED if is_selected else Role.TEXT
+    role = TextRole.SELECTED if is_selected else TextRole.TEXT
     if room < CWD_CELLS:
         return [piece(role, cut(clean(prompt.text), width))]
-    return [piece(role, padded(clean(prompt.text), room)), piece(Role.MUTED, where)]
+    return [piece(role, padded(clean(prompt.text), room)), piece(TextRole.MUTED, where)]
 
 
 def _local(moment: str) -> str:

@@ -13,7 +13,7 @@ Action = Callable[[KeyPressEvent], object]
 _MODIFIERS = {"c-": "ctrl+", "s-": "shift+"}
 
 
-class Key(NamedTuple):
+class EditorKey(NamedTuple):
     """A thing that keys do."""
 
     keys: tuple[tuple[str, ...], ...]
@@ -30,15 +30,17 @@ class Key(NamedTuple):
 
 
 KEYS = (
-    Key((("enter",),), "submit", "send it; while something runs it waits in the queue"),
-    Key((("escape", "enter"), ("c-j",)), "newline", "a new line; so does shift+enter, and enter behind a backslash"),
-    Key((("up",),), "older", "an earlier prompt of this session, from the first line"),
-    Key((("down",),), "newer", "a later one, and at the end the draft, from the last line"),
-    Key((("c-r",),), "search", "search the prompts of all sessions"),
-    Key((("c-g",),), "edit", "edit it with $VISUAL or $EDITOR"),
-    Key((("c-v",),), "paste-image", "attach the image that is in the clipboard"),
-    Key((("c-_",),), "undo", "undo"),
-    Key((("c-r",),), "redo", "in vi's NORMAL: undo what was undone"),
+    EditorKey((("enter",),), "submit", "send it; while something runs it waits in the queue"),
+    EditorKey(
+        (("escape", "enter"), ("c-j",)), "newline", "a new line; so does shift+enter, and enter behind a backslash"
+    ),
+    EditorKey((("up",),), "older", "an earlier prompt of this session, from the first line"),
+    EditorKey((("down",),), "newer", "a later one, and at the end the draft, from the last line"),
+    EditorKey((("c-r",),), "search", "search the prompts of all sessions"),
+    EditorKey((("c-g",),), "edit", "edit it with $VISUAL or $EDITOR"),
+    EditorKey((("c-v",),), "paste-image", "attach the image that is in the clipboard"),
+    EditorKey((("c-_",),), "undo", "undo"),
+    EditorKey((("c-r",),), "redo", "in vi's NORMAL: undo what was undone"),
 )
 """For `/keys`, and for `bindings`."""
 

@@ -21,7 +21,7 @@ PASTED_LINES = 15
 _NUMBER = re.compile(r"#(\d+)")
 
 
-class Draft(Frozen, frozen=True):
+class EditorDraft(Frozen, frozen=True):
     """What the editor holds; also what a file of drafts holds."""
 
     text: str
@@ -40,7 +40,7 @@ class Submission:
     """With what was pasted in the place of its placeholders; those of images stay."""
     images: tuple[PromptImage, ...]
     """In the order of their placeholders."""
-    draft: Draft
+    draft: EditorDraft
     """The same as it was in the editor, for `Editor.put_back`."""
 
 
@@ -68,7 +68,7 @@ class Placeholders:
         self.pastes.clear()
         self.images.clear()
 
-    def adopted(self, draft: Draft) -> str:
+    def adopted(self, draft: EditorDraft) -> str:
         """The text of `draft`, whose placeholders stand for the same here; those whose name is taken get another."""
         theirs = Placeholders()
         theirs.pastes, theirs.images = draft.pastes, draft.images
@@ -97,11 +97,11 @@ class Placeholders:
         """Where placeholders stand in `text`, in order."""
         return [found.span() for found in self.found(text)]
 
-    def draft(self, text: str) -> Draft:
+    def draft(self, text: str) -> EditorDraft:
         """`text` with what its placeholders stand for."""
         labels = dict.fromkeys(found.group() for found in self.found(text))
         pastes = {label: self.pastes[label] for label in labels if label in self.pastes}
-        return Draft(text, pastes, {label: self.images[label] for label in labels if label in self.images})
+        return EditorDraft(text, pastes, {label: self.images[label] for label in labels if label in self.images})
 
     def submission(self, text: str) -> Submission:
         """What `text` says to the daemon."""
@@ -139,7 +139,7 @@ class Placeholders:
         known = [*self.pastes, *self.images]
         return re.finditer("|".join(map(re.escape, known)), text) if known else iter(())
 
-    def _adopt(self, label: str, draft: Draft) -> str:
+    def _adopt(self, label: str, draft: EditorDraft) -> str:
         content = draft.pastes.get(label)
         if content is not None:
             if self.pastes.setdefault(label, content) != content:

@@ -8,7 +8,7 @@ So nothing jumps under the eye, and a better match still wins.
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 
 
 class Match(IntEnum):
@@ -24,7 +24,7 @@ class Match(IntEnum):
     """A word of the description begins with it."""
 
 
-def match(choice: Choice, query: str) -> Match | None:
+def match(choice: ListChoice, query: str) -> Match | None:
     """How `choice` fits, in whatever case; None: not at all. Whoever fits a query fits each beginning of it."""
     name, wanted = choice.name.casefold(), query.casefold()
     if name == wanted:
@@ -38,11 +38,11 @@ def match(choice: Choice, query: str) -> Match | None:
     return Match.DESCRIPTION if _begins_word(choice.what.casefold(), wanted) else None
 
 
-def ranked(choices: Iterable[Choice], query: str) -> list[Choice]:
+def ranked(choices: Iterable[ListChoice], query: str) -> list[ListChoice]:
     """Those that fit, best first as far as the first character tells, then by name."""
     first = query[:1]
 
-    def place(choice: Choice) -> tuple[int, str, str]:
+    def place(choice: ListChoice) -> tuple[int, str, str]:
         found = match(choice, first) if first else Match.PREFIX
         # A name of one character is no better for being typed in full: it would move when more is typed.
         return max(found or Match.PREFIX, Match.PREFIX), choice.name.casefold(), choice.name
@@ -50,7 +50,7 @@ def ranked(choices: Iterable[Choice], query: str) -> list[Choice]:
     return sorted((choice for choice in choices if match(choice, query) is not None), key=place)
 
 
-def best(choices: Sequence[Choice], query: str) -> int:
+def best(choices: Sequence[ListChoice], query: str) -> int:
     """The index of the one that Enter takes: the first of those that fit best. There must be one that fits."""
     fits = [match(choice, query) for choice in choices]
     return min(range(len(choices)), key=lambda index: _or_last(fits[index]))

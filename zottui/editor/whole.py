@@ -8,7 +8,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class Replacement:
     """This piece of a text, from `start` to `end`, was replaced by `inserted`."""
 
     start: int
@@ -16,7 +16,7 @@ class Edit:
     inserted: str
 
 
-def edit(before: str, after: str, cursor: int) -> Edit:
+def edit(before: str, after: str, cursor: int) -> Replacement:
     """What was done to `before`, after which the cursor is there.
 
     Editing leaves the cursor behind what was inserted, or where something was deleted. That decides between edits that
@@ -27,10 +27,10 @@ def edit(before: str, after: str, cursor: int) -> Edit:
         same_end = _common(before[::-1], after[::-1])
     old, new = before[: len(before) - same_end], after[: len(after) - same_end]
     start = _common(old, new)
-    return Edit(start, len(old), new[start:])
+    return Replacement(start, len(old), new[start:])
 
 
-def mended(before: str, made: Edit, spans: Sequence[Span]) -> tuple[str, int] | None:
+def mended(before: str, made: Replacement, spans: Sequence[Span]) -> tuple[str, int] | None:
     """The text and the cursor that there should be when an edit has cut into one of `spans` of `before`.
 
     What lost a piece goes as a whole; what was inserted in its place stays. None: nothing was cut.

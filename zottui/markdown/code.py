@@ -17,10 +17,10 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from zotd.client.columns import clipped
-from zottui.blocks import Code
+from zottui.blocks import CodeLines
 from zottui.markdown import CONTEXT_LINES
 from zottui.sanitize import harmless
-from zottui.theme import Role, Syntax, Theme, painted
+from zottui.theme import Syntax, TextRole, Theme, painted
 
 RULE_COLUMNS = 40
 """Length of a rule: not of the terminal, which would break it when it becomes narrower."""
@@ -100,7 +100,7 @@ _after: dict[tuple[str, tuple[str, ...]], Lexed] = {}
 """By fence, the newest last. To forget costs time only: all follows from the lines."""
 
 
-def fenced(code: Code, width: int, theme: Theme) -> list[str]:
+def fenced(code: CodeLines, width: int, theme: Theme) -> list[str]:
     """A piece of a fence, between lines that set it apart and name its language.
 
     Nothing stands beside the code, so that it can be copied, and its lines are left to the terminal to wrap.
@@ -111,21 +111,21 @@ def fenced(code: Code, width: int, theme: Theme) -> list[str]:
     else:
         length = min(RULE_COLUMNS, width)
         label = clipped(language_of(harmless(code.language)) or "code", length - len("──  ─"))
-        first, last = (theme.paint(Role.MUTED, line.ljust(length, "─")) for line in (f"── {label} ", ""))
+        first, last = (theme.paint(TextRole.MUTED, line.ljust(length, "─")) for line in (f"── {label} ", ""))
     return [*([first] if code.opens else []), *lines, *([last] if code.closes else [])]
 
 
 def highlighted(info: str, lines: Sequence[str], before: tuple[str, ...], theme: Theme) -> list[str]:
     """Lines of a fence, harmless and painted; `before` are those above, up to `CONTEXT_LINES`.
 
-    A language that nobody knows is painted as `Role.CODE`; what is behind `CONTEXT_LINES` stays as it is.
+    A language that nobody knows is painted as `TextRole.CODE`; what is behind `CONTEXT_LINES` stays as it is.
     """
     shown = [harmless(line) for line in lines]
     lexer = _lexer(language_of(info))
     if theme.is_plain:
         return shown
     if lexer is None:
-        return [theme.paint(Role.CODE, line) for line in shown]
+        return [theme.paint(TextRole.CODE, line) for line in shown]
     coloured = max(0, CONTEXT_LINES - len(before))
     state = _state(lexer, before)
     painted_lines: list[str] = []

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from zottui.blocks import Block, Code, Prose
+from zottui.blocks import Block, CodeLines, Prose
 from zottui.markdown import CONTEXT_LINES
 from zottui.markdown.rope import EMPTY, Rope
 
@@ -33,11 +33,11 @@ _CODE_INDENT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class BetweenBlocks:
     """Between two blocks."""
 
 
-NOTHING = Nothing()
+NOTHING = BetweenBlocks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Fence:
     """The list item that it is in."""
 
 
-Open = Nothing | Paragraph | Table | Quote | Item | Fence
+Open = BetweenBlocks | Paragraph | Table | Quote | Item | Fence
 """What has begun and is not finished."""
 
 
@@ -114,7 +114,7 @@ def finish(begun: Open) -> list[Block]:
     """The block that is open, when nothing comes any more."""
     blocks: list[Block] = []
     if isinstance(begun, Fence):
-        blocks.append(Code(begun.info, (), begun.before, opens=not begun.has_begun, closes=True))
+        blocks.append(CodeLines(begun.info, (), begun.before, opens=not begun.has_begun, closes=True))
     else:
         _end(begun, blocks)
     return blocks
@@ -123,7 +123,7 @@ def finish(begun: Open) -> list[Block]:
 def source(begun: Open) -> Rope:
     """What is open, as it was written; of a fence nothing, since its lines are printed."""
     match begun:
-        case Nothing() | Fence():
+        case BetweenBlocks() | Fence():
             return EMPTY
         case Paragraph(text, last):
             return text.add(f"{last}\n")
@@ -141,9 +141,9 @@ def bars(row: str) -> int:
 # --- one line ---------------------------------------------------------------------------------------------------
 
 
-def _next(begun: Nothing | Paragraph | Table | Quote | Item, line: str, blocks: list[Block]) -> Open:
+def _next(begun: BetweenBlocks | Paragraph | Table | Quote | Item, line: str, blocks: list[Block]) -> Open:
     match begun:
-        case Nothing():
+        case BetweenBlocks():
             return _begin(line, blocks)
         case Paragraph():
             return _in_paragraph(begun, line, blocks)
@@ -227,7 +227,7 @@ def _in_fence(fence: Fence, lines: Sequence[str], i: int, blocks: list[Block]) -
     end = next((k for k in range(i, len(lines)) if _closes(fence, lines[k])), len(lines))
     is_closed = end < len(lines)
     shown = tuple(_dedented(line, fence.indent) for line in lines[i:end])
-    blocks.append(Code(fence.info, shown, fence.before, opens=not fence.has_begun, closes=is_closed))
+    blocks.append(CodeLines(fence.info, shown, fence.before, opens=not fence.has_begun, closes=is_closed))
     if is_closed:
         return fence.item or NOTHING, end + 1
     before = fence.before + shown[: CONTEXT_LINES - len(fence.before)]

@@ -7,13 +7,13 @@ from functools import lru_cache
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from zottui.blocks import Code
+from zottui.blocks import CodeLines
 from zottui.markdown.code import RULE_COLUMNS, fenced
 from zottui.markdown.cutting import bars
 from zottui.markdown.inline import Line, lines_of, painted, wrapped
 from zottui.markdown.tables import table_lines
 from zottui.sanitize import harmless
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 
 PARSED_CHARS = 20_000
 """Longer blocks are shown as they are: nobody wrote them to be read, and a parser may take a second for such a text."""
@@ -73,7 +73,7 @@ class Emitter:
     width: int
     depth: int = 0
     """In so many lists."""
-    under: tuple[Role, ...] = ()
+    under: tuple[TextRole, ...] = ()
     """Roles that all text has here."""
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], *, is_tight: bool = False) -> list[str]:
@@ -115,7 +115,7 @@ class Emitter:
 
     def _heading(self, node: SyntaxTreeNode) -> list[str]:
         level = int(node.tag.removeprefix("h"))
-        role = Role.HEADING if level <= COLOURED_HEADINGS else Role.STRONG
+        role = TextRole.HEADING if level <= COLOURED_HEADINGS else TextRole.STRONG
         mark = f"{'#' * level} " if self.theme.is_plain else ""
         rows = self._rows(lines_of(node.children[0], self.theme), taken=len(mark))
         return [mark + painted(row, self.theme, *self.under, role) for row in rows]
@@ -138,7 +138,7 @@ class Emitter:
         if first[:4] in _BOXES and not self.theme.is_plain:
             first = _BOXES[first[:4]] + first[4:]
         indent = " " * len(mark)
-        return [self.theme.paint(Role.ACCENT, mark) + first, *(indent + line if line else "" for line in others)]
+        return [self.theme.paint(TextRole.ACCENT, mark) + first, *(indent + line if line else "" for line in others)]
 
     def _bullet(self) -> str:
         if self.theme.is_plain:
@@ -146,8 +146,8 @@ class Emitter:
         return "◦ " if self.depth % 2 else "• "
 
     def _quote(self, node: SyntaxTreeNode) -> list[str]:
-        bar = ">" if self.theme.is_plain else self.theme.paint(Role.MUTED, "│")
-        inside = replace(self, under=(*self.under, Role.QUOTE), width=self.width - 2)
+        bar = ">" if self.theme.is_plain else self.theme.paint(TextRole.MUTED, "│")
+        inside = replace(self, under=(*self.under, TextRole.QUOTE), width=self.width - 2)
         return [f"{bar} {line}" if line else bar for line in inside.blocks(node.children)]
 
     def _table(self, node: SyntaxTreeNode) -> list[str]:
@@ -165,9 +165,9 @@ class Emitter:
         return table_lines(rows, sides, self.width, self.theme)
 
     def _code(self, node: SyntaxTreeNode) -> list[str]:
-        code = Code(node.info, tuple(node.content.removesuffix("\n").split("\n")), opens=True, closes=True)
+        code = CodeLines(node.info, tuple(node.content.removesuffix("\n").split("\n")), opens=True, closes=True)
         return fenced(code, self.width, self.theme)
 
 
 def _rule(theme: Theme, width: int) -> str:
-    return "---" if theme.is_plain else theme.paint(Role.MUTED, "─" * min(RULE_COLUMNS, width))
+    return "---" if theme.is_plain else theme.paint(TextRole.MUTED, "─" * min(RULE_COLUMNS, width))

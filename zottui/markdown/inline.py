@@ -9,30 +9,36 @@ from markdown_it.tree import SyntaxTreeNode
 from zotd.client.columns import width_of
 from zottui.columns import word_spans
 from zottui.sanitize import harmless
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 
 _LINKABLE = re.compile(r"(?:https?://|mailto:)[!-~]+")
 """Addresses that a terminal may be told to open with a click. Other schemes start programs."""
 
 _LIKE_AN_ADDRESS = re.compile(r"\s*(?:\w+://|(?:[\w-]+\.)+[a-z]{2,}(?:/|\s*$))", re.IGNORECASE)
 
-_ROLES = {"strong": Role.STRONG, "em": Role.EMPHASIS, "s": Role.STRUCK, "link": Role.LINK, "image": Role.LINK}
+_ROLES = {
+    "strong": TextRole.STRONG,
+    "em": TextRole.EMPHASIS,
+    "s": TextRole.STRUCK,
+    "link": TextRole.LINK,
+    "image": TextRole.LINK,
+}
 
 _HARD_BREAK, _SOFT_BREAK = "\n", "\r"
 """Texts that no other piece has: what they stand for is decided at the end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StyledText:
     """Some text without a newline, all of which looks the same."""
 
     text: str
-    roles: tuple[Role, ...] = ()
+    roles: tuple[TextRole, ...] = ()
     address: str = ""
     """Where a click leads; empty: nowhere."""
 
 
-Line = list[Piece]
+Line = list[StyledText]
 
 
 def lines_of(inline: SyntaxTreeNode, theme: Theme, *, keeps_newlines: bool = False) -> list[Line]:
@@ -41,7 +47,7 @@ def lines_of(inline: SyntaxTreeNode, theme: Theme, *, keeps_newlines: bool = Fal
     `keeps_newlines`: where the source begins a new line there is one, and not a space.
     """
     lines: list[Line] = [[]]
-    for piece in _pieces(inline.children, Piece(""), theme):
+    for piece in _pieces(inline.children, StyledText(""), theme):
         if piece.text == _HARD_BREAK or (keeps_newlines and piece.text == _SOFT_BREAK):
             lines.append([])
         else:
@@ -55,7 +61,7 @@ def wrapped(line: Line, width: int, *, breaks_words: bool = False) -> list[Line]
     return [line] if len(spans) == 1 else [list(_part(line, start, end)) for start, end in spans]
 
 
-def _part(line: Line, start: int, end: int) -> Iterator[Piece]:
+def _part(line: Line, start: int, end: int) -> Iterator[StyledText]:
     at = 0
     for piece in line:
         first, last = max(start - at, 0), min(end - at, len(piece.text))
@@ -64,12 +70,12 @@ def _part(line: Line, start: int, end: int) -> Iterator[Piece]:
         at += len(piece.text)
 
 
-def columns(line: Iterable[Piece]) -> int:
+def columns(line: Iterable[StyledText]) -> int:
     """How wide it is on a terminal."""
     return sum(width_of(piece.text) for piece in line)
 
 
-def painted(line: Iterable[Piece], theme: Theme, *under: Role) -> str:
+def painted(line: Iterable[StyledText], theme: Theme, *under: TextRole) -> str:
     """The line for the terminal; `under` are roles that all of it has."""
     return "".join(_linked(piece.address, theme.paint_all((*under, *piece.roles), piece.text)) for piece in line)
 
@@ -82,40 +88,40 @@ def _linked(address: str, text: str) -> str:
 # --- nodes ------------------------------------------------------------------------------------------------------
 
 
-def _pieces(nodes: Iterable[SyntaxTreeNode], outer: Piece, theme: Theme) -> Iterator[Piece]:
+def _pieces(nodes: Iterable[SyntaxTreeNode], outer: StyledText, theme: Theme) -> Iterator[StyledText]:
     """The pieces of these nodes; `outer` is a piece without text, of what they are in."""
     for node in nodes:
         roles = (*outer.roles, _ROLES[node.type]) if node.type in _ROLES else outer.roles
         match node.type:
             case "hardbreak":
-                yield Piece(_HARD_BREAK)
+                yield StyledText(_HARD_BREAK)
             case "softbreak":
-                yield Piece(_SOFT_BREAK, roles, outer.address)
+                yield StyledText(_SOFT_BREAK, roles, outer.address)
             case "link":
-                yield from _link(node, Piece("", roles, str(node.attrs.get("href", ""))), theme)
+                yield from _link(node, StyledText("", roles, str(node.attrs.get("href", ""))), theme)
             case "image":
-                yield Piece("image: " if node.children else "image", roles)
-                yield from _link(node, Piece("", roles, str(node.attrs.get("src", ""))), theme)
+                yield StyledText("image: " if node.children else "image", roles)
+                yield from _link(node, StyledText("", roles, str(node.attrs.get("src", ""))), theme)
             case "code_inline":
                 text = harmless(node.content)
-                yield Piece(f"`{text}`" if theme.is_plain else text, (*roles, Role.CODE), outer.address)
+                yield StyledText(f"`{text}`" if theme.is_plain else text, (*roles, TextRole.CODE), outer.address)
             case "s" if theme.is_plain:
-                yield Piece("~~", roles)
-                yield from _pieces(node.children, Piece("", roles, outer.address), theme)
-                yield Piece("~~", roles)
+                yield StyledText("~~", roles)
+                yield from _pieces(node.children, StyledText("", roles, outer.address), theme)
+                yield StyledText("~~", roles)
             case "strong" | "em" | "s":
-                yield from _pieces(node.children, Piece("", roles, outer.address), theme)
+                yield from _pieces(node.children, StyledText("", roles, outer.address), theme)
             case _:
-                yield Piece(harmless(node.content), roles, outer.address)
+                yield StyledText(harmless(node.content), roles, outer.address)
 
 
-def _link(node: SyntaxTreeNode, link: Piece, theme: Theme) -> Iterator[Piece]:
+def _link(node: SyntaxTreeNode, link: StyledText, theme: Theme) -> Iterator[StyledText]:
     """A click leads there where it can; and the address is shown where it cannot, or where the text says another."""
     can_be_clicked = theme.has_links and _LINKABLE.fullmatch(link.address) is not None
-    shown = list(_pieces(node.children, Piece("", link.roles, link.address if can_be_clicked else ""), theme))
+    shown = list(_pieces(node.children, StyledText("", link.roles, link.address if can_be_clicked else ""), theme))
     yield from shown
     text = "".join(piece.text for piece in shown)
     if text == link.address.removeprefix("mailto:"):
         return
     if link.address and (not can_be_clicked or _LIKE_AN_ADDRESS.match(text)):
-        yield Piece(f" ({harmless(link.address)})", (Role.MUTED,))
+        yield StyledText(f" ({harmless(link.address)})", (TextRole.MUTED,))

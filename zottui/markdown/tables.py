@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from zottui.markdown.inline import Line, columns, painted, wrapped
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 
 _GAP = "  "
 """Between two columns. There are no vertical lines: they would be copied with the text."""
@@ -25,7 +25,7 @@ def table_lines(rows: Sequence[Sequence[Line]], aligned: Sequence[str], width: i
     if widths is None:
         return _records(rows, theme)
     head, *body = rows
-    lines = [*_row(head, widths, aligned, theme, Role.STRONG), _rule(widths, "-" if theme.is_plain else "─", theme)]
+    lines = [*_row(head, widths, aligned, theme, TextRole.STRONG), _rule(widths, "-" if theme.is_plain else "─", theme)]
     # Rows of several lines run into each other without a line between them.
     parts = [_row(row, widths, aligned, theme) for row in body]
     is_open = all(len(part) == 1 for part in parts)
@@ -66,7 +66,9 @@ def _shared(widths: Sequence[int], natural: Sequence[int], free: int) -> list[in
     return shared
 
 
-def _row(cells: Sequence[Line], widths: Sequence[int], aligned: Sequence[str], theme: Theme, *under: Role) -> list[str]:
+def _row(
+    cells: Sequence[Line], widths: Sequence[int], aligned: Sequence[str], theme: Theme, *under: TextRole
+) -> list[str]:
     wrapped_cells = [wrapped(cell, width, breaks_words=True) for cell, width in zip(cells, widths, strict=True)]
     lines: list[str] = []
     for parts in zip_longest(*wrapped_cells, fillvalue=[]):
@@ -80,13 +82,13 @@ def _row(cells: Sequence[Line], widths: Sequence[int], aligned: Sequence[str], t
 
 
 def _rule(widths: Sequence[int], mark: str, theme: Theme) -> str:
-    return theme.paint(Role.MUTED, _GAP.join(mark * max(width, 1) for width in widths))
+    return theme.paint(TextRole.MUTED, _GAP.join(mark * max(width, 1) for width in widths))
 
 
 def _records(rows: Sequence[Sequence[Line]], theme: Theme) -> list[str]:
     """`key: value` for each cell, and a blank line between two rows."""
     head, *body = rows
-    keys = [painted(cell, theme, Role.STRONG) for cell in head]
+    keys = [painted(cell, theme, TextRole.STRONG) for cell in head]
     if not body:
         return keys
     lines: list[str] = []

@@ -21,10 +21,10 @@ from zotd.client.plain import Plain
 from zotd.client.running import go_on
 from zotd.client.runs import Run
 from zotd.sanitize import harmless
-from zottui.plain.deciding import Questions
-from zottui.plain.door import Again, Door, Variables
-from zottui.plain.following import HELD, QUEUE, STEER, Following, Line, meanwhile
-from zottui.plain.leaving import Leave, leaving_on_signals
+from zottui.plain.deciding import PendingCalls
+from zottui.plain.door import Again, ChatConnection, Variables
+from zottui.plain.following import HELD, QUEUE, STEER, Line, RunPrinter, meanwhile
+from zottui.plain.leaving import LeaveChat, leaving_on_signals
 from zottui.plain.output import Output
 from zottui.plain.segments import Segments
 
@@ -44,14 +44,14 @@ def run(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     watch = Watch()
     try:
-        with Door(os.environ, watch.wait) as door:
+        with ChatConnection(os.environ, watch.wait) as door:
             connection = door.open()
             session = open_session(connection, args, os.environ)
             has_colours = not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ)
             plain = Plain(has_colours=has_colours, names_roles=True)
             env = environment(args, os.environ)
             with watch:
-                chat = Chat(connection, watch, session, plain=plain, env=env, again=door.again)
+                chat = PlainChat(connection, watch, session, plain=plain, env=env, again=door.again)
                 chat.talk(" ".join(args.prompt), goes_on=args.go_on)
     except ClientError as error:
         sys.stderr.write(f"zot: {harmless(str(error))}\n")
@@ -63,7 +63,7 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-class Chat:
+class PlainChat:
     """One conversation on one terminal."""
 
     def __init__(
@@ -100,15 +100,15 @@ class Chat:
                 self._take(first)
             for line in self._lines():
                 self._take(line)
-        except Leave:
+        except LeaveChat:
             pass
         if self._session.get("ephemeral") is not True:
             self._say(f"the session stays; come back with: zot --session {self._id}")
 
     def _use(self, connection: Connection) -> None:
         self._connection = connection
-        self._questions = Questions(connection, ask=self._ask, say=self._say_apart)
-        self._following = Following(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
+        self._questions = PendingCalls(connection, ask=self._ask, say=self._say_apart)
+        self._following = RunPrinter(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
 
     def _come_back(self) -> None:
         """The connection is lost: go on in the same session, or leave when the daemon was stopped."""
@@ -117,7 +117,7 @@ class Chat:
             connection, session = self._again(self._id, self._env)
         except ClientError as error:
             self._say(f"({error})")
-            raise Leave from error
+            raise LeaveChat from error
         self._session |= session
         self._use(connection)
         self._say("(connected again)")
@@ -192,7 +192,7 @@ class Chat:
 
     def leave(self, _: str) -> None:
         """End the chat, and nothing else."""
-        raise Leave
+        raise LeaveChat
 
     def new(self, _: str) -> None:
         """Go on in a new session of the same directory."""
@@ -323,7 +323,7 @@ class Chat:
     def _type(self) -> None:
         data = os.read(KEYBOARD, READ_BYTES)
         if not data:
-            raise Leave
+            raise LeaveChat
         self._typed += data
 
     def _typed_line(self) -> str:
@@ -383,18 +383,18 @@ class Chat:
 _SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": ("ext_panel", "ext_notify")}
 """The event, by the action that a command of an extension asks for; a panel may be refused with a note."""
 
-COMMANDS: dict[str, tuple[str, Callable[[Chat, str], None]]] = {
-    "/help": ("this list", Chat.help),
-    "/new": ("go on in a new session", Chat.new),
-    "/sessions": ("list the sessions of this directory", Chat.sessions),
-    "/continue": ("go on where the session stopped", Chat.go_on),
-    "/steer": ("tell what runs: /steer TEXT; so does a line that is typed while it runs", Chat.steer),
-    "/queue": ("ask when that is done: /queue TEXT", Chat.wait),
-    "/compact": ("summarise what was said", Chat.compact),
-    "/clear": ("forget what was said", Chat.clear),
-    "/model": ("show or switch the model: /model NAME", Chat.model),
-    "/mode": ("show or set which calls you are asked about: /mode yolo, ask or read-only", Chat.mode),
-    "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", Chat.reload),
-    "/exit": ("leave; the session stays", Chat.leave),
+COMMANDS: dict[str, tuple[str, Callable[[PlainChat, str], None]]] = {
+    "/help": ("this list", PlainChat.help),
+    "/new": ("go on in a new session", PlainChat.new),
+    "/sessions": ("list the sessions of this directory", PlainChat.sessions),
+    "/continue": ("go on where the session stopped", PlainChat.go_on),
+    "/steer": ("tell what runs: /steer TEXT; so does a line that is typed while it runs", PlainChat.steer),
+    "/queue": ("ask when that is done: /queue TEXT", PlainChat.wait),
+    "/compact": ("summarise what was said", PlainChat.compact),
+    "/clear": ("forget what was said", PlainChat.clear),
+    "/model": ("show or switch the model: /model NAME", PlainChat.model),
+    "/mode": ("show or set which calls you are asked about: /mode yolo, ask or read-only", PlainChat.mode),
+    "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", PlainChat.reload),
+    "/exit": ("leave; the session stays", PlainChat.leave),
 }
 """What a line may begin with; help and dispatch read this."""

@@ -17,7 +17,7 @@ Ask = Callable[[str, Callable[[], bool]], str | None]
 """Shows a prompt and gives the line that is typed next; None as soon as the second argument is true: it is too late."""
 
 
-class Questions:
+class PendingCalls:
     """The calls of one session that wait for a decision."""
 
     def __init__(self, connection: Connection, *, ask: Ask, say: Callable[[str], None]) -> None:

@@ -22,10 +22,10 @@ Variables = Mapping[str, str] | None
 """What sessions run in; None: what the daemon itself runs in."""
 
 Again = Callable[[str, Variables], tuple[Connection, Json]]
-"""See `Door.again`."""
+"""See `ChatConnection.again`."""
 
 
-class Door:
+class ChatConnection:
     """One connection at a time; close it with `with`."""
 
     def __init__(self, env: Mapping[str, str], wait: Wait) -> None:
@@ -35,7 +35,7 @@ class Door:
         self._connection: Connection | None = None
         self._told: str | None = None
 
-    def __enter__(self) -> "Door":  # noqa: PYI034  (as in zotd.client.blocking)
+    def __enter__(self) -> "ChatConnection":  # noqa: PYI034  (as in zotd.client.blocking)
         return self
 
     def __exit__(self, *_: object) -> None:

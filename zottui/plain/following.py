@@ -26,7 +26,7 @@ Line = tuple[str, str]
 """Words for the model, and when it is to read them: `STEER` or `QUEUE`."""
 
 
-class Following:
+class RunPrinter:
     """The runs that one chat shows."""
 
     def __init__(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from zotd.client.interrupts import InterruptedBySignal
 
 
-class Leave(Exception):  # noqa: N818  (not an error: the user wants to go)
+class LeaveChat(Exception):  # noqa: N818  (not an error: the user wants to go)
     """The chat is over."""
 
 
@@ -18,4 +18,4 @@ def leaving_on_signals() -> Iterator[None]:
         yield
     except InterruptedBySignal as interruption:
         sys.stdout.write("\n")
-        raise Leave from interruption
+        raise LeaveChat from interruption

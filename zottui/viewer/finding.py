@@ -7,7 +7,7 @@ from itertools import groupby
 
 from zotd.wire.content import Message, Text, ToolCall, ToolResult
 from zottui.blocks import ToolRan
-from zottui.viewer.laying import Laid, Laying, Row
+from zottui.viewer.laying import Laid, Laying, ScreenRow
 from zottui.viewer.whole import is_fold
 
 
@@ -37,15 +37,15 @@ class Query:
         return all(word in text for word in self.words.split())
 
 
-def hits(query: Query, laid: Laid, laying: Laying) -> list[Row]:
+def hits(query: Query, laid: Laid, laying: Laying) -> list[ScreenRow]:
     """The rows of a message with a hit. One for all that is folded away in a call: the row that says so."""
-    found: list[Row] = []
+    found: list[ScreenRow] = []
     for _, rows in groupby(laid.rows, key=lambda row: row.block):
         found += _in_block(query, list(rows), laid, laying)
     return found
 
 
-def _in_block(query: Query, rows: list[Row], laid: Laid, laying: Laying) -> list[Row]:
+def _in_block(query: Query, rows: list[ScreenRow], laid: Laid, laying: Laying) -> list[ScreenRow]:
     number = rows[0].block
     orders = [row.order for row in rows]
     lines = laid.lines[number]

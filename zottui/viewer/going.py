@@ -9,7 +9,7 @@ from zottui.ui_context import UiContext
 from zottui.viewer.loaded import Loaded, seq_of
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader
-from zottui.viewer.scrolling import Place
+from zottui.viewer.scrolling import RowPosition
 from zottui.viewer.turns import Numbers, turns
 
 
@@ -44,7 +44,7 @@ class Going:
         """Go to the beginning of all."""
         if self._reader.loaded.has_older:
             self._reader.loaded = Loaded(await self.pages.after(0), has_newer=True)
-        self._reader.scroll.to(Place(self._reader.loaded.first), 0)
+        self._reader.scroll.to(RowPosition(self._reader.loaded.first), 0)
 
     async def to_message(self, seq: int) -> bool:
         """Go to a message; False: the conversation does not have it."""
@@ -56,19 +56,19 @@ class Going:
         if not loaded.has(seq) or at < 0:
             return False
         self._reader.loaded = loaded
-        self._reader.scroll.to(Place(loaded.seq(at)), 0)
+        self._reader.scroll.to(RowPosition(loaded.seq(at)), 0)
         return True
 
     def to_near_prompt(self, *, down: bool) -> bool:
         """Go to the next prompt that is loaded, or to the one before the cursor; False: there is none."""
-        here = self._reader.scroll.here or Place(0)
+        here = self._reader.scroll.here or RowPosition(0)
         prompts = [seq_of(message) for message in self._reader.loaded.messages if is_prompt(message)]
         if down:
             seq = next((seq for seq in prompts if seq > here.seq), None)
         else:
-            seq = next((seq for seq in reversed(prompts) if Place(seq) < here), None)
+            seq = next((seq for seq in reversed(prompts) if RowPosition(seq) < here), None)
         if seq is not None:
-            self._reader.scroll.to(Place(seq), 0)
+            self._reader.scroll.to(RowPosition(seq), 0)
         return seq is not None
 
     async def to_prompt(self, *, down: bool) -> bool:

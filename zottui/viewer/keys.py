@@ -5,7 +5,7 @@ from typing import NamedTuple
 _LABELS = {" ": "space", "pagedown": "page down", "pageup": "page up", "escape": "esc"}
 
 
-class Key(NamedTuple):
+class ViewerKey(NamedTuple):
     """A thing that some keys do."""
 
     keys: tuple[str, ...]
@@ -21,26 +21,26 @@ class Key(NamedTuple):
 
 
 KEYS = (
-    Key(("down", "j", "c-n"), "down", "a line down"),
-    Key(("up", "k", "c-p"), "up", "a line up"),
-    Key(("pagedown", " ", "c-f"), "page-down", "a page down"),
-    Key(("pageup", "b", "c-b"), "page-up", "a page up"),
-    Key(("c-d", "d"), "half-down", "half a page down"),
-    Key(("c-u", "u"), "half-up", "half a page up"),
-    Key(("home", "g", "<"), "oldest", "to the beginning"),
-    Key(("end", "G", ">"), "newest", "to the end"),
-    Key(("}", "]"), "next-prompt", "to the next prompt"),
-    Key(("{", "p"), "previous-prompt", "to the prompt before"),
-    Key(("enter", "tab"), "toggle", "show a tool's whole output, or its end again"),
-    Key(("e",), "toggle-all", "the same for all tools"),
-    Key(("/",), "search", "look for words"),
-    Key(("n",), "next-hit", "the next hit"),
-    Key(("N",), "previous-hit", "the hit before"),
-    Key(("y",), "copy", "copy what the cursor is on"),
-    Key(("[",), "print", "print the output behind the conversation when you go back"),
-    Key(("v",), "edit", "open what is loaded with $VISUAL or $EDITOR"),
-    Key(("q", "c-t", "c-c"), "leave", "go back"),
-    Key(("escape",), "stop", "stop a search; when there is none, go back"),
+    ViewerKey(("down", "j", "c-n"), "down", "a line down"),
+    ViewerKey(("up", "k", "c-p"), "up", "a line up"),
+    ViewerKey(("pagedown", " ", "c-f"), "page-down", "a page down"),
+    ViewerKey(("pageup", "b", "c-b"), "page-up", "a page up"),
+    ViewerKey(("c-d", "d"), "half-down", "half a page down"),
+    ViewerKey(("c-u", "u"), "half-up", "half a page up"),
+    ViewerKey(("home", "g", "<"), "oldest", "to the beginning"),
+    ViewerKey(("end", "G", ">"), "newest", "to the end"),
+    ViewerKey(("}", "]"), "next-prompt", "to the next prompt"),
+    ViewerKey(("{", "p"), "previous-prompt", "to the prompt before"),
+    ViewerKey(("enter", "tab"), "toggle", "show a tool's whole output, or its end again"),
+    ViewerKey(("e",), "toggle-all", "the same for all tools"),
+    ViewerKey(("/",), "search", "look for words"),
+    ViewerKey(("n",), "next-hit", "the next hit"),
+    ViewerKey(("N",), "previous-hit", "the hit before"),
+    ViewerKey(("y",), "copy", "copy what the cursor is on"),
+    ViewerKey(("[",), "print", "print the output behind the conversation when you go back"),
+    ViewerKey(("v",), "edit", "open what is loaded with $VISUAL or $EDITOR"),
+    ViewerKey(("q", "c-t", "c-c"), "leave", "go back"),
+    ViewerKey(("escape",), "stop", "stop a search; when there is none, go back"),
 )
 
 HINTS = ("q back", "/ search", "enter whole", "{ } prompts", "y copy", "v editor", "[ print")

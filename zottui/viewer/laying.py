@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
-from zottui.blocks import Block, Code, ToolRan
+from zottui.blocks import Block, CodeLines, ToolRan
 from zottui.theme import Theme
 from zottui.transcript import blocks_of
 from zottui.viewer import whole
@@ -18,7 +18,7 @@ MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScreenRow:
     """A row of the screen, and where it comes from."""
 
     block: int
@@ -42,7 +42,7 @@ class Laid:
     blocks: tuple[Block, ...]
     expanded: frozenset[int]
     """Which of them are tool calls that are shown whole."""
-    rows: tuple[Row, ...]
+    rows: tuple[ScreenRow, ...]
 
     @cached_property
     def lines(self) -> tuple[tuple[str, ...], ...]:
@@ -125,7 +125,7 @@ class Laying:
             self._rows -= len(self._laid.pop(key).rows)
 
     def _lay(self, seq: int, blocks: Sequence[Block], above: Block | None) -> Laid:
-        rows: list[Row] = []
+        rows: list[ScreenRow] = []
         expanded: set[int] = set()
         for number, block in enumerate(blocks):
             if isinstance(block, ToolRan) and self.is_expanded(seq, number):
@@ -134,7 +134,7 @@ class Laying:
             else:
                 lines = whole.card(block, self._width, self._theme, above)
             for at, line in enumerate(lines):
-                parts = folded(parsed(line), self._width, at_words=not isinstance(block, ToolRan | Code))
-                rows += [Row(number, at, part.offset, part.pieces) for part in parts]
+                parts = folded(parsed(line), self._width, at_words=not isinstance(block, ToolRan | CodeLines))
+                rows += [ScreenRow(number, at, part.offset, part.pieces) for part in parts]
             above = block
         return Laid(tuple(blocks), frozenset(expanded), tuple(rows))

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from zottui.blocks import Block, ToolRan
 from zottui.theme import Theme
 from zottui.viewer.finding import Query, hits, texts
-from zottui.viewer.laying import Laid, Laying, Row
+from zottui.viewer.laying import Laid, Laying, ScreenRow
 from zottui.viewer.loaded import NEAR, Loaded, calls_of
-from zottui.viewer.scrolling import At, Place, Scroll
+from zottui.viewer.scrolling import At, RowPosition, Scroll
 
 LAST = 2**62
 """Behind every block, line and character."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleRow:
     """A row of the screen."""
 
-    row: Row
+    row: ScreenRow
     hits: list[tuple[int, int]]
     """What of it was looked for: characters of its line, from a start to an end."""
     is_cursor: bool
@@ -43,10 +43,10 @@ class _Text:
     def rows(self, part: int) -> int:
         return len(self.laid(part).rows)
 
-    def place(self, at: At) -> Place:
-        return Place(self.loaded.seq(at.part), *self.laid(at.part).rows[at.row].order)
+    def place(self, at: At) -> RowPosition:
+        return RowPosition(self.loaded.seq(at.part), *self.laid(at.part).rows[at.row].order)
 
-    def find(self, place: Place) -> At:
+    def find(self, place: RowPosition) -> At:
         part = self.loaded.index(place.seq)
         if not self.loaded.has(place.seq):
             return At(part, 0)
@@ -84,7 +84,7 @@ class Reader:
         self.laying.width = max(width, 1)
         self.scroll.height = max(height, 1)
 
-    def screen(self) -> Iterator[Shown]:
+    def screen(self) -> Iterator[VisibleRow]:
         """The rows to show, at most as many as there is room for."""
         cursor = self.scroll.at()
         if cursor is None:
@@ -95,7 +95,7 @@ class Reader:
             row = laid.rows[at.row]
             is_selected = (self.loaded.seq(at.part), row.block) == (selected.seq, selected.block)
             found = self.query.spans(laid.lines[row.block][row.line]) if self.query is not None else []
-            yield Shown(row, found, at == cursor, is_selected)
+            yield VisibleRow(row, found, at == cursor, is_selected)
 
     # --- the cursor ---------------------------------------------------------------------------------------------------
 
@@ -129,15 +129,15 @@ class Reader:
         """The same for those behind."""
         return self.loaded.has_newer and self.loaded.index(self.scroll.place.seq) >= len(self.loaded) - NEAR
 
-    def go(self, seq: int, row: Row) -> None:
+    def go(self, seq: int, row: ScreenRow) -> None:
         """Put the cursor on a row of a message; when it is not on the screen, a third of that is above it."""
-        place = Place(seq, *row.order)
+        place = RowPosition(seq, *row.order)
         shown, at = self.scroll.shown(), self._text.find(place)
         self.scroll.to(place, shown.index(at) if at in shown else self.scroll.height // 3)
 
     def go_to_end(self) -> None:
         """Put the cursor on the last row that is loaded."""
-        self.scroll.to(Place(self.loaded.last, LAST, LAST, LAST), self.scroll.height - 1)
+        self.scroll.to(RowPosition(self.loaded.last, LAST, LAST, LAST), self.scroll.height - 1)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Reader:
                 self.go(place.seq, first)
         return True
 
-    def calls(self) -> Iterator[Place]:
+    def calls(self) -> Iterator[RowPosition]:
         """Where the calls stand that were answered, the last one first."""
         for index in range(len(self.loaded) - 1, -1, -1):
             message = self.loaded.messages[index]
@@ -168,7 +168,7 @@ class Reader:
             tools = [number for number, block in enumerate(blocks) if isinstance(block, ToolRan)]
             pairs = [*zip(tools, calls, strict=True)]
             answered = (number for number, call in reversed(pairs) if call is None or self.loaded.is_answered(call))
-            yield from (Place(self.loaded.seq(index), number) for number in answered)
+            yield from (RowPosition(self.loaded.seq(index), number) for number in answered)
 
     def conversation(self) -> str:
         """The Markdown and the results of all that is loaded, for an editor."""

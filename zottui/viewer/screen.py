@@ -19,7 +19,7 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
 from zottui import external_editor
-from zottui.blocks import Block, Code, Rule, ToolRan
+from zottui.blocks import Block, CodeLines, Rule, ToolRan
 from zottui.dialogs.keys import TYPED
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.ui_context import UiContext
@@ -88,7 +88,7 @@ def _give_back_typed() -> None:
 
 def _printed(call: ToolRan) -> tuple[Block, ...]:
     lines = tuple(words_of(call).split("\n"))
-    return Rule(f"the output of {call.name}"), Code("", lines, opens=True, closes=True)
+    return Rule(f"the output of {call.name}"), CodeLines("", lines, opens=True, closes=True)
 
 
 class _Conversation(UIControl):

@@ -16,7 +16,7 @@ class At(NamedTuple):
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Place:
+class RowPosition:
     """A row, however the text is folded and whatever is loaded."""
 
     seq: int
@@ -26,7 +26,7 @@ class Place:
     offset: int = 0
 
 
-class Text(Protocol):
+class PartRows(Protocol):
     """Parts with rows; some have none."""
 
     def parts(self) -> int:
@@ -37,11 +37,11 @@ class Text(Protocol):
         """How many rows a part has; asked for those that are shown, and those on the way to them."""
         ...
 
-    def place(self, at: At) -> Place:
+    def place(self, at: At) -> RowPosition:
         """Where that row stands."""
         ...
 
-    def find(self, place: Place) -> At:
+    def find(self, place: RowPosition) -> At:
         """The row of that place, or the nearest before it in its part; its part may have no rows."""
         ...
 
@@ -49,26 +49,26 @@ class Text(Protocol):
 class Scroll:
     """The cursor and the screen around it."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: PartRows) -> None:
         """At the first row; `height` is to be set."""
         self._text = text
-        self._place = Place(0)
+        self._place = RowPosition(0)
         self._above = 0
         self.height = 1
         """Rows of the screen."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RowPosition:
         """Where the cursor was put."""
         return self._place
 
     @property
-    def here(self) -> Place | None:
+    def here(self) -> RowPosition | None:
         """The row under the cursor as it is now; None: the text has no rows."""
         at = self.at()
         return None if at is None else self._text.place(at)
 
-    def to(self, place: Place, above: int | None = None) -> None:
+    def to(self, place: RowPosition, above: int | None = None) -> None:
         """Go there; `above`: rows above it on the screen, by default as many as now."""
         self._place = place
         self._above = self._above if above is None else above

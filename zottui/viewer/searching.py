@@ -5,20 +5,20 @@ from collections.abc import Iterable
 
 from zotd.wire.content import Message
 from zottui.viewer.finding import Query, hits
-from zottui.viewer.laying import Row
+from zottui.viewer.laying import ScreenRow
 from zottui.viewer.loaded import Loaded, seq_of
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader
-from zottui.viewer.scrolling import Place
+from zottui.viewer.scrolling import RowPosition
 
 BREATH = 20
 """Messages that are looked at before keys are: 10 ms, when all of them have to be laid out."""
 
-Found = tuple[Loaded, int, Row]
+Found = tuple[Loaded, int, ScreenRow]
 """Where a hit is: what has to be loaded, the message, and the row."""
 
 
-class Search:
+class TextSearch:
     """One way from hit to hit."""
 
     def __init__(self, reader: Reader, pages: Pages, query: Query) -> None:
@@ -104,7 +104,7 @@ class Search:
             await asyncio.sleep(0)
 
 
-def _from(rows: list[Row], here: Place, *, down: bool, includes_cursor: bool) -> list[Row]:
+def _from(rows: list[ScreenRow], here: RowPosition, *, down: bool, includes_cursor: bool) -> list[ScreenRow]:
     """Of the rows of the message under the cursor those that lie in the direction, the nearest at its end of the list."""
     cursor = (here.block, here.line, here.offset)
     beyond = [row for row in rows if (row.order > cursor if down else row.order < cursor)]

@@ -14,7 +14,7 @@ MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PromptEntry:
     """A prompt of the conversation."""
 
     text: str
@@ -23,7 +23,7 @@ class Turn:
     """The `seq` of the message before it; None: it is the first one."""
 
 
-async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIterator[Turn]:
+async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIterator[PromptEntry]:
     """The prompts as the conversation goes on, or went on to the message `at`; newest first.
 
     One page of messages is in memory at a time, however many there are.
@@ -43,8 +43,8 @@ async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIt
         yield _turn(prompt, None)
 
 
-def _turn(prompt: Message, before: int | None) -> Turn:
-    return Turn(text_of(prompt.content), prompt.seq or 0, before)
+def _turn(prompt: Message, before: int | None) -> PromptEntry:
+    return PromptEntry(text_of(prompt.content), prompt.seq or 0, before)
 
 
 class Numbers:

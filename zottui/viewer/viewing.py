@@ -9,12 +9,12 @@ from zottui.blocks import ToolRan
 from zottui.dialogs.keys import TYPED, named
 from zottui.dialogs.line import Line
 from zottui.terminal.sequences import TooLongError, clipboard
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 from zottui.viewer.finding import Query
 from zottui.viewer.folding import marked
 from zottui.viewer.keys import BY_KEY, HINTS
-from zottui.viewer.searching import Search
+from zottui.viewer.searching import TextSearch
 from zottui.viewer.visit import Visit
 from zottui.viewer.whole import words_of
 from zottui.widgets.cells import POINTER, cells, clean, cut, fit, piece, row_cells, style
@@ -49,7 +49,7 @@ class Viewer:
         self._note = visit.note
         self._line: Line | None = None
         """What is being typed behind the `/`."""
-        self._search: Search | None = None
+        self._search: TextSearch | None = None
         self._goes_down = True
         """The direction in which the last hit was found."""
         self._tasks: asyncio.TaskGroup | None = None
@@ -85,8 +85,8 @@ class Viewer:
                 cursor = len(rows)
             mark = POINTER if shown.is_cursor else "▌" if shown.is_selected else " "
             spans = [(start - shown.row.offset, end - shown.row.offset) for start, end in shown.hits]
-            text = marked(shown.row.pieces, spans, style(Role.SELECTED)) if spans else shown.row.pieces
-            rows.append([piece(Role.ACCENT, f"{mark} "), *text])
+            text = marked(shown.row.pieces, spans, style(TextRole.SELECTED)) if spans else shown.row.pieces
+            rows.append([piece(TextRole.ACCENT, f"{mark} "), *text])
         return rows, cursor
 
     def last_line(self, width: int) -> Row:
@@ -95,19 +95,19 @@ class Viewer:
             return self._line.row("/", width)
         numbers = self._visit.going.numbers
         number, count = (numbers.of(self._reader.seq), len(numbers)) if numbers.is_complete else ("?", "?")
-        row = [piece(Role.STATUS, f"turn {number}/{count}  {self._visit.going.percent}%")]
+        row = [piece(TextRole.STATUS, f"turn {number}/{count}  {self._visit.going.percent}%")]
         if self._desk.state.approvals:
-            row.append(piece(Role.WARNING, "  needs you: q goes back"))
+            row.append(piece(TextRole.WARNING, "  needs you: q goes back"))
         name = clean(self._visit.name)
         said = self._said()
         if said:
-            row.append(piece(Role.TEXT, f"  {clean(said)}"))
+            row.append(piece(TextRole.TEXT, f"  {clean(said)}"))
         else:
             room = width - row_cells(row) - min(cells(name), NAME_CELLS) - len("  ")
-            row += [piece(Role.STATUS, f"  {hint}") for hint in _fitting(HINTS, room)]
+            row += [piece(TextRole.STATUS, f"  {hint}") for hint in _fitting(HINTS, room)]
         # A long name gets what the rest leaves: it is in the status line as well, messages and hints are nowhere else.
         name = cut(name, max(width - row_cells(row) - len("  "), 0))
-        return fit([piece(Role.STATUS, f"{name}  " if name else ""), *row], width)
+        return fit([piece(TextRole.STATUS, f"{name}  " if name else ""), *row], width)
 
     def _said(self) -> str:
         if self._search is not None and self._work is not None:
@@ -232,7 +232,7 @@ class Viewer:
         """Look below the cursor, and above when there is nothing. Nothing typed: what was looked for before."""
         if words:
             self._reader.query = Query(words)
-            self._search = Search(self._reader, self._visit.going.pages, self._reader.query)
+            self._search = TextSearch(self._reader, self._visit.going.pages, self._reader.query)
         if self._search is not None:
             self._look(self._search, (True, False), includes_cursor=bool(words))
 
@@ -242,7 +242,7 @@ class Viewer:
         else:
             self._look(self._search, (self._goes_down != is_back,))
 
-    def _look(self, search: Search, ways: tuple[bool, ...], *, includes_cursor: bool = False) -> None:
+    def _look(self, search: TextSearch, ways: tuple[bool, ...], *, includes_cursor: bool = False) -> None:
         """Go to the nearest hit in the first direction (True: down) in which there is one; at once, if it is loaded."""
         for tried, down in enumerate(ways):
             if search.near(down=down, includes_cursor=includes_cursor):
@@ -253,7 +253,7 @@ class Viewer:
                 return
         self._has_found_nothing(search, ways)
 
-    async def _find(self, search: Search, ways: tuple[bool, ...], tried: int) -> None:
+    async def _find(self, search: TextSearch, ways: tuple[bool, ...], tried: int) -> None:
         for down in ways[tried:]:
             if await search.go(down=down):
                 self._has_found(ways, down=down)
@@ -264,7 +264,7 @@ class Viewer:
         if len(ways) > 1:  # from here on in this direction
             self._goes_down = down
 
-    def _has_found_nothing(self, search: Search, ways: tuple[bool, ...]) -> None:
+    def _has_found_nothing(self, search: TextSearch, ways: tuple[bool, ...]) -> None:
         where = "" if len(ways) > 1 else " below" if ways[0] else " above"
         self._say(f"nothing found{where}: {search.query.words}")
 

@@ -3,11 +3,11 @@
 import re
 
 from zotd.sanitize import SGR
-from zottui.blocks import Block, Code, Note, Prose, Rule, Thought, ToolRan, UserSaid
+from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.diffs import diff_lines, unified
 from zottui.render import render
 from zottui.sanitize import harmless
-from zottui.theme import Role, Theme
+from zottui.theme import TextRole, Theme
 from zottui.tool_cards import INDENT
 
 WIDEST = 1_000_000
@@ -38,9 +38,9 @@ def whole(call: ToolRan, width: int, theme: Theme, after: Block | None) -> list[
 def words_of(block: Block) -> str:
     """The text of a block as it was written, or of a call what came of it: that which is copied. It is harmless."""
     match block:
-        case Prose(source=text) | UserSaid(text=text) | Thought(text=text) | Note(text=text) | Rule(text=text):
+        case Prose(source=text) | UserSaid(text=text) | Thought(text=text) | NoteLine(text=text) | Rule(text=text):
             return harmless(text)
-        case Code(lines=lines):
+        case CodeLines(lines=lines):
             return harmless("\n".join(lines))
         case ToolRan(result=result):
             return harmless(result).rstrip("\n")
@@ -53,8 +53,8 @@ def _given(call: ToolRan, header: str, theme: Theme) -> list[str]:
     for name, value in call.args.items():
         if isinstance(value, str) and value not in call.result and " ".join(harmless(value).split()) not in shown:
             added = call.name == "write" and name == "content"
-            role = Role.ADDED if added else Role.MUTED
-            lines += [theme.paint(Role.MUTED, f"{harmless(name)}:")]
+            role = TextRole.ADDED if added else TextRole.MUTED
+            lines += [theme.paint(TextRole.MUTED, f"{harmless(name)}:")]
             lines += [theme.paint(role, INDENT + line) for line in harmless(value).rstrip("\n").split("\n")]
     return lines
 
@@ -63,5 +63,5 @@ def _outcome(call: ToolRan, theme: Theme) -> list[str]:
     changes = unified(call.result) if call.name == "edit" and not call.is_error else []
     if changes:
         return diff_lines(changes, theme, WIDEST)
-    role = Role.ERROR if call.is_error else Role.TEXT
+    role = TextRole.ERROR if call.is_error else TextRole.TEXT
     return [theme.paint(role, line) for line in words_of(call).split("\n")] if call.result else []

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from prompt_toolkit.utils import get_cwidth
 
 from zottui.sanitize import harmless
-from zottui.theme import Role
+from zottui.theme import TextRole
 from zottui.ui_context import Row
 
 POINTER = "❯"  # no `>`: that begins a quotation
@@ -21,12 +21,12 @@ CUT = "…"
 """Stands where something is left out."""
 
 
-def style(role: Role) -> str:
+def style(role: TextRole) -> str:
     """The style of a piece of a row."""
     return f"class:{role.value}"
 
 
-def piece(role: Role, text: str) -> tuple[str, str]:
+def piece(role: TextRole, text: str) -> tuple[str, str]:
     """A piece of a row; `text` is ours, or was cleaned."""
     return style(role), text
 

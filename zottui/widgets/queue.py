@@ -1,8 +1,8 @@
 """What waits to be said to the model."""
 
 from zotd.wire.events import QueueItem
-from zottui.state import State
-from zottui.theme import Role
+from zottui.state import ViewState
+from zottui.theme import TextRole
 from zottui.ui_context import Row
 from zottui.widgets.cells import clean, fit, piece
 
@@ -13,7 +13,7 @@ WORDS = {"queue": "queued", "steer": "steer "}
 """As long as each other, so that the texts stand below each other."""
 
 
-def queue(state: State, width: int, height: int) -> list[Row]:
+def queue(state: ViewState, width: int, height: int) -> list[Row]:
     """A row for each input, first one first, and one that says when they are held; at most `height`."""
     room = min(height, MAX_ROWS)
     rows = [_held()] if state.held else []
@@ -21,16 +21,16 @@ def queue(state: State, width: int, height: int) -> list[Row]:
     shown = state.queue if len(state.queue) <= left else state.queue[: max(left - 1, 0)]
     rows += [_item(item, width, is_own=item.id in state.own) for item in shown]
     if len(shown) < len(state.queue):
-        rows.append([piece(Role.MUTED, f"… {len(state.queue) - len(shown)} more")])
+        rows.append([piece(TextRole.MUTED, f"… {len(state.queue) - len(shown)} more")])
     return [fit(row, width) for row in rows[: max(room, 0)]]
 
 
 def _held() -> Row:
-    return [piece(Role.WARNING, "paused"), piece(Role.MUTED, "  /continue goes on")]
+    return [piece(TextRole.WARNING, "paused"), piece(TextRole.MUTED, "  /continue goes on")]
 
 
 def _item(item: QueueItem, width: int, *, is_own: bool) -> Row:
-    row = [piece(Role.MUTED, WORDS.get(item.mode, clean(item.mode)))]
+    row = [piece(TextRole.MUTED, WORDS.get(item.mode, clean(item.mode)))]
     if item.sender and not is_own:
-        row.append(piece(Role.USER, f"  {clean(item.sender)}:"))
-    return [*row, piece(Role.TEXT, f"  {clean(item.text.lstrip()[:width]).rstrip()}")]
+        row.append(piece(TextRole.USER, f"  {clean(item.sender)}:"))
+    return [*row, piece(TextRole.TEXT, f"  {clean(item.text.lstrip()[:width]).rstrip()}")]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from zotd.client.humanize import count, money
-from zottui.state import Link, State
-from zottui.theme import Role
+from zottui.state import LinkState, ViewState
+from zottui.theme import TextRole
 from zottui.ui_context import Row
 from zottui.widgets.cells import cells, clean, cut, cut_front, fit, piece
 
@@ -29,11 +29,11 @@ SEGMENT_CELLS = 32
 class _Item:
     rank: int
     """The lowest gets its room first."""
-    role: Role
+    role: TextRole
     text: str
 
 
-def status(state: State, width: int, *, home: str, vi_mode: str = "") -> Row:
+def status(state: ViewState, width: int, *, home: str, vi_mode: str = "") -> Row:
     """One row of less than `width` columns: a full one would be wrapped when the terminal gets narrower.
 
     `home`: shown as `~`. `vi_mode`: `INSERT`, `NORMAL`, …, of an editor that has modes.
@@ -41,7 +41,7 @@ def status(state: State, width: int, *, home: str, vi_mode: str = "") -> Row:
     items = [item for item in _items(state, home, vi_mode) if item.text]
     row: Row = []
     for item in _fitting(items, width - 1):
-        row += [piece(Role.MUTED, GAP)] if row else []
+        row += [piece(TextRole.MUTED, GAP)] if row else []
         row.append(piece(item.role, item.text))
     return fit(row, width - 1)
 
@@ -58,7 +58,7 @@ def _fitting(items: list[_Item], width: int) -> list[_Item]:
     return [item for item in items if item in fitting]
 
 
-def _items(state: State, home: str, vi_mode: str) -> list[_Item]:
+def _items(state: ViewState, home: str, vi_mode: str) -> list[_Item]:
     """In the order of the line."""
     session, waiting = state.session, len(state.approvals)
     model = f"{session.provider}/{session.model}" if session else ""
@@ -66,20 +66,20 @@ def _items(state: State, home: str, vi_mode: str) -> list[_Item]:
     mode = session.mode if session and session.mode != UNWATCHED else ""
     context, alarm = _context(state)
     return [
-        _Item(0, Role.WARNING, "" if state.link is Link.LIVE else f"{state.link.value}…"),
-        _Item(1, Role.STATUS, f"-- {vi_mode} --" if vi_mode else ""),
-        _Item(2, Role.WARNING, f"{waiting} need you" if waiting > 1 else "needs you" * waiting),
-        _Item(6, Role.ACCENT, cut(clean(name), NAME_CELLS)),
-        _Item(4, Role.STATUS, clean(model)),
-        _Item(4, Role.STATUS, clean(mode)),
-        _Item(8, Role.STATUS, short_path(session.cwd, home) if session else ""),
-        _Item(10, Role.STATUS, clean(state.branch)),
+        _Item(0, TextRole.WARNING, "" if state.link is LinkState.LIVE else f"{state.link.value}…"),
+        _Item(1, TextRole.STATUS, f"-- {vi_mode} --" if vi_mode else ""),
+        _Item(2, TextRole.WARNING, f"{waiting} need you" if waiting > 1 else "needs you" * waiting),
+        _Item(6, TextRole.ACCENT, cut(clean(name), NAME_CELLS)),
+        _Item(4, TextRole.STATUS, clean(model)),
+        _Item(4, TextRole.STATUS, clean(mode)),
+        _Item(8, TextRole.STATUS, short_path(session.cwd, home) if session else ""),
+        _Item(10, TextRole.STATUS, clean(state.branch)),
         _Item(3, alarm, context),
-        _Item(7, Role.STATUS, money(state.usage.cost_usd) if state.usage.cost_usd else ""),
-        _Item(11, Role.STATUS, _today(state)),
-        _Item(5, Role.STATUS, f"{len(state.clients)} clients" if len(state.clients) > 1 else ""),
+        _Item(7, TextRole.STATUS, money(state.usage.cost_usd) if state.usage.cost_usd else ""),
+        _Item(11, TextRole.STATUS, _today(state)),
+        _Item(5, TextRole.STATUS, f"{len(state.clients)} clients" if len(state.clients) > 1 else ""),
         *(
-            _Item(12 + place, Role.STATUS, cut(clean(text).strip(), SEGMENT_CELLS))
+            _Item(12 + place, TextRole.STATUS, cut(clean(text).strip(), SEGMENT_CELLS))
             for place, (_, text) in enumerate(state.segments)
         ),
     ]
@@ -92,17 +92,19 @@ def short_path(path: str, home: str) -> str:
     return cut_front(clean(path), PATH_CELLS)
 
 
-def _today(state: State) -> str:
+def _today(state: ViewState) -> str:
     """What all sessions have cost since midnight, unless it is what this one has cost."""
     today = money(state.cost_today or 0.0)
     return f"{today} today" if state.cost_today and today != money(state.usage.cost_usd) else ""
 
 
-def _context(state: State) -> tuple[str, Role]:
+def _context(state: ViewState) -> tuple[str, TextRole]:
     """What the conversation takes of the model's window, and in which colour."""
     if not state.window:
-        return (count(state.context) if state.context else ""), Role.STATUS
+        return (count(state.context) if state.context else ""), TextRole.STATUS
     percent = 100 * state.context / state.window
-    alarm = Role.ERROR if percent > RED_PERCENT else Role.WARNING if percent > YELLOW_PERCENT else Role.STATUS
+    alarm = (
+        TextRole.ERROR if percent > RED_PERCENT else TextRole.WARNING if percent > YELLOW_PERCENT else TextRole.STATUS
+    )
     figures = f" {count(state.context)}/{count(state.window)}" if state.context else ""
     return f"{percent:.0f}%{figures}", alarm

@@ -1,13 +1,13 @@
 """The title of the terminal's window."""
 
-from zottui.state import State
+from zottui.state import ViewState
 from zottui.widgets.cells import clean, cut
 
 TITLE_CELLS = 60
 """Tabs are narrower, window lists not much wider."""
 
 
-def title(state: State) -> str:
+def title(state: ViewState) -> str:
     """The session's name, behind a mark when it is busy, or has something that nobody has looked at."""
     session = state.session
     name = clean(session.name).strip() if session else ""

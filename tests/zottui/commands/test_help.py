@@ -2,7 +2,7 @@
 
 from tests.zottui.desk import FakeDesk
 from zotd.client.columns import width_of
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 from zottui.commands import COMMANDS
 
 WORDS = "how to extend it: give yourself a new tool, add a slash command, a guard or a panel, or find out why one fails"
@@ -11,9 +11,9 @@ WORDS = "how to extend it: give yourself a new tool, add a slash command, a guar
 async def test_each_command_takes_one_line_of_80_columns_and_says_where_it_comes_from():
     async with FakeDesk() as desk:
         desk.learnt = [
-            Choice("skill:write-zot-extension", WORDS, "skill"),
-            Choice("a-command-with-quite-a-long-name-of-its-own", "漢字" * 40, "an-extension"),
-            Choice("reload-ext", "restarts the extensions"),
+            ListChoice("skill:write-zot-extension", WORDS, "skill"),
+            ListChoice("a-command-with-quite-a-long-name-of-its-own", "漢字" * 40, "an-extension"),
+            ListChoice("reload-ext", "restarts the extensions"),
         ]
         (command,) = [each for each in COMMANDS if each.name == "help"]
         await command.run(desk, "")

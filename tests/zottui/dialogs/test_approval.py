@@ -10,9 +10,9 @@ from tests.zottui.desk import FakeDesk
 from tests.zottui.widgets.states import EVIL, LIVE, question
 from zotd.client.errors import CallError, NoAnswerError
 from zotd.wire import api
-from zottui.blocks import Code
+from zottui.blocks import CodeLines
 from zottui.dialogs.approval import QUIET_S
-from zottui.dialogs.questions import Questions
+from zottui.dialogs.questions import ApprovalDialogs
 
 RULE = '[[rules]]\ntool = "bash"\nmatch = "npm test"\naction = "allow"\n'
 
@@ -24,7 +24,7 @@ class Asked:
 
     def __init__(self, desk, *questions):
         self.desk = desk
-        self.questions = Questions(desk)
+        self.questions = ApprovalDialogs(desk)
         self.pending(*questions)
         desk.time += QUIET_S
 
@@ -226,7 +226,7 @@ async def test_a_long_preview_is_cut_scrolled_and_printed(desk):
     assert "40 + line 39" in desk.screen()
     await desk.press("c-t")
     (block,) = desk.printed
-    assert isinstance(block, Code)
+    assert isinstance(block, CodeLines)
     assert block.language == "diff"
     assert len(block.lines) == 43
 

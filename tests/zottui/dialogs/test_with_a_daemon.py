@@ -16,9 +16,9 @@ from zottui.dialogs import tree
 from zottui.dialogs.approval import QUIET_S
 from zottui.dialogs.overview import Overview
 from zottui.dialogs.picker import Picker
-from zottui.dialogs.questions import Questions
+from zottui.dialogs.questions import ApprovalDialogs
 from zottui.reduce import reduce
-from zottui.state import State
+from zottui.state import ViewState
 
 TOUCH = ScriptedReply([CallPart("bash", {"command": "touch out"})])
 DONE = ScriptedReply([TextPart(["done"])])
@@ -28,9 +28,9 @@ class LiveDesk(FakeDesk):
     """A desk that asks a daemon, in one session of it."""
 
     def __init__(self, client, admin, session, place):
-        super().__init__(State(), cwd=str(place.cwd), env=dict(place.env))
+        super().__init__(ViewState(), cwd=str(place.cwd), env=dict(place.env))
         self.client, self.admin, self.session = client, admin, session
-        self.questions = Questions(self)
+        self.questions = ApprovalDialogs(self)
 
     async def _reply(self, params, result, command):
         client = self.admin if any(params is one for one in self.administered) else self.client

@@ -18,11 +18,11 @@ from prompt_toolkit.output import DummyOutput
 from tests.zottui.desk import FakeDesk
 from zotd.wire.api import Attached, SessionInfo
 from zotd.wire.content import Message, Text, Tokens
-from zottui.choice import Choice
-from zottui.editor.editor import Editor
+from zottui.choice import ListChoice
+from zottui.editor.editor import PromptEditor
 from zottui.editor.placeholders import Submission
 from zottui.keys import DialogKeys
-from zottui.state import State
+from zottui.state import ViewState
 
 PROBE = "\x1b[24~"
 """F12: what was sent before it has been handled."""
@@ -45,10 +45,10 @@ class Typing:
         self.pipe = pipe
         self.sent: list[tuple[Submission, str]] = []
         self.takes = True
-        self.commands: list[Choice] = []
+        self.commands: list[ListChoice] = []
         self.recalled: list[str] = []
         self.handled = asyncio.Event()
-        self.editor = Editor(
+        self.editor = PromptEditor(
             desk,
             submit=self.submit,
             commands=lambda: self.commands,
@@ -130,7 +130,7 @@ class Typing:
 
 
 @asynccontextmanager
-async def typing(*, env=None, state: State | None = None, **given) -> AsyncIterator[Typing]:
+async def typing(*, env=None, state: ViewState | None = None, **given) -> AsyncIterator[Typing]:
     """Run an editor; what is given besides goes to it."""
     async with FakeDesk(state, env=env) as desk:
         with create_pipe_input() as pipe:

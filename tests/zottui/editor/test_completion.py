@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from tests.zottui.editor.keyboard import snapshot, typing
 from zotd.client.errors import CallError
 from zotd.wire.api import Complete, Completions
-from zottui.choice import Choice
-from zottui.editor.completion import Kind, Token, token_at
-from zottui.state import State
+from zottui.choice import ListChoice
+from zottui.editor.completion import CompletionToken, Kind, token_at
+from zottui.state import ViewState
 
 UP, DOWN, TAB = "\x1b[A", "\x1b[B", "\t"
 
 COMMANDS = [
-    Choice("clear", "forget what was said"),
-    Choice("clearnotes", "remove notes", "notes"),
-    Choice("compact", "summarise"),
-    Choice("model", "switch the model"),
-    Choice("rename", "give the session a name", needs_argument=True),
+    ListChoice("clear", "forget what was said"),
+    ListChoice("clearnotes", "remove notes", "notes"),
+    ListChoice("compact", "summarise"),
+    ListChoice("model", "switch the model"),
+    ListChoice("rename", "give the session a name", needs_argument=True),
 ]
 
 
@@ -30,26 +30,26 @@ def in_source(asked):
 
 
 def attached():
-    return State(session=snapshot().session)
+    return ViewState(session=snapshot().session)
 
 
 @pytest.mark.parametrize(
     ("text", "token"),
     [
-        ("/", Token(Kind.COMMAND, 0, "")),
-        ("/cle", Token(Kind.COMMAND, 0, "cle")),
+        ("/", CompletionToken(Kind.COMMAND, 0, "")),
+        ("/cle", CompletionToken(Kind.COMMAND, 0, "cle")),
         ("/usr/bin", None),
         ("see /cle", None),
-        ("/model op", Token(Kind.ARGUMENT, 7, "op", "model")),
+        ("/model op", CompletionToken(Kind.ARGUMENT, 7, "op", "model")),
         ("/clear op", None),
         ("/model op\nx", None),
-        ("@", Token(Kind.FILE, 0, "")),
-        ("see @src/m", Token(Kind.FILE, 4, "src/m")),
-        ('see @"my fi', Token(Kind.FILE, 4, "my fi")),
+        ("@", CompletionToken(Kind.FILE, 0, "")),
+        ("see @src/m", CompletionToken(Kind.FILE, 4, "src/m")),
+        ('see @"my fi', CompletionToken(Kind.FILE, 4, "my fi")),
         ("me@home", None),
         ("see @src ", None),
-        ("one\n@two", Token(Kind.FILE, 4, "two")),
-        ("/review @se", Token(Kind.FILE, 8, "se")),
+        ("one\n@two", CompletionToken(Kind.FILE, 4, "two")),
+        ("/review @se", CompletionToken(Kind.FILE, 8, "se")),
     ],
 )
 def test_what_is_being_typed(text, token):
@@ -97,7 +97,7 @@ async def test_enter_runs_what_is_highlighted(keys, sent):
 
 async def test_an_exact_name_runs_although_it_was_found_in_the_middle_of_the_list():
     async with typing() as t:
-        t.commands = [Choice("cancel-ear"), Choice("clear")]
+        t.commands = [ListChoice("cancel-ear"), ListChoice("clear")]
         await t.type("/clear\r")
         assert t.texts == ["/clear"]
 
@@ -155,7 +155,7 @@ async def test_a_choice_stays_highlighted_while_it_is_there():
 
 async def test_a_long_list_scrolls():
     async with typing() as t:
-        t.commands = [Choice(f"c{n:02}") for n in range(30)]
+        t.commands = [ListChoice(f"c{n:02}") for n in range(30)]
         await t.type("/c" + DOWN * 20)
         assert len(t.lines()) == 8
         assert "/c20" in t.lines()
@@ -164,7 +164,7 @@ async def test_a_long_list_scrolls():
 
 async def test_the_list_fits_into_a_narrow_terminal():
     async with typing() as t:
-        t.commands = [Choice("x" * 50, "y" * 50, "z" * 50), Choice("\u5b57" * 20, "bad \x1b[2J\x07 words")]
+        t.commands = [ListChoice("x" * 50, "y" * 50, "z" * 50), ListChoice("\u5b57" * 20, "bad \x1b[2J\x07 words")]
         await t.type("/")
         assert len(t.lines(20)) == 2
 
@@ -216,7 +216,7 @@ async def test_one_question_is_under_way_and_the_newest_is_next():
     async def slow(query):
         asked.append(query)
         await answers.wait()
-        return [Choice(query)]
+        return [ListChoice(query)]
 
     async with typing(arguments={"model": slow}) as t:
         for letter in ("/model ", "a", "b", "c"):
@@ -230,7 +230,7 @@ async def test_one_question_is_under_way_and_the_newest_is_next():
 
 async def test_an_argument_is_chosen_and_runs():
     async def models(_query):
-        return [Choice("anthropic/opus"), Choice("openai/large"), Choice("openai/small")]
+        return [ListChoice("anthropic/opus"), ListChoice("openai/large"), ListChoice("openai/small")]
 
     async with typing(arguments={"model": models}) as t:
         t.commands = COMMANDS
@@ -249,7 +249,7 @@ async def test_an_answer_that_comes_too_late_is_dropped():
 
     async def slow(query):
         await answers.wait()
-        return [Choice("x")]
+        return [ListChoice("x")]
 
     async with typing(arguments={"model": slow}) as t:
         await t.type("/model x")

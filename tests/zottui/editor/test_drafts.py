@@ -16,10 +16,10 @@ from tests.zottui.desk import FakeDesk
 from tests.zottui.editor.keyboard import snapshot, typing
 from zotd.wire.api import PromptImage
 from zottui.editor.drafts import KEPT_S, MAX_BYTES, Drafts, expired, fitting, orphans
-from zottui.editor.placeholders import Draft
+from zottui.editor.placeholders import EditorDraft
 
 PASTE = "[pasted #1 · 60 lines]"
-DRAFT = Draft(f"see {PASTE}", {PASTE: "x\n" * 60})
+DRAFT = EditorDraft(f"see {PASTE}", {PASTE: "x\n" * 60})
 
 CLIENT = """
 import asyncio, os, sys
@@ -66,12 +66,12 @@ async def test_a_draft_is_written_and_belongs_to_the_next_client(tmp_path):
 async def test_the_draft_of_a_living_client_is_its_own(tmp_path):
     async with at(tmp_path) as desk:
         first, second = Drafts(desk), Drafts(desk)
-        first.keep("s_1", Draft("of the first"))
+        first.keep("s_1", EditorDraft("of the first"))
         first._store()
-        second.keep("s_1", Draft("of the second"))
+        second.keep("s_1", EditorDraft("of the second"))
         second._store()
-        assert await second.claim("s_1") == Draft("of the second")
-        assert await first.claim("s_1") == Draft("of the first")
+        assert await second.claim("s_1") == EditorDraft("of the second")
+        assert await first.claim("s_1") == EditorDraft("of the first")
         assert len(files(tmp_path)) == 2
         first.close()
         second.close()
@@ -94,7 +94,7 @@ async def test_a_draft_survives_the_kill_of_its_terminal(tmp_path):
         child.send_signal(signal.SIGKILL)
         await child.wait()
         assert await drafts.claim("s_2") is None
-        assert await drafts.claim("s_1") == Draft("of the one that is killed")
+        assert await drafts.claim("s_1") == EditorDraft("of the one that is killed")
         drafts.close()
 
 
@@ -115,7 +115,7 @@ async def test_a_draft_that_was_sent_is_gone_at_once(tmp_path):
     async with at(tmp_path) as desk:
         drafts = Drafts(desk)
         drafts.keep("s_1", DRAFT)
-        drafts.keep("s_1", Draft(""))
+        drafts.keep("s_1", EditorDraft(""))
         drafts.close()
         assert (files(tmp_path), files(tmp_path, ".lock")) == ([], [])
 
@@ -134,7 +134,7 @@ async def test_nobody_else_can_read_a_draft(tmp_path):
 async def test_who_types_nothing_writes_nothing(tmp_path):
     async with at(tmp_path) as desk:
         drafts = Drafts(desk)
-        drafts.keep("s_1", Draft(""))
+        drafts.keep("s_1", EditorDraft(""))
         drafts.close()
         assert list(tmp_path.iterdir()) == []
 
@@ -204,7 +204,7 @@ def test_what_nobody_wants_any_more_is_removed():
 def test_what_is_too_large_is_left_out_and_says_so(size):
     image = PromptImage(mime_type="image/png", data="A" * size)
     label = "[image #2 · a.png]"
-    kept = fitting(Draft(f"{DRAFT.text} {label}", DRAFT.pastes, {label: image}))
+    kept = fitting(EditorDraft(f"{DRAFT.text} {label}", DRAFT.pastes, {label: image}))
     assert kept.pastes == DRAFT.pastes
     assert kept.images == ({label: image} if size == 10 else {})
     assert (label in kept.text) == (label in kept.images)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zotd.wire.api import PromptImage
-from zottui.editor.placeholders import Draft, Placeholders, is_long, lines
+from zottui.editor.placeholders import EditorDraft, Placeholders, is_long, lines
 
 WORDS = st.text(st.sampled_from("ab #1·\n[]p"), max_size=12)
 CONTENTS = st.text(st.sampled_from("ab \n["), min_size=1, max_size=30)
@@ -59,7 +59,7 @@ def test_images_are_sent_in_the_order_of_the_text_and_only_those_that_are_in_it(
 def test_a_draft_is_adopted_beside_what_is_there():
     placeholders = Placeholders()
     mine = placeholders.paste("x\n" * 20)
-    theirs = Draft(
+    theirs = EditorDraft(
         f"{mine} [image #2 · a.png] [pasted #9 · 20 lines]", {mine: "y\n" * 20}, {"[image #2 · a.png]": IMAGE}
     )
     text = placeholders.adopted(theirs)
@@ -73,7 +73,7 @@ def test_a_draft_is_adopted_beside_what_is_there():
 def test_a_draft_carries_only_what_its_text_shows():
     placeholders = Placeholders()
     kept, _ = placeholders.paste("x\n" * 20), placeholders.paste("gone\n" * 20)
-    assert placeholders.draft(f"see {kept}") == Draft(f"see {kept}", {kept: "x\n" * 20})
+    assert placeholders.draft(f"see {kept}") == EditorDraft(f"see {kept}", {kept: "x\n" * 20})
 
 
 @given(st.text(st.sampled_from("a\n"), max_size=9))

@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zottui.choice import Choice
+from zottui.choice import ListChoice
 from zottui.editor.ranking import Match, best, match, nearest, ranked
 
 NAMES = st.text(st.sampled_from("abc-"), min_size=1, max_size=8)
-CHOICES = st.lists(st.builds(Choice, NAMES, st.text(st.sampled_from("abc "), max_size=10)), unique_by=lambda c: c.name)
+CHOICES = st.lists(
+    st.builds(ListChoice, NAMES, st.text(st.sampled_from("abc "), max_size=10)), unique_by=lambda c: c.name
+)
 
 
 def names(found):
@@ -29,21 +31,25 @@ def names(found):
     ],
 )
 def test_a_name_fits_in_one_way(name, what, query, how):
-    assert match(Choice(name, what), query) is how
+    assert match(ListChoice(name, what), query) is how
 
 
 def test_names_come_before_descriptions():
-    choices = [Choice("pr-comments", "comments of a change"), Choice("compact"), Choice("exit", "comes back")]
+    choices = [
+        ListChoice("pr-comments", "comments of a change"),
+        ListChoice("compact"),
+        ListChoice("exit", "comes back"),
+    ]
     assert names(ranked(choices, "com")) == ["compact", "pr-comments", "exit"]
 
 
 def test_an_exact_name_is_first_although_another_begins_with_it():
-    choices = [Choice("clearnotes"), Choice("clear"), Choice("nuclear")]
+    choices = [ListChoice("clearnotes"), ListChoice("clear"), ListChoice("nuclear")]
     assert names(ranked(choices, "clear"))[0] == "clear"
 
 
 def test_enter_takes_the_best_where_it_stands():
-    choices = ranked([Choice("cancel-ear"), Choice("clear")], "clear")
+    choices = ranked([ListChoice("cancel-ear"), ListChoice("clear")], "clear")
     assert (names(choices), best(choices, "clear")) == (["cancel-ear", "clear"], 1)
 
 

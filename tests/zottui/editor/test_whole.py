@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zottui.editor.placeholders import Placeholders
-from zottui.editor.whole import Edit, edit, mended, outside
+from zottui.editor.whole import Replacement, edit, mended, outside
 
 WORDS = st.text(st.sampled_from("ab #1·\n]p"), max_size=12)
 CONTENTS = st.text(st.sampled_from("ab \n["), min_size=1, max_size=30)
@@ -29,8 +29,8 @@ def test_an_edit_is_found_wherever_the_cursor_is(before, after, cursor):
 
 
 def test_of_the_same_results_the_cursor_tells_which():
-    assert edit("aa", "a", 0) == Edit(0, 1, "")
-    assert edit("aa", "a", 1) == Edit(1, 2, "")
+    assert edit("aa", "a", 0) == Replacement(0, 1, "")
+    assert edit("aa", "a", 1) == Replacement(1, 2, "")
 
 
 @given(st.lists(st.tuples(WORDS, CONTENTS), min_size=1, max_size=4), st.data())

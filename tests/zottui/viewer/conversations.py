@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tests.zottui.desk import FakeDesk
 from zotd.wire import api
 from zotd.wire.content import Message, ShellRun, Text, ToolCall, ToolResult
-from zottui.state import State
+from zottui.state import ViewState
 from zottui.theme import PLAIN
 
 INFO = api.SessionInfo("s1", "first", "/home/me/p", "openai", "m", "off", "ask", "idle", "", "")
@@ -73,7 +73,7 @@ def _chars(message):
 
 
 def desk(stored, **fields):
-    made = FakeDesk(State(session=INFO, last_seq=max((m.seq for m in stored.messages), default=0), **fields))
+    made = FakeDesk(ViewState(session=INFO, last_seq=max((m.seq for m in stored.messages), default=0), **fields))
     made.theme = PLAIN
     made.answers[api.History] = stored
     return made

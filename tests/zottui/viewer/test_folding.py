@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from zottui.theme import DARK, Role
+from zottui.theme import DARK, TextRole
 from zottui.viewer.folding import folded, marked, parsed, plain
 
 TEXT = st.text(st.sampled_from("ab c漢字é\u0301👩\u200d🔬"), max_size=40)
-PAINTED = st.lists(st.tuples(st.sampled_from([Role.TEXT, Role.MUTED, Role.HEADING]), TEXT))
+PAINTED = st.lists(st.tuples(st.sampled_from([TextRole.TEXT, TextRole.MUTED, TextRole.HEADING]), TEXT))
 
 
 @given(PAINTED)
@@ -20,7 +20,7 @@ def test_what_is_painted_is_read_back(parts):
 
 
 def test_a_style_begins_and_ends_with_its_sequences():
-    line = f"a{DARK.paint(Role.STRONG, 'b')}\x1b[1m\x1b[31mc\x1b[0md"
+    line = f"a{DARK.paint(TextRole.STRONG, 'b')}\x1b[1m\x1b[31mc\x1b[0md"
     assert parsed(line) == [("", "a"), ("bold", "b"), ("ansired bold", "c"), ("", "d")]
 
 

@@ -11,7 +11,7 @@ from prompt_toolkit.output import DummyOutput
 
 from tests.zottui.viewer.conversations import Stored, call, desk, lines, result, talk, user, zot
 from zottui import viewer
-from zottui.blocks import Code, Rule
+from zottui.blocks import CodeLines, Rule
 from zottui.viewer.screen import shown
 from zottui.viewer.visit import begun
 
@@ -65,7 +65,7 @@ async def test_an_output_is_printed_when_it_is_left():
     place, _ = await left_with(stored, "/make\r[q")
     assert place.printed == [
         Rule("the output of bash"),
-        Code("", tuple(lines(30).split("\n")), opens=True, closes=True),
+        CodeLines("", tuple(lines(30).split("\n")), opens=True, closes=True),
     ]
 
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from zottui.viewer.scrolling import At, Place, Scroll
+from zottui.viewer.scrolling import At, RowPosition, Scroll
 
 PARTS = st.lists(st.integers(0, 5), max_size=8)
 
@@ -30,7 +30,7 @@ class Rows:
         return self.heights[part]
 
     def place(self, at):
-        return Place(self.first + at.part, 0, at.row)
+        return RowPosition(self.first + at.part, 0, at.row)
 
     def find(self, place):
         part = min(max(place.seq - self.first, 0), max(len(self.heights) - 1, 0))
@@ -49,7 +49,7 @@ class Scrolling(RuleBasedStateMachine):
         self.text = Rows(heights)
         self.scroll = Scroll(self.text)
         self.scroll.height = height
-        self.scroll.to(Place(100 + start), 0)
+        self.scroll.to(RowPosition(100 + start), 0)
 
     @property
     def row(self):

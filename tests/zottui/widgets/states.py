@@ -6,7 +6,7 @@ from zotd.wire import api
 from zotd.wire.content import Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, QueueItem
 from zottui.markdown.stream import Stream
-from zottui.state import Call, Link, Reply, Run, State
+from zottui.state import LinkState, LiveCall, LiveReply, RunState, ViewState
 
 NOW = 100.0
 
@@ -23,14 +23,14 @@ SESSION = api.SessionInfo(
     updated="2026-01-01T00:00:00.000Z",
 )
 
-LIVE = State(link=Link.LIVE, session=SESSION)
+LIVE = ViewState(link=LinkState.LIVE, session=SESSION)
 
-BUSY = replace(LIVE, run=Run(since=90.0))
+BUSY = replace(LIVE, run=RunState(since=90.0))
 
 SINCE = {"c1": 88.0}
 """When `BASH` began to run."""
 
-BASH = Call("c1", "bash", {"command": "make check SLOW=yes"}, tail="one\ntwo 日本語\nthree\n", is_written=True)
+BASH = LiveCall("c1", "bash", {"command": "make check SLOW=yes"}, tail="one\ntwo 日本語\nthree\n", is_written=True)
 
 EVIL = "a\x1b[2Jb\x07c\r\nd\te\u202e"
 """Text that would steer a terminal."""
@@ -39,7 +39,7 @@ EVIL = "a\x1b[2Jb\x07c\r\nd\te\u202e"
 def replying(text="", **fields):
     """A run in which the model has written this."""
     _, stream = Stream().feed(text)
-    return replace(BUSY, run=Run(since=90.0, started=SINCE), reply=Reply(stream=stream, **fields))
+    return replace(BUSY, run=RunState(since=90.0, started=SINCE), reply=LiveReply(stream=stream, **fields))
 
 
 def queued(*texts, mode="queue", sender="me"):

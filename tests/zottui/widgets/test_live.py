@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.zottui.desk import shown
 from tests.zottui.widgets.states import BASH, BUSY, EVIL, LIVE, NOW, question, replying
-from zottui.state import Call, Reply, Run
+from zottui.state import LiveCall, LiveReply, RunState
 from zottui.widgets.live import MAX_ROWS, live
 
 PROSE = "Hello, this is a fairly long paragraph that is not finished yet and goes on and on"
@@ -16,7 +16,7 @@ PROSE = "Hello, this is a fairly long paragraph that is not finished yet and goe
 
 def waiting(*calls):
     """A reply with calls of which none runs."""
-    return replace(BUSY, reply=Reply(calls=calls))
+    return replace(BUSY, reply=LiveReply(calls=calls))
 
 
 def running(*calls, since=99.0, text=""):
@@ -42,7 +42,7 @@ def test_thinking_is_counted_from_where_it_began():
 
 
 def test_the_reason_of_a_retry_is_shown_instead_of_the_time():
-    state = replace(BUSY, run=Run(90.0, retry="overloaded", retry_at=103.0))
+    state = replace(BUSY, run=RunState(90.0, retry="overloaded", retry_at=103.0))
     assert screen(state) == "⟲ next try in 3s (esc stops, /retry tries now): overloaded"
 
 
@@ -68,7 +68,7 @@ CALLS |= dict.fromkeys((80, 140), CALLS[40])
 
 @pytest.mark.parametrize("width", CALLS)
 def test_each_call_has_a_line_and_the_last_lines_of_its_output(width):
-    assert screen(replying(calls=(BASH, Call("c2", "write", written=1234))), width) == CALLS[width]
+    assert screen(replying(calls=(BASH, LiveCall("c2", "write", written=1234))), width) == CALLS[width]
 
 
 def test_a_call_that_waits_for_a_decision_says_so():
@@ -85,14 +85,14 @@ def test_a_call_of_a_session_that_stands_still_is_shown():
 
 
 def test_of_little_room_the_calls_get_theirs_first():
-    state = replying(PROSE, calls=(BASH, Call("c2", "read", {"path": "a.py"})))
+    state = replying(PROSE, calls=(BASH, LiveCall("c2", "read", {"path": "a.py"})))
     state = replace(state, run=replace(state.run, started={"c1": 88.0, "c2": 99.0}))
     assert screen(state, height=2) == "⠋ bash  make check SLOW=yes  12s\n⠋ read  a.py  1s"
     assert screen(state, height=3) == "⠋ bash  make check SLOW=yes  12s\n  three\n⠋ read  a.py  1s"
 
 
 def test_of_too_many_calls_the_newest_are_shown():
-    calls = tuple(Call(f"c{n}", f"tool{n}") for n in range(5))
+    calls = tuple(LiveCall(f"c{n}", f"tool{n}") for n in range(5))
     assert screen(running(*calls), height=3) == "… 3 more calls\n⠋ tool3  1s\n⠋ tool4  1s"
     assert screen(running(*calls), height=1) == "⠋ tool4  1s"
 
@@ -102,7 +102,7 @@ def test_a_progress_bar_is_one_line_and_its_newest_state():
 
 
 def test_nothing_of_a_tool_steers_the_terminal():
-    call = Call("c1", EVIL, {"command": EVIL}, tail=EVIL)
+    call = LiveCall("c1", EVIL, {"command": EVIL}, tail=EVIL)
     assert "^[[2J" in screen(running(call, text=EVIL))
 
 
@@ -113,6 +113,6 @@ def test_nothing_of_a_tool_steers_the_terminal():
     height=st.integers(-1, 20),
 )
 def test_it_never_takes_more_room_than_it_is_given(text, outputs, width, height):
-    calls = tuple(Call(f"c{n}", "bash", {"command": tail}, tail=tail) for n, tail in enumerate(outputs))
+    calls = tuple(LiveCall(f"c{n}", "bash", {"command": tail}, tail=tail) for n, tail in enumerate(outputs))
     rows = live(running(*calls, since=1.0, text=text), NOW, width, height)
     shown(rows, width, max(min(height, MAX_ROWS), 0))

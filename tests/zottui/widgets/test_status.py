@@ -9,7 +9,7 @@ from msgspec import structs
 
 from tests.zottui.desk import shown
 from tests.zottui.widgets.states import EVIL, LIVE, SESSION, clients, question, spent
-from zottui.state import Link, State
+from zottui.state import LinkState, ViewState
 from zottui.widgets.status import status
 
 FULL = replace(
@@ -41,11 +41,11 @@ def test_of_little_room_the_most_important_gets_its_first(width):
 
 
 def test_before_there_is_a_session_it_says_that_it_connects():
-    assert line(State()) == "connecting…"
+    assert line(ViewState()) == "connecting…"
 
 
 def test_a_lost_connection_comes_before_everything_else():
-    assert line(replace(FULL, link=Link.LOST), 20) == "reconnecting…"
+    assert line(replace(FULL, link=LinkState.LOST), 20) == "reconnecting…"
 
 
 def test_the_window_of_a_new_session_is_empty():

@@ -5,7 +5,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from tests.zottui.widgets.states import BUSY, EVIL, LIVE, SESSION, question
-from zottui.state import State
+from zottui.state import ViewState
 from zottui.widgets.title import title
 
 
@@ -17,7 +17,7 @@ def test_it_names_the_session_and_what_it_does():
 
 def test_without_a_name_or_a_session_it_is_the_program():
     assert title(replace(LIVE, session=structs.replace(SESSION, name=""))) == "zot"
-    assert title(State()) == "zot"
+    assert title(ViewState()) == "zot"
 
 
 def test_it_is_marked_until_somebody_has_looked():
