@@ -17,7 +17,7 @@ from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import LOCAL, SMOL, Catalog
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
-from zotd.providers.shared import Client, Conversation, Target, Vendor
+from zotd.providers.shared import Target, Vendor, VendorClient, VendorConversation
 from zotd.wire.api import ModelInfo
 from zotd.wire.content import Tokens
 
@@ -53,7 +53,7 @@ class Providers:
         self._catalog = catalog
         secret = catalog.key_variables()
         self._local = LocalModels(SMOL, {name: value for name, value in env.items() if name not in secret})
-        self._clients: dict[tuple[str, str, str], Client] = {}
+        self._clients: dict[tuple[str, str, str], VendorClient] = {}
 
     def connect(self, choice: ModelChoice) -> "ModelConnection":
         """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
@@ -106,7 +106,7 @@ class Providers:
         finally:
             await self._local.close()
 
-    async def client(self, api: str, base_url: str, api_key: str) -> Client:
+    async def client(self, api: str, base_url: str, api_key: str) -> VendorClient:
         """The SDK's client for that URL and key."""
         key = (api, base_url, api_key)
         if key not in self._clients:
@@ -132,7 +132,7 @@ class ModelConnection:
         self._vendor = vendor
         self._choice = choice
         self._info: ModelInfo | None = None
-        self._conversation: Conversation | None = None
+        self._conversation: VendorConversation | None = None
         self._opened_url = ""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
@@ -163,7 +163,7 @@ class ModelConnection:
             self._info = self._catalog.assumed(self._vendor.name, self._choice.model)
         return self._info
 
-    async def _open(self) -> Conversation:
+    async def _open(self) -> VendorConversation:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""
         base_url, api_key = self._choice.base_url or "", self._choice.api_key or NO_KEY
         if not base_url:
@@ -201,11 +201,11 @@ def _load(api: str) -> None:
     gc.freeze()
 
 
-def _make_client(api: str, base_url: str, api_key: str) -> Client:
+def _make_client(api: str, base_url: str, api_key: str) -> VendorClient:
     Catalog.preload()
     module = importlib.import_module(APIS[api])
     use_proxy = urlsplit(base_url).hostname not in LOOPBACK
-    client: Client = module.Client(base_url=base_url, api_key=api_key, use_proxy=use_proxy)
+    client: VendorClient = module.make_client(base_url=base_url, api_key=api_key, use_proxy=use_proxy)
     return client
 
 

@@ -1,100 +1,82 @@
-"""The Chat Completions API through OpenAI's SDK, which brings authentication, headers and connections.
+"""The Chat Completions API through OpenAI's SDK, for OpenAI and for the many who imitate it.
 
-For OpenAI and for the many who imitate it. The SDK gets the request in bytes and hands the answer over unread: its
-own types cost 20 times (request, 201 messages) to 60 times (each delta) as much. Imported at first use only: 0.7 s
-of CPU and 57 MB.
+The SDK's own types cost 20 times (request, 201 messages) to 60 times (each delta) as much as ours. Imported at first
+use only: 0.7 s of CPU and 57 MB.
 """
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from typing import cast
 
 import httpx2
 import openai
 
-from zotd.core.ports import ModelRequest
-from zotd.core.reply import Part
-from zotd.core.retry import Failure, ModelError
 from zotd.providers.openai.reply import ReplyReader
 from zotd.providers.openai.request import RequestWriter
-from zotd.providers.shared import CONNECT_S, SILENCE_S, Target, answered, parts, silent, unreachable
+from zotd.providers.shared import CONNECT_S, SILENCE_S, Target
 from zotd.providers.shared.http import bounded
+from zotd.providers.shared.sdk_client import SdkClient, SdkErrors, StatusError
 
 _OWN_HOST = "api.openai.com"
 
 
-class Client:
-    """OpenAI's client for one URL and key; `close` it when no conversation streams any more."""
+class OpenAiSdk:
+    """OpenAI's SDK for one URL and key."""
+
+    name = "OpenAI's SDK"
+    errors = SdkErrors(
+        status=cast("type[StatusError]", openai.APIStatusError),
+        timeout=openai.APITimeoutError,
+        connection=openai.APIConnectionError,
+        base=openai.OpenAIError,
+    )
 
     def __init__(self, *, base_url: str, api_key: str, use_proxy: bool) -> None:
-        """`use_proxy`: as the environment says (`HTTPS_PROXY`, `NO_PROXY`, ...)."""
-        self._sdk = openai.AsyncOpenAI(
+        """`use_proxy`: take the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, ...)."""
+        self._client = openai.AsyncOpenAI(
             base_url=base_url,
             api_key=api_key,
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
+            # The SDK's own client would use the environment's proxies even with `trust_env=False`.
             http_client=bounded(
                 openai.DefaultAsyncHttpxClient(base_url=base_url)
                 if use_proxy
                 else httpx2.AsyncClient(base_url=base_url, trust_env=False)
             ),
         )
-        if self._sdk.base_url.host != _OWN_HOST:
-            # The SDK takes both from the environment; they are no business of another vendor.
-            self._sdk.organization = None
-            self._sdk.project = None
+        if self._client.base_url.host != _OWN_HOST:
+            # The SDK takes both from the environment and would send them to another vendor.
+            self._client.organization = None
+            self._client.project = None
 
-    def open(self, target: Target) -> "Conversation":
-        """A conversation for one run."""
-        return Conversation(self._sdk, target)
+    def writer(self, target: Target) -> RequestWriter:
+        """Return a writer for the requests of one run."""
+        return RequestWriter(target)
 
-    async def status(self) -> int:
-        """As `shared.Client` says."""
-        try:
+    def reader(self, target: Target) -> ReplyReader:
+        """Return a reader for one reply."""
+        return ReplyReader(target)
+
+    async def post(self, body: bytes, target: Target) -> httpx2.Response:
+        """Send one model request and return the answer with its body unread."""
+        return await self._client.post(
+            "/chat/completions",
+            cast_to=httpx2.Response,
+            content=body,
             # A redirect would carry the key to another host.
-            answer = await self._sdk.get("/models", cast_to=httpx2.Response, options={"follow_redirects": False})
-        except openai.APIStatusError as error:
-            return error.status_code
-        except openai.OpenAIError as error:
-            raise ModelError(Failure.UNREACHABLE, str(error.__cause__ or error)) from error
-        return answer.status_code
+            options={"headers": target.vendor.headers, "follow_redirects": False},
+            stream=True,
+        )
+
+    async def models(self) -> httpx2.Response:
+        """Request the list of models."""
+        # A redirect would carry the key to another host.
+        return await self._client.get("/models", cast_to=httpx2.Response, options={"follow_redirects": False})
 
     async def close(self) -> None:
-        """Close its connections."""
-        await self._sdk.close()
+        """Close the SDK's connections."""
+        await self._client.close()
 
 
-class Conversation:
-    """The model calls of one run."""
-
-    def __init__(self, sdk: openai.AsyncOpenAI, target: Target) -> None:
-        self._sdk = sdk
-        self._target = target
-        self._writer = RequestWriter(target)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
-        """As `core.ports.Model.stream`."""
-        answer = await self._post(self._writer.body(request))
-        async with aclosing(parts(answer, ReplyReader(self._target), self._target, httpx2.HTTPError)) as received:
-            async for chunk in received:
-                yield chunk
-
-    async def _post(self, body: bytes) -> httpx2.Response:
-        try:
-            return await self._sdk.post(
-                "/chat/completions",
-                cast_to=httpx2.Response,
-                content=body,
-                # A redirect would carry the key to another host.
-                options={"headers": self._target.vendor.headers, "follow_redirects": False},
-                stream=True,
-            )
-        except openai.APIStatusError as error:
-            raise answered(self._target, error.status_code, error.response.headers, error.response.content) from error
-        except openai.APITimeoutError as error:
-            was_sent = not isinstance(error.__cause__, httpx2.ConnectTimeout)
-            raise silent(self._target, was_sent=was_sent) from error
-        except openai.APIConnectionError as error:
-            was_sent = not isinstance(error.__cause__, httpx2.ConnectError)
-            raise unreachable(self._target, error, was_sent=was_sent) from error
-        except openai.OpenAIError as error:
-            raise ModelError(Failure.REFUSED, f"OpenAI's SDK refused the request: {error}") from error
+def make_client(*, base_url: str, api_key: str, use_proxy: bool) -> SdkClient:
+    """Return a client for one URL and key, with its own connections. Takes 20 ms; the caller closes it."""
+    return SdkClient(OpenAiSdk(base_url=base_url, api_key=api_key, use_proxy=use_proxy))

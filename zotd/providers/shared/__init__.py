@@ -5,20 +5,28 @@ from zotd.providers.shared.limits import EVENT_BYTES
 from zotd.providers.shared.sse import Events
 from zotd.providers.shared.streaming import parts
 from zotd.providers.shared.transcript import EncodedTranscript, Preamble, parameters
-from zotd.providers.shared.vendors import CONNECT_S, DRAIN_S, SILENCE_S, Client, Conversation, Target, Vendor
+from zotd.providers.shared.vendors import (
+    CONNECT_S,
+    DRAIN_S,
+    SILENCE_S,
+    Target,
+    Vendor,
+    VendorClient,
+    VendorConversation,
+)
 
 __all__ = [
     "CONNECT_S",
     "DRAIN_S",
     "EVENT_BYTES",
     "SILENCE_S",
-    "Client",
-    "Conversation",
     "EncodedTranscript",
     "Events",
     "Preamble",
     "Target",
     "Vendor",
+    "VendorClient",
+    "VendorConversation",
     "answered",
     "cut",
     "foreign",

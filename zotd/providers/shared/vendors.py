@@ -83,7 +83,7 @@ class Target:
         return urlsplit(self.base_url).hostname != "api.openai.com"
 
 
-class Conversation(Protocol):
+class VendorConversation(Protocol):
     """The model calls of one run; remembers how it encoded the transcript."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
@@ -91,10 +91,10 @@ class Conversation(Protocol):
         ...
 
 
-class Client(Protocol):
+class VendorClient(Protocol):
     """A vendor SDK's client, bound to a URL and a key; shared by runs."""
 
-    def open(self, target: Target) -> Conversation:
+    def open(self, target: Target) -> VendorConversation:
         """A conversation for one run."""
         ...
 

@@ -1,0 +1,136 @@
+"""The model client over a vendor's SDK: the part that is the same for all SDKs.
+
+An SDK brings authentication, headers and connections. It gets each request in bytes and hands the answer over unread,
+because its own types cost many times as much. Both SDKs are generated from one template, so their exceptions differ
+only in the module that they come from; an API module lists them in `SdkErrors`.
+
+Imports the HTTP library of the SDKs: only the API modules import this one.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import NamedTuple, Protocol
+
+import httpx2
+
+from zotd.core.ports import ModelRequest
+from zotd.core.reply import Part
+from zotd.core.retry import Failure, ModelError
+from zotd.providers.shared.failures import answered, silent, unreachable
+from zotd.providers.shared.streaming import PartReader, parts
+from zotd.providers.shared.vendors import Target
+
+
+class StatusError(Exception):
+    """The shape of an SDK's exception for an HTTP status that is an error. No SDK's class inherits from it."""
+
+    status_code: int
+    response: httpx2.Response
+
+
+class SdkErrors(NamedTuple):
+    """The exceptions of one SDK, as far as they mean different things."""
+
+    status: type[StatusError]
+    timeout: type[Exception]
+    connection: type[Exception]
+    base: type[Exception]
+
+
+class RequestBody(Protocol):
+    """Encodes the requests of one run."""
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The HTTP body of one request."""
+        ...
+
+
+class Sdk(Protocol):
+    """One vendor SDK, bound to a URL and a key."""
+
+    name: str
+    """Of the SDK, for sentences: `OpenAI's SDK`."""
+    errors: SdkErrors
+
+    def writer(self, target: Target) -> RequestBody:
+        """A writer for the requests of one run."""
+        ...
+
+    def reader(self, target: Target) -> PartReader:
+        """A reader for one reply."""
+        ...
+
+    async def post(self, body: bytes, target: Target) -> httpx2.Response:
+        """Send one model request and return the answer with its body unread."""
+        ...
+
+    async def models(self) -> httpx2.Response:
+        """Request the list of models, which costs nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Close the SDK's connections."""
+        ...
+
+
+class SdkClient:
+    """Satisfies `shared.VendorClient` with a vendor's SDK."""
+
+    def __init__(self, sdk: Sdk) -> None:
+        """Owns the SDK and closes it."""
+        self._sdk = sdk
+
+    def open(self, target: Target) -> "SdkConversation":
+        """Return a conversation for one run."""
+        return SdkConversation(self._sdk, target)
+
+    async def status(self) -> int:
+        """Return the HTTP status of a request that costs nothing.
+
+        Raises:
+            ModelError: the vendor sent no answer.
+        """
+        errors = self._sdk.errors
+        try:
+            answer = await self._sdk.models()
+        except errors.status as error:
+            return error.status_code
+        except errors.base as error:
+            raise ModelError(Failure.UNREACHABLE, str(error.__cause__ or error)) from error
+        return answer.status_code
+
+    async def close(self) -> None:
+        """Close its connections; conversations that still stream fail."""
+        await self._sdk.close()
+
+
+class SdkConversation:
+    """The model calls of one run over a vendor's SDK."""
+
+    def __init__(self, sdk: Sdk, target: Target) -> None:
+        self._sdk = sdk
+        self._target = target
+        self._writer = sdk.writer(target)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
+        """Send one request and yield the parts of the reply; see `core.ports.Model.stream`."""
+        answer = await self._post(self._writer.body(request))
+        reader = self._sdk.reader(self._target)
+        async with aclosing(parts(answer, reader, self._target, httpx2.HTTPError)) as received:
+            async for chunk in received:
+                yield chunk
+
+    async def _post(self, body: bytes) -> httpx2.Response:
+        errors = self._sdk.errors
+        try:
+            return await self._sdk.post(body, self._target)
+        except errors.status as error:
+            raise answered(self._target, error.status_code, error.response.headers, error.response.content) from error
+        except errors.timeout as error:  # a subclass of `errors.connection`, so it comes first
+            was_sent = not isinstance(error.__cause__, httpx2.ConnectTimeout)
+            raise silent(self._target, was_sent=was_sent) from error
+        except errors.connection as error:
+            was_sent = not isinstance(error.__cause__, httpx2.ConnectError)
+            raise unreachable(self._target, error, was_sent=was_sent) from error
+        except errors.base as error:
+            raise ModelError(Failure.REFUSED, f"{self._sdk.name} refused the request: {error}") from error
