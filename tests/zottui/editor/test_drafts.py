@@ -25,7 +25,7 @@ CLIENT = """
 import asyncio, os, sys
 from tests.zottui.desk import FakeDesk
 from zottui.editor.drafts import Drafts
-from zottui.editor.placeholders import Draft
+from zottui.editor.placeholders import EditorDraft
 
 async def main():
     async with FakeDesk(env={"ZOT_HOME": sys.argv[1]}) as desk:
