@@ -11,7 +11,8 @@ from zotd.core.permissions import Action, PermissionRule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
-from zotd.permissions.approvals import ApprovalAnswer, SessionApprovals, asked
+from zotd.permissions.approvals import SessionApprovals, asked
+from zotd.permissions.decisions import ApprovalAnswer
 from zotd.store.memory import Memory
 from zotd.wire import api, events
 from zotd.wire.content import Block, ToolCall

@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 SWAP_S = DRAIN_S + LEAVE_S + TERM_S + HELLO_S
 """Longest that a call waits for the process that follows by `replace`."""
 
+_ProcessAction = life.Greet | life.Fail | life.DrainProcess | life.WriteShutdown | life.Signal | life.Forget
+
 
 class ExtensionListener(Protocol):
     """Gets what an extension does, on the event loop."""
@@ -162,7 +164,7 @@ class SupervisedExtension:
             return False
         return True
 
-    # --- exthost.peer.PeerListener -----------------------------------------------------------------------------------
+    # --- exthost.peer.PeerListener ------------------------------------------------------------------------------------
 
     def happened(self, event: life.FromProcess) -> None:
         """Something happened to a process."""
@@ -259,11 +261,7 @@ class SupervisedExtension:
                 elif isinstance(action, life.WriteShutdown | life.Signal) and self._vetting.give_up(action.process):
                     self._tell(life.Exited(action.process, "was stopped"))
 
-    def _command(
-        self,
-        peer: ExtensionPeer,
-        action: life.Greet | life.Fail | life.DrainProcess | life.WriteShutdown | life.Signal | life.Forget,
-    ) -> None:
+    def _command(self, peer: ExtensionPeer, action: _ProcessAction) -> None:
         match action:
             case life.Greet():
                 self._greet(peer)

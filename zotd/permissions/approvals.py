@@ -35,7 +35,7 @@ from zotd.core.permissions import PermissionRule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.permissions.decisions import check_scope, decision_of, rules_of
+from zotd.permissions.decisions import ApprovalAnswer, check_scope, decision_of, rules_of
 from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
 
@@ -47,20 +47,6 @@ STOPPED = "the call was aborted"
 
 SETTLED = "the call does not wait for it any more"
 """The same for one whose call runs without a decision, or has its result."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalAnswer:
-    """What came of a question."""
-
-    allowed: bool
-    args: dict[str, object] | None
-    """Run it with these arguments instead; they have not been seen by any guard."""
-    reason: str
-    """Of a denial: one sentence for the model."""
-    by: str
-    """Who has decided; empty: nobody, it took too long."""
-    scope: str
 
 
 @dataclass(slots=True, eq=False)

@@ -1,5 +1,7 @@
 """A person's decision as it came, checked against the question that it is about."""
 
+from dataclasses import dataclass
+
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.approvals import ALLOW, DENY
@@ -9,6 +11,20 @@ from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
 SCOPES = ("once", "session", "always")
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """What came of a question."""
+
+    allowed: bool
+    args: dict[str, object] | None
+    """Run it with these arguments instead; they have not been seen by any guard."""
+    reason: str
+    """Of a denial: one sentence for the model."""
+    by: str
+    """Who has decided; empty: nobody, it took too long."""
+    scope: str
 
 
 def decision_of(params: api.Approve, by: str) -> records.Decision:

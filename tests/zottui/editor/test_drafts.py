@@ -31,7 +31,7 @@ async def main():
     async with FakeDesk(env={"ZOT_HOME": sys.argv[1]}) as desk:
         drafts = Drafts(desk)
         await drafts.claim("s_1")
-        drafts.keep("s_1", Draft("of the one that is killed"))
+        drafts.keep("s_1", EditorDraft("of the one that is killed"))
         while not any(name.endswith(".json") for name in os.listdir(os.path.join(sys.argv[1], "drafts"))):
             await asyncio.sleep(0)
         print("written", flush=True)
