@@ -110,7 +110,7 @@ def terminal() -> Iterator[str]:
 
 def attacks() -> Iterator[str]:
     """The lines of security.md."""
-    yield "## A hundred attacks\n\nWhat is tried, what comes of it, and the tests that show it.\n\n| | | shown by |\n|---|---|---|"
+    yield "## A hundred attacks\n\nEach attack, its outcome, and the tests that prove it.\n\n| | | shown by |\n|---|---|---|"
     for attack in ATTACKS:
         shown = [f"[{proof}](../tests/{file})" for file, proof in map(proof_of, attack.tests)]
         shown += [f"`make faults`, {attack.faults}"] if attack.faults else []

@@ -1,6 +1,6 @@
-"""A hundred attacks, and the tests that show what comes of each: `python -m tests.attacks` runs them.
+"""A hundred attacks, and the tests that prove the outcome of each: `python -m tests.attacks` runs them.
 
-`test_table.py` sees that every test that is named here exists, `scripts/reference.py` writes the table into
+`test_table.py` checks that every test named here exists; `scripts/reference.py` writes the table into
 `docs/security.md`. A test is `FILE::NAME` below `tests/`, with or without the parameters of one of its cases.
 """
 
@@ -13,20 +13,20 @@ class Attack:
 
     id: int
     what: str
-    """What is tried, and what must come of it."""
+    """The attack and the required outcome."""
     tests: tuple[str, ...] = ()
-    """The fastest that prove it."""
+    """The fastest tests that prove the outcome."""
     faults: str = ""
-    """The check of `make faults` that does the same many times more often, or as long as it takes."""
+    """The check of `make faults` that repeats the attack many more times."""
     but: str = ""
-    """Where we do something else than is usually asked for, or have no test: why."""
+    """Why the outcome differs from the usual requirement, or why there is no test."""
 
 
 ATTACKS = (
     # --- the socket, and other users of this machine ------------------------------------------------------------------
     Attack(
         1,
-        "whoever watches the socket being made, under any umask, finds it wider than 0600: never",
+        "a socket whose mode is wider than 0600 while it is created, under any umask: never",
         (
             "api/test_unix.py::test_the_socket_is_never_wider_than_its_user_nor_missing_once_it_is_there",
             "api/test_unix.py::test_a_daemon_lets_nobody_else_into_its_directories_whatever_the_umask[0]",
@@ -39,7 +39,7 @@ ATTACKS = (
     ),
     Attack(
         3,
-        "the directory belongs to somebody else or lets others in: refused, and not changed",
+        "the directory belongs to another user or is open to others: refused, and not changed",
         (
             "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[open_to_others]",
             "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[somebody_elses]",
@@ -47,7 +47,7 @@ ATTACKS = (
     ),
     Attack(
         4,
-        "another user has made our directory in /tmp first: the daemon refuses it, a client says no word to their socket",
+        "another user has created our directory in /tmp first: the daemon refuses it, clients send nothing to it",
         (
             "test_paths.py::test_another_users_directory_is_refused",
             "client/test_blocking.py::test_another_users_daemon_gets_not_a_byte",
@@ -55,7 +55,7 @@ ATTACKS = (
     ),
     Attack(
         5,
-        "a file, a pipe, a directory or a dangling link in the socket's place: refused, and left alone",
+        "a file, a pipe, a directory or a dangling link in the socket's place: refused, and not changed",
         ("api/test_unix.py::test_what_is_no_socket_is_refused_and_left_as_it_is",),
     ),
     Attack(
@@ -65,7 +65,7 @@ ATTACKS = (
     ),
     Attack(
         7,
-        "a socket that a killed daemon has left: replaced, without anybody's help",
+        "a socket that a killed daemon has left: replaced automatically",
         ("api/test_unix.py::test_the_socket_of_a_daemon_that_was_killed_is_replaced",),
     ),
     Attack(
@@ -79,12 +79,12 @@ ATTACKS = (
     ),
     Attack(
         9,
-        "XDG_RUNTIME_DIR is unset, missing or relative: daemon and client still meet",
+        "XDG_RUNTIME_DIR is unset, missing or relative: daemon and client still find each other",
         ("api/test_unix.py::test_without_a_runtime_directory_daemon_and_client_meet_elsewhere",),
     ),
     Attack(
         10,
-        "another user gets as far as the socket: dropped before a byte is read, and the log does not fill",
+        "another user reaches the socket: disconnected before a byte is read, and the log does not fill",
         (
             "api/test_unix.py::test_another_user_who_gets_to_the_socket_is_dropped_unheard",
             "test_logs.py::test_no_place_fills_the_log",
@@ -93,7 +93,7 @@ ATTACKS = (
     # --- web pages, and the network -----------------------------------------------------------------------------------
     Attack(
         11,
-        "a WebSocket without the token, or with a wrong one: closed with 4401, no detail",
+        "a WebSocket without a token, or with a wrong one: closed with 4401, no detail",
         (
             "api/test_websocket_tokens.py::test_without_a_token_that_counts_a_connection_is_closed_without_a_word",
             "api/test_websocket_tokens.py::test_a_token_that_is_almost_right_is_wrong",
@@ -110,7 +110,7 @@ ATTACKS = (
     ),
     Attack(
         13,
-        "a name that was rebound to this machine, no Host, or two: 403 or 400",
+        "a name that was rebound to this machine, no Host header, or two: 403 or 400",
         (
             "api/test_websocket_gate.py::test_a_request_by_another_name_gets_nothing_whatever_it_asks_for",
             "api/test_websocket_gate.py::test_a_request_has_one_host",
@@ -118,7 +118,7 @@ ATTACKS = (
     ),
     Attack(
         14,
-        "any other path with a wrong Host: 403, and nothing about us in the answer",
+        "any other path with a wrong Host: 403, and nothing about zotd in the answer",
         (
             "api/test_websocket_gate.py::test_a_request_by_another_name_gets_nothing_whatever_it_asks_for",
             "api/test_websocket_gate.py::test_what_is_no_http_is_answered_without_a_word_about_us",
@@ -135,7 +135,7 @@ ATTACKS = (
     ),
     Attack(
         16,
-        "a preflight or a simple POST of a page: no CORS header, no effect",
+        "a preflight or a simple POST from a page: no CORS header, no effect",
         (
             "api/test_websocket_gate.py::test_a_preflight_of_any_page_gets_no_permission",
             "api/test_websocket_gate.py::test_what_is_no_get_has_no_effect_and_no_page_learns_anything",
@@ -143,7 +143,7 @@ ATTACKS = (
     ),
     Attack(
         17,
-        "a token file that is a link, open to others, empty, short or odd: as specified",
+        "a token file that is a link, open to others, empty, short or malformed: as specified",
         (
             "client/test_place.py::test_a_file_that_is_no_token_or_not_only_ours_is_refused",
             "client/test_place.py::test_a_token_file_must_be_a_file",
@@ -159,7 +159,7 @@ ATTACKS = (
     ),
     Attack(
         19,
-        "listening on other than this machine without TLS and token, however it was asked for: refused",
+        "listening beyond this machine without TLS and token, however it is configured: refused",
         (
             "api/test_websocket_listening.py::test_an_address_that_others_can_reach_needs_tls",
             "api/test_websocket_listening.py::test_a_name_is_as_good_as_the_address_that_it_stands_for",
@@ -168,7 +168,7 @@ ATTACKS = (
     ),
     Attack(
         20,
-        "a page tries a daemon whose door was not opened: nothing listens",
+        "a page connects to a daemon whose door is not open: nothing listens",
         (
             "api/test_websocket_gate.py::test_a_daemon_without_the_section_listens_nowhere",
             "api/test_websocket_listening.py::test_without_the_section_nothing_of_aiohttp_is_loaded",
@@ -184,12 +184,12 @@ ATTACKS = (
     ),
     Attack(
         22,
-        "a token that may read says that it is an administrator: forbidden",
+        "a client with a `read` token claims to be an administrator: forbidden",
         ("api/test_websocket_tokens.py::test_a_client_gets_what_its_token_gives_whatever_it_says_of_itself",),
     ),
     Attack(
         23,
-        "a flood of refusals: a bounded number of lines",
+        "a flood of refusals: a bounded number of log lines",
         (
             "api/test_websocket_tokens.py::test_when_ten_wrong_tokens_have_come_from_an_address_the_next_wait_to_be_refused",
             "test_logs.py::test_no_place_fills_the_log",
@@ -197,7 +197,7 @@ ATTACKS = (
     ),
     Attack(
         24,
-        "a client is talked into another host: does not send the token there",
+        "a client is redirected to another host: does not send the token there",
         (
             "client/test_remote.py::test_a_token_is_not_sent_to_another_host",
             "client/test_remote.py::test_a_redirect_is_not_followed",
@@ -208,7 +208,7 @@ ATTACKS = (
     # --- framing ------------------------------------------------------------------------------------------------------
     Attack(
         25,
-        "a line without end: memory is bounded, and the connection is cut",
+        "an endless line: memory is bounded, and the connection is closed",
         (
             "wire/test_framing.py::test_one_that_never_ends_is_reported_once",
             "wire/test_framing.py::test_it_is_reported_before_it_ends_and_skipped_to_its_newline",
@@ -218,11 +218,11 @@ ATTACKS = (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
             "api/test_websocket_frames.py::test_a_hello_longer_than_64_kib_is_not_read_to_its_end",
         ),
-        but="on the Unix socket the line is skipped, at 16 MiB, and the next one read: its peer is the user",
+        but="on the Unix socket the line is skipped, at 16 MiB, and the next one is read: its peer is the user",
     ),
     Attack(
         26,
-        "hundreds of connections that say nothing, or a byte now and then: cut when somebody else comes",
+        "hundreds of connections that send nothing, or a byte now and then: closed when another client connects",
         (
             "api/test_unix.py::test_whoever_opens_connections_and_says_nothing_keeps_nobody_out",
             "api/test_clients.py::test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection",
@@ -231,7 +231,7 @@ ATTACKS = (
     ),
     Attack(
         27,
-        "JSON that is nested 100,000 deep: a bad request, and the connection lives",
+        "JSON that is nested 100,000 levels deep: a bad request, and the connection stays open",
         (
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[too deep]",
             "wire/test_ext.py::test_a_deep_line_is_stray",
@@ -240,7 +240,7 @@ ATTACKS = (
     ),
     Attack(
         28,
-        "NaN, Infinity and numbers that are none: refused",
+        "NaN, Infinity and malformed numbers: refused",
         (
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[NaN]",
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[Infinity]",
@@ -249,12 +249,12 @@ ATTACKS = (
     ),
     Attack(
         29,
-        "a name that stands twice in an object: means one thing",
+        "a name that occurs twice in an object: has one meaning",
         (
             "attacks/test_frames.py::test_of_a_name_that_comes_twice_the_last_one_counts_and_gives_no_more_than_it_alone",
             "api/test_websocket_frames.py::test_of_a_key_that_comes_twice_no_reading_gives_more_than_the_token",
         ),
-        but="not refused: one parser reads each frame, so nobody can have seen the other meaning",
+        but="not refused: one parser reads each frame, so no other component can see the other meaning",
     ),
     Attack(
         30,
@@ -266,7 +266,7 @@ ATTACKS = (
     ),
     Attack(
         31,
-        "half a surrogate pair in a prompt: refused once, and never an error in the store or on the way to others",
+        "half a surrogate pair in a prompt: refused once, and never an error in the store or in other clients",
         (
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a lone surrogate]",
             "wire/test_base.py::test_any_character_survives_the_way_there_and_back",
@@ -275,7 +275,7 @@ ATTACKS = (
     ),
     Attack(
         32,
-        "other encodings, byte order marks, NUL, CRLF, empty lines: each with its defined result",
+        "other encodings, byte order marks, NUL, CRLF, empty lines: each has a defined result",
         (
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[UTF-16]",
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a byte order mark]",
@@ -285,7 +285,7 @@ ATTACKS = (
     ),
     Attack(
         33,
-        "what other programs take for a line end, inside a string: one frame",
+        "characters that other programs treat as line ends, inside a string: one frame",
         (
             "wire/test_framing.py::test_what_other_programs_call_a_line_end_is_data",
             "api/test_dispatch.py::test_any_cutting_of_the_bytes_gives_the_same_lines",
@@ -294,7 +294,7 @@ ATTACKS = (
     ),
     Attack(
         34,
-        "no object, or fields that are missing, new or of a wrong type, for every command: a bad request",
+        "not an object, or fields that are missing, new or of a wrong type, for every command: a bad request",
         (
             "api/test_dispatch.py::test_fields_of_another_type_are_a_bad_request_that_names_the_command",
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a list]",
@@ -304,7 +304,7 @@ ATTACKS = (
     ),
     Attack(
         35,
-        "WebSocket frames that are unmasked, binary, fragmented, bombs, or end badly: closed, and bounded",
+        "WebSocket frames that are unmasked, binary, fragmented, compression bombs or incomplete: closed, and bounded",
         (
             "api/test_websocket_frames.py::test_a_broken_frame_ends_the_connection_with_its_code_and_no_other",
             "api/test_websocket_frames.py::test_a_compressed_message_is_refused_before_anything_is_unpacked",
@@ -316,7 +316,7 @@ ATTACKS = (
     ),
     Attack(
         36,
-        "a million damaged frames: nothing unhandled, memory as before",
+        "a million damaged frames: no unhandled error, memory as before",
         (
             "faults/test_load.py::test_every_mutated_frame_gets_an_answer_and_nothing_breaks[over_socket]",
             "faults/test_load.py::test_every_mutated_frame_gets_an_answer_and_nothing_breaks[over_websocket]",
@@ -325,7 +325,7 @@ ATTACKS = (
     ),
     Attack(
         37,
-        "unknown commands, answers that nobody asked for, an id twice: a defined answer, and nothing changes",
+        "unknown commands, unsolicited answers, an id used twice: a defined answer, and nothing changes",
         (
             "api/test_dispatch.py::test_an_unknown_command_is_a_bad_request_that_says_so",
             "attacks/test_frames.py::test_an_answer_that_nobody_asked_for_is_a_bad_request",
@@ -335,7 +335,7 @@ ATTACKS = (
     ),
     Attack(
         38,
-        "one request sent a hundred times at once: one effect and the same answer; changed, it is refused",
+        "one request sent a hundred times at once: one effect and the same answer; if changed, it is refused",
         (
             "attacks/test_frames.py::test_one_request_that_comes_a_hundred_times_at_once_is_done_once",
             "api/test_clients.py::test_what_was_answered_on_a_connection_that_is_gone_is_answered_again_on_the_next",
@@ -344,7 +344,7 @@ ATTACKS = (
     # --- cursors and slow clients -------------------------------------------------------------------------------------
     Attack(
         39,
-        "a cursor of another database, whose number would fit: a snapshot that says so, never a silent gap",
+        "a cursor of another database with a plausible number: a snapshot that says so, never a silent gap",
         (
             "e2e/test_attach.py::test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason[another-1-epoch]",
             "client/test_follow.py::test_a_cursor_of_another_epoch_gives_a_snapshot",
@@ -352,7 +352,7 @@ ATTACKS = (
     ),
     Attack(
         40,
-        "a cursor of the future, or one that is none: a snapshot with the reason, or a bad request",
+        "a cursor from the future, or an invalid one: a snapshot with the reason, or a bad request",
         (
             "e2e/test_attach.py::test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason[None-9999-future]",
             "e2e/test_attach.py::test_what_is_no_cursor_is_a_bad_request",
@@ -371,7 +371,7 @@ ATTACKS = (
     ),
     Attack(
         43,
-        "a client that stops reading: cut within 5 s, told why, and nobody else loses anything",
+        "a client that stops reading: disconnected within 5 s, told why, and no other client loses anything",
         (
             "api/test_outbox.py::test_what_a_replay_holds_for_a_client_counts_as_waiting",
             "api/test_websocket.py::test_a_client_that_does_not_read_is_cut_and_others_go_on",
@@ -380,28 +380,28 @@ ATTACKS = (
     ),
     Attack(
         44,
-        "a client that reads a trickle for ever: cut by age, whatever it reads",
+        "a client that reads a trickle for ever: disconnected by the age of its queue, whatever it reads",
         ("attacks/test_frames.py::test_a_client_that_reads_a_trickle_is_cut_all_the_same",),
     ),
     Attack(
         45,
-        "one very large event into an empty queue: arrives, and costs nobody the connection",
+        "one very large event into an empty queue: arrives, and disconnects no client",
         ("attacks/test_frames.py::test_one_large_event_arrives_and_cuts_nobody",),
     ),
     Attack(
         46,
-        "a storm of clients that come, are cut in the middle of a frame and come again: nothing of it is left",
+        "a storm of clients that connect, are cut off in the middle of a frame and reconnect: no resource is leaked",
         ("faults/test_load.py::test_clients_that_come_and_go_leave_no_descriptor_and_no_task_behind",),
         "attach_detach",
     ),
     Attack(
         47,
-        "a peer that is gone and has not said so: noticed by the client within two heartbeats",
+        "a peer that disappears without closing: noticed by the client within two heartbeats",
         (
             "client/test_follow.py::test_a_silent_daemon_counts_as_dead_after_two_heartbeats",
             "api/test_websocket.py::test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not",
         ),
-        but="a client on this machine that was stopped is not gone: it is cut when it has not read for 3 s",
+        but="a stopped client on this machine has not disappeared: it is disconnected when it has not read for 3 s",
     ),
     Attack(
         48,
@@ -411,7 +411,7 @@ ATTACKS = (
     # --- approvals and steering ---------------------------------------------------------------------------------------
     Attack(
         49,
-        "two people decide the opposite at once: one wins, the other learns who, one decision is on record",
+        "two people decide the opposite at once: one wins, the other learns who, one decision is recorded",
         ("e2e/test_approvals.py::test_the_first_of_two_people_decides_and_the_other_learns_who",),
         "duels",
     ),
@@ -427,17 +427,17 @@ ATTACKS = (
     ),
     Attack(
         51,
-        "the daemon is killed while somebody is asked: the same question afterwards, and the tool runs once",
+        "the daemon is killed while a question is open: the same question afterwards, and the tool runs once",
         ("e2e/test_approvals.py::test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_run",),
     ),
     Attack(
         52,
-        "a question that nobody answers holds up other sessions: it does not",
+        "a question that is never answered: blocks no other session",
         ("attacks/test_sessions.py::test_a_question_in_one_session_holds_up_no_other",),
     ),
     Attack(
         53,
-        "a client that leaves answers for everybody: it decides nothing",
+        "a client that disconnects: does not decide open questions",
         ("e2e/test_approvals.py::test_a_client_that_leaves_decides_nothing",),
     ),
     Attack(
@@ -447,11 +447,11 @@ ATTACKS = (
             "api/test_dispatch.py::test_every_command_above_a_role_is_forbidden_to_it",
             "e2e/test_approvals.py::test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode",
         ),
-        but="roles include those below them: who may approve may also prompt",
+        but="roles include those below them: a client that may approve may also prompt",
     ),
     Attack(
         55,
-        "nobody is there to be asked: wait or deny, as configured; no configuration means allow",
+        "no person can be asked: wait or deny, as configured; no configuration means allow",
         (
             "core/test_permissions.py::test_nobody_there_never_makes_anything_allowed",
             "test_config.py::test_there_is_no_other_way_to_be_unattended_and_no_other_mode",
@@ -460,7 +460,7 @@ ATTACKS = (
     ),
     Attack(
         56,
-        "the last client leaves in the middle of a run: it goes on, somebody is told, and finds everything",
+        "the last client leaves in the middle of a run: the run continues, the user is notified, and finds everything",
         (
             "e2e/test_attach.py::test_work_goes_on_when_every_client_has_left",
             "e2e/test_approvals.py::test_the_user_is_notified_when_something_waits_and_nobody_is_there",
@@ -468,7 +468,7 @@ ATTACKS = (
     ),
     Attack(
         57,
-        "an extension that guards calls dies while it is asked: what its manifest says, never more",
+        "an extension that guards calls dies while it is asked: its manifest decides, and never allows more",
         (
             "exthost/test_guards.py::test_a_guard_that_fails_closed_refuses",
             "exthost/test_guards.py::test_a_closed_guard_that_is_not_there_refuses_and_says_why",
@@ -494,13 +494,13 @@ ATTACKS = (
     # --- crashes, disks, time -----------------------------------------------------------------------------------------
     Attack(
         60,
-        "killed at every boundary of what is stored: nothing lost, nothing dangerous twice",
+        "killed at every boundary of a commit: nothing lost, nothing dangerous done twice",
         ("store/test_kill.py::test_what_was_acknowledged_is_there_after_every_kill_and_nothing_is_missing_between",),
         "kills",
     ),
     Attack(
         61,
-        "a log that is cut, or has a flipped byte, anywhere: what was whole is there, damage is named",
+        "a log that is truncated, or has a flipped byte, anywhere: intact records stay, damage is named",
         (
             "store/test_torn.py::test_of_a_log_that_was_cut_anywhere_the_commits_before_the_cut_are_there_and_whole",
             "store/test_torn.py::test_of_a_log_with_a_flipped_byte_the_commits_before_it_are_there",
@@ -508,7 +508,7 @@ ATTACKS = (
     ),
     Attack(
         62,
-        "a full disk, or one that fails: nothing is acknowledged that is not stored, and it heals by itself",
+        "a full or failing disk: nothing is acknowledged before it is stored, and the daemon recovers by itself",
         (
             "store/test_recovery.py::test_what_was_acknowledged_is_stored_and_nothing_else_whatever_fails",
             "store/test_journal.py::test_on_a_full_disk_what_fits_is_committed_and_the_rest_reported",
@@ -516,7 +516,7 @@ ATTACKS = (
     ),
     Attack(
         63,
-        "no descriptor is left: no busy loop, those inside are served, those who come wait",
+        "no descriptor is left: no busy loop, connected clients are served, new ones wait",
         (
             "api/test_door.py::test_a_shortage_is_told_once_and_costs_one_try_a_second",
             "api/test_door.py::test_whoever_waits_comes_in_as_soon_as_somebody_has_left",
@@ -530,11 +530,11 @@ ATTACKS = (
             "test_logs.py::test_no_place_fills_the_log",
             "permissions/test_approvals.py::test_a_question_with_a_deadline_ends_as_denied",
         ),
-        but="deadlines stand in records as times of day: a clock put forward ends them early, and never as allowed",
+        but="records store deadlines as times of day: a clock set forward ends them early, and never as allowed",
     ),
     Attack(
         65,
-        "a pid on record belongs to somebody else by now: is not signalled",
+        "a recorded pid now belongs to another process: it is not signalled",
         ("process/test_orphan_reaper.py::test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed",),
     ),
     Attack(
@@ -544,7 +544,7 @@ ATTACKS = (
     ),
     Attack(
         67,
-        "the socket is deleted under a daemon: made again with the next heartbeat or by a signal, clients stay",
+        "the socket of a running daemon is deleted: created again with the next heartbeat or by a signal, clients stay",
         (
             "api/test_door.py::test_a_socket_that_was_removed_is_made_again_under_the_daemons_lock",
             "api/test_door.py::test_a_directory_that_is_gone_is_made_again_with_the_socket",
@@ -554,17 +554,17 @@ ATTACKS = (
     ),
     Attack(
         68,
-        "SIGTERM while a run goes on, and then again, or Ctrl-C: the second one ends it at once, with a defined code",
+        "SIGTERM during a run, and then again, or Ctrl-C: the second one ends it at once, with a defined code",
         ("e2e/test_draining.py::test_a_second_signal_ends_it_at_once",),
     ),
     Attack(
         69,
-        "SIGHUP with a configuration that is broken: the old one stays, and status says why",
+        "SIGHUP with a broken configuration: the old one stays, and status says why",
         ("service/test_notify.py::test_sighup_reads_the_configuration_again_and_ends_well_either_way",),
     ),
     Attack(
         70,
-        "the port is taken: the Unix socket serves all the same, and the reason is told",
+        "the port is taken: the Unix socket still serves, and the reason is reported",
         ("api/test_websocket_listening.py::test_a_port_that_is_taken_leaves_the_unix_socket_and_names_who_has_it",),
     ),
     Attack(
@@ -579,7 +579,7 @@ ATTACKS = (
     # --- extensions and installing ------------------------------------------------------------------------------------
     Attack(
         72,
-        "a source that git would take for an option or a program: refused before git runs",
+        "a source that git would interpret as an option or a program: refused before git runs",
         ("exthost/install/test_source.py::test_what_git_could_misunderstand_is_refused_before_it_runs",),
     ),
     Attack(
@@ -593,7 +593,7 @@ ATTACKS = (
     ),
     Attack(
         74,
-        "a repository with links to the outside and names that are none: refused, nothing outside is touched",
+        "a repository with links to the outside or invalid names: refused, nothing outside is touched",
         (
             "exthost/install/test_repositories.py::test_a_hostile_repository_leaves_nothing_behind",
             "exthost/install/test_directories.py::test_a_hostile_directory_leaves_nothing_behind",
@@ -602,12 +602,12 @@ ATTACKS = (
     ),
     Attack(
         75,
-        "an installation that is killed half way: there or not, never half",
+        "an installation that is killed half way: complete or absent, never partial",
         ("exthost/install/test_staging.py::test_an_installation_that_is_killed_at_any_moment_is_there_or_not",),
     ),
     Attack(
         76,
-        "a tag that was moved upstream: told",
+        "a tag that was moved upstream: reported",
         (
             "exthost/install/test_repositories.py::test_a_tag_that_has_moved_is_told",
             "exthost/install/test_upkeep.py::test_what_was_edited_is_named",
@@ -615,7 +615,7 @@ ATTACKS = (
     ),
     Attack(
         77,
-        "a repository brings extensions along: not run before somebody trusts them, and asked again when they change",
+        "a repository brings extensions along: not run before a person trusts them, and asked again when they change",
         (
             "e2e/test_trust.py::test_what_a_pull_brings_waits_for_trust_in_open_sessions_and_after_a_restart",
             "e2e/test_trust.py::test_a_changed_extension_is_not_started_again_when_it_crashes",
@@ -626,7 +626,7 @@ ATTACKS = (
     ),
     Attack(
         78,
-        "an extension calls its tool `bash`: ours wins, and that is told",
+        "an extension names its tool `bash`: zot's own wins, and the conflict is reported",
         (
             "core/test_registry.py::test_what_zot_brings_itself_wins",
             "exthost/test_offers.py::test_conflicts_are_settled_by_the_load_order_and_told",
@@ -635,7 +635,7 @@ ATTACKS = (
     ),
     Attack(
         79,
-        "sequences that steer a terminal or turn text around, from models, tools and extensions: escaped everywhere",
+        "terminal control sequences and direction changes, from models, tools and extensions: escaped everywhere",
         (
             "test_logs.py::test_nothing_that_is_logged_can_look_like_another_line",
             "test_logs.py::test_a_record_has_a_length",
@@ -650,7 +650,7 @@ ATTACKS = (
     ),
     Attack(
         80,
-        "line breaks in what is logged: one record stays one line",
+        "line breaks in logged text: one record stays one line",
         (
             "test_logs.py::test_nothing_that_is_logged_can_look_like_another_line",
             "test_logs.py::test_a_traceback_stays_on_the_line_of_its_record",
@@ -659,7 +659,7 @@ ATTACKS = (
     ),
     Attack(
         81,
-        "an extension that fills its stderr: three files of 5 MiB, and everybody lives",
+        "an extension that floods its stderr: three files of 5 MiB, and nothing else is affected",
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[floods stderr]",
             "exthost/test_log.py::test_it_keeps_three_private_files",
@@ -667,7 +667,7 @@ ATTACKS = (
     ),
     Attack(
         82,
-        "an extension that never says hello, says it wrongly, or says something else: ended, with the reason",
+        "an extension that sends no hello, a malformed one, or something else: ended, with the reason",
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[registers first]",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[nameless]",
@@ -676,7 +676,7 @@ ATTACKS = (
     ),
     Attack(
         83,
-        "an extension that writes endless lines, binary, floods of frames: bounded, and the next frame counts",
+        "an extension that writes endless lines, binary data, floods of frames: bounded, and the next frame is read",
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[floods frames]",
@@ -685,7 +685,7 @@ ATTACKS = (
     ),
     Attack(
         84,
-        "an extension that forks twice and ignores every signal: ended with all of it, at the next start at the latest",
+        "an extension that forks twice and ignores every signal: ended with all its processes, at the next start at the latest",
         (
             "process/test_orphan_reaper.py::test_what_has_left_the_group_ends_with_its_service",
             "process/test_orphan_reaper.py::test_all_that_a_killed_host_left_ends_when_the_next_one_starts",
@@ -702,7 +702,7 @@ ATTACKS = (
     ),
     Attack(
         86,
-        "an extension that ends as soon as it starts: longer and longer waits, parked after five, freed by a reload",
+        "an extension that ends as soon as it starts: increasing waits, parked after five crashes, freed by a reload",
         (
             "core/test_supervision.py::test_the_wait_doubles_and_is_spread",
             "core/test_supervision.py::test_the_fifth_crash_parks_it",
@@ -711,7 +711,7 @@ ATTACKS = (
     ),
     Attack(
         87,
-        "answers to what was never asked, to somebody else's call, or a second time: dropped and counted",
+        "answers to unknown ids, to another extension's call, or a second time: dropped and counted",
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers somebody else]",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers twice]",
@@ -720,7 +720,7 @@ ATTACKS = (
     ),
     Attack(
         88,
-        "an extension that does not read: given up, its call fails, nobody else waits",
+        "an extension that does not read: disconnected, its call fails, no other call waits",
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[never reads]",
             "process/test_service.py::test_no_progress_for_a_while_is_a_stall",
@@ -733,7 +733,7 @@ ATTACKS = (
     ),
     Attack(
         90,
-        "an extension looks at what it has inherited: no key, no token, no descriptor but its own three",
+        "an extension inspects what it inherits: no key, no token, no descriptor but its own three",
         (
             "e2e/test_extension_scope.py::test_an_extension_of_the_daemon_gets_its_environment_without_keys_and_tokens",
             "attacks/test_secrets.py::test_an_extension_inherits_no_descriptor",
@@ -742,7 +742,7 @@ ATTACKS = (
     # --- secrets, logs, and the rest ----------------------------------------------------------------------------------
     Attack(
         91,
-        "twenty secrets in the environment, the configuration, prompts and output: in no log, status or figure",
+        "twenty secrets in the environment, the configuration, prompts and output: in no log, status or metric",
         ("attacks/test_secrets.py::test_of_twenty_secrets_none_is_where_people_look",),
     ),
     Attack(
@@ -752,7 +752,7 @@ ATTACKS = (
     ),
     Attack(
         93,
-        "a log that cannot be written, is a link, or is rotated by somebody else: work goes on, nothing is followed",
+        "a log that cannot be written, is a link, or is rotated by another program: work continues, no link is followed",
         (
             "test_logs.py::test_what_stands_in_its_place_is_not_followed_and_stops_nobody",
             "test_logs.py::test_nor_when_that_happens_while_it_is_open",
@@ -763,7 +763,7 @@ ATTACKS = (
     ),
     Attack(
         94,
-        "a daemon that hangs: status and doctor say so within three seconds, and how to go on",
+        "a daemon that hangs: status and doctor say so within three seconds, and what to do",
         (
             "zotctl/test_zotctl.py::test_status_of_a_daemon_that_hangs_is_wedged_and_names_its_process",
             "zotctl/test_zotctl.py::test_status_of_a_daemon_that_accepts_nothing_is_wedged",
@@ -773,13 +773,13 @@ ATTACKS = (
     ),
     Attack(
         95,
-        "the socket through ssh: the kernel names the ssh of this user, and no more is given than to that",
+        "the socket through ssh: the kernel reports this user's ssh process, and the client gets that process's rights",
         ("api/test_unix.py::test_the_kernel_tells_who_a_peer_is",),
-        but="no test with a real ssh: who may forward the socket may run programs as this user anyway",
+        but="no test with a real ssh: a user who may forward the socket may run programs as this user anyway",
     ),
     Attack(
         96,
-        "the working directory goes away, or hangs: its session says so, nothing else waits",
+        "the working directory disappears, or hangs: its session says so, nothing else waits",
         (
             "tools/test_bash.py::test_a_working_directory_that_is_gone_is_named",
             "workspace/test_context.py::test_a_working_directory_that_is_gone_brings_nothing",
@@ -788,28 +788,28 @@ ATTACKS = (
     ),
     Attack(
         97,
-        "two sessions work in one directory: both do, and an edit of what has changed meanwhile is refused",
+        "two sessions work in one directory: both can, and an edit of a file that has changed meanwhile is refused",
         ("attacks/test_sessions.py::test_two_sessions_in_one_directory_do_not_overwrite_each_other_by_an_edit",),
     ),
     Attack(
         98,
         "two thousand sessions: a page at a time, by an index",
         ("store/test_journal.py::test_sessions_are_listed_newest_first_a_page_at_a_time",),
-        but="how fast is measured by `make bench`, as a test of times fails on a busy machine",
+        but="`make bench` measures the speed, because a test of times fails on a busy machine",
     ),
     Attack(
         99,
-        "ten thousand connections of one program: a bound, and those who say nothing go first",
+        "ten thousand connections of one program: bounded, and silent ones are closed first",
         (
             "api/test_unix.py::test_connections_are_bounded_and_others_go_on",
             "api/test_unix.py::test_whoever_opens_connections_and_says_nothing_keeps_nobody_out",
             "api/test_websocket.py::test_both_doors_together_have_so_many_connections_and_some_are_kept_for_the_user",
         ),
-        but="on the Unix socket none is kept for an administrator, as who can open it is one",
+        but="on the Unix socket none is reserved for an administrator: every user who can open it is one",
     ),
     Attack(
         100,
-        "the model has a tool approve its own call: refused by its descent, and logged",
+        "the model makes a tool approve its own call: refused because of its descent, and logged",
         (
             "api/test_descendants.py::test_it_cannot_approve_and_is_told_the_rule",
             "e2e/test_descendants.py::test_it_cannot_approve_its_own_calls[setsid --wait {}]",
