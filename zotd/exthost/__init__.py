@@ -1,1 +1,1 @@
-"""Extensions: finding them, keeping their processes alive, and everything that crosses to them and back."""
+"""Discovers, installs and supervises extensions, and exchanges frames with their processes."""

@@ -22,10 +22,10 @@ IN_MOVED_TO, IN_CREATE, IN_DELETE_SELF, IN_MOVE_SELF, IN_ONLYDIR = 0x80, 0x100, 
 ARRIVALS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
 
 QUIET_S = 0.1
-"""From the first sign to the look: a tree is copied or unpacked meanwhile, and is then seen once."""
+"""Delay between the first event and the comparison, so that a tree being copied or unpacked is reported once."""
 
 LOOK_S = 5.0
-"""Longest wait for a look at one workspace's directories; the others go on, and the next sign has it looked at again."""
+"""Longest wait for one workspace's directories. After that the others are compared; the next event tries again."""
 
 READ_BYTES = 64 * 1024
 
@@ -37,27 +37,27 @@ Spawn = Callable[[str, Coroutine[object, object, None]], None]
 class _Wanted:
     directories: Sequence[Path]
     there: frozenset[Path] = frozenset()
-    """At the last look."""
+    """Directories that existed at the last comparison."""
     watches: set[int] = field(default_factory=set)
-    """Descriptors of what was watched for it."""
+    """inotify watch descriptors that were added for it; the kernel shares one between all that watch the same directory."""
 
 
 class Arrivals:
-    """Watches for directories; used on one event loop."""
+    """Watches for new and removed directories. Belongs to one event loop."""
 
     def __init__(self, spawn: Spawn) -> None:
         """Use `spawn` to start the tasks that compare directories."""
         self._spawn = spawn
         self._fd = -1
         self._wanted: dict[Callable[[], None], _Wanted] = {}
-        """By whom to tell."""
+        """By callback, which also identifies the subscriber."""
         self._is_looking = False
         self._has_stirred = False
-        """Something came since the last look."""
+        """An event arrived after the last comparison began."""
         self._is_closed = False
 
     async def watch(self, directories: Sequence[Path], changed: Callable[[], None]) -> None:
-        """Call `changed` whenever one of these appears or goes; what is there when this returns has not appeared."""
+        """Call `changed` whenever one of these is created or removed after this method has returned."""
         if sys.platform == "linux" and not self._is_closed and self._open():
             wanted = self._wanted[changed] = _Wanted(directories)
             await self._arm(wanted)
@@ -67,6 +67,8 @@ class Arrivals:
         gone = self._wanted.pop(changed, None)
         if gone is None:
             return
+        # inotify gives the same descriptor for the same directory, so one that another workspace still needs must
+        # stay.
         used = {watch for wanted in self._wanted.values() for watch in wanted.watches}
         for watch in gone.watches - used:
             ctypes.CDLL(None).inotify_rm_watch(self._fd, watch)
@@ -90,8 +92,9 @@ class Arrivals:
         return True
 
     async def _arm(self, wanted: _Wanted) -> bool:
-        """Watch each of its directories, or the nearest parent there is; whether others are there than before."""
+        """Watch each directory or its nearest existing parent. Return True if other directories exist than before."""
         before = wanted.there
+        # The thread cannot be cancelled. Its result is dropped, and the comparison is repeated with the next event.
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_S):
                 watches, wanted.there = await asyncio.to_thread(_look, self._fd, wanted.directories)
@@ -99,6 +102,7 @@ class Arrivals:
         return wanted.there != before
 
     def _stirred(self) -> None:
+        # The events themselves are not used: only a comparison tells which of the wanted directories exist now.
         with suppress(BlockingIOError):
             os.read(self._fd, READ_BYTES)
         self._has_stirred = True
@@ -108,6 +112,7 @@ class Arrivals:
 
     async def _compare(self) -> None:
         try:
+            # Loops because events may arrive while the threads compare; a second task would compare the same again.
             while self._has_stirred:
                 await asyncio.sleep(QUIET_S)
                 self._has_stirred = False
@@ -117,14 +122,15 @@ class Arrivals:
 
     async def _look_at_all(self) -> None:
         for changed, wanted in list(self._wanted.items()):
+            # `forget` may have been called while the thread compared.
             if await self._arm(wanted) and changed in self._wanted:
                 changed()
 
 
 def _look(fd: int, directories: Sequence[Path]) -> tuple[set[int], frozenset[Path]]:
-    """Descriptors of what is watched, and which of the directories are there. Blocks."""
+    """Add watches; return their descriptors and the directories that exist. Blocks."""
     library = ctypes.CDLL(None)
     places = {next(path for path in (one, *one.parents) if is_directory(path)) for one in directories}
-    # Armed first and compared then: what comes in between stirs again.
+    # Watch first and compare afterwards: a directory created in between causes another event.
     watches = {library.inotify_add_watch(fd, os.fsencode(place), ARRIVALS) for place in places}
     return watches - {-1}, frozenset(one for one in directories if is_directory(one))

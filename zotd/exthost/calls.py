@@ -1,4 +1,4 @@
-"""Calls to one process that wait for their answers: `core.correlation` with futures and a timer."""
+"""Pending calls to one process: `core.correlation` with futures and a timer."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from zotd.core.ports import Ancestor
 from zotd.wire import ext
 
 PROGRESS_CHARS = 64 * 1024
-"""Of one piece of progress: it is for eyes, and its event may not be longer than 4 MiB."""
+"""Longest progress text that is kept: it is only displayed, and its event is limited to 4 MiB."""
 
 PATIENCE_S = 6 * 3600.0
-"""Longest that progress keeps a call waiting, so that a server which only reports progress does not keep it for ever."""
+"""Longest time that progress can extend a call: a server that only reports progress must not block it for ever."""
 
 Answer = ext.ToolResult | ext.CommandResponse | ext.EventInterceptResponse
 
 
 class ExtensionCallError(Exception):
-    """A call has no answer; the message goes on from the extension's name."""
+    """A call failed without an answer. The message continues a sentence that begins with the extension's name."""
 
 
 class CallTimeoutError(ExtensionCallError):
@@ -35,25 +35,28 @@ class PendingCall:
     session: str | None
     progress: Callable[[str], None] | None
     lineage: tuple[Ancestor, ...] = ()
-    """Of a tool call: those that led to it, and itself last."""
+    """For a tool call: the calls that led to it, outermost first, and the call itself last."""
     until: float | None = None
-    """Progress sets the limit back until then, in the loop's time; None: it does not."""
+    """Progress restarts the limit until this time of the event loop; None: progress does not restart it."""
     cwd: str | None = None
-    """As its frame carries it: only to an extension of scope `daemon`."""
+    """The `cwd` of its frame; only set for an extension of scope `daemon`."""
 
 
 class Calls:
-    """The open calls of one process."""
+    """The pending calls of one process, with their time limits."""
 
     def __init__(self, label: str, *, idle: Callable[[], None], given_up: Callable[[str, PendingCall], None]) -> None:
-        """`label` makes ids unlike any other process's.
+        """Create the calls of a process without any pending call.
 
-        `idle` is called when the last open call has ended, `given_up` when nobody waits for a call's answer any more.
+        Args:
+            label: prefix of call ids, unique among all processes.
+            idle: called when the last pending call has ended.
+            given_up: called when a call has timed out or its caller was cancelled.
         """
         self.guard_timeouts = 0
-        """Interceptions in a row that had no answer in time; any answer, a late one too, sets it back."""
+        """Consecutive interceptions without an answer in time. Any answer resets it, even a late one."""
         self.is_patient = False
-        """Progress sets a call's limit back."""
+        """Whether progress restarts the limit of a call."""
         self._open: Correlation[PendingCall] = Correlation(label)
         self._idle = idle
         self._given_up = given_up
@@ -65,7 +68,7 @@ class Calls:
 
     @property
     def dropped(self) -> Dropped:
-        """How many answers nobody waited for."""
+        """Numbers of dropped answers: late, repeated, or to an unknown id."""
         return self._open.dropped
 
     @property
@@ -74,11 +77,11 @@ class Calls:
         return next((call.session for call in reversed(list(self._open)) if call.session is not None), None)
 
     def find(self, key: str) -> PendingCall | None:
-        """The open call with this id."""
+        """Return the pending call with this id, or None."""
         return self._open.peek(key)
 
     def is_asked(self, session: str) -> bool:
-        """Whether a tool call or a question to a guard is open that is about this session."""
+        """Return True if a tool call or a question to a guard about this session is pending."""
         return any(call.session == session and call.kind is not ext.CommandResponse for call in self._open)
 
     async def call(
@@ -92,7 +95,7 @@ class Calls:
         lineage: tuple[Ancestor, ...] = (),
         cwd: str | None = None,
     ) -> Answer:
-        """Send something with a new id and wait for an answer of this kind. Safe to cancel: the answer is dropped.
+        """Send a frame with a new id and wait for an answer of this kind. Safe to cancel: the answer is then dropped.
 
         Raises:
             CallError: it was not sent, the process ended, or the answer makes no sense.
@@ -101,6 +104,7 @@ class Calls:
         """
         until = self._loop.time() + PATIENCE_S if self.is_patient else None
         call = PendingCall(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd)
+        # Opened before it is sent: an answer may be read before `send` returns, when frames are replayed.
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
             send(key)
@@ -111,16 +115,20 @@ class Calls:
         try:
             return await call.answer
         finally:
+            # Still open means that the caller was cancelled; an answered or expired call has been removed already.
             if self._open.cancel(key):
                 self._given_up(key, call)
                 self._check_idle()
 
     def answered(self, frame: Answer) -> bool:
         """Complete the call that this frame answers; return False if there is none."""
+        # A late answer counts here too: it shows that the guard responds again, so that it is asked again.
         if isinstance(frame, ext.EventInterceptResponse) and self._was_asked(frame.id):
             self.guard_timeouts = 0
         call = self._open.peek(frame.id)
         if call is not None and not isinstance(frame, call.kind):
+            # The caller must not wait for its timeout: an extension that mixes up its frames will not answer
+            # correctly later.
             return self.reject(frame.id, "answered with a frame of the wrong type")
         if self._open.answer(frame.id) is None or call is None:
             return False
@@ -130,7 +138,7 @@ class Calls:
         return True
 
     def progress(self, frame: ext.ToolProgress) -> None:
-        """Show the progress of an open call."""
+        """Pass the progress on to the call's listener and, for a patient process, restart its time limit."""
         call = self._open.peek(frame.id)
         if call is None:
             return
@@ -140,7 +148,7 @@ class Calls:
             call.progress(frame.text[:PROGRESS_CHARS])
 
     def reject(self, key: str, reason: str) -> bool:
-        """Fail the open call with this id; False when there is none."""
+        """Fail the pending call with this id; return False if there is none."""
         call = self._open.answer(key) if self._open.peek(key) is not None else None
         if call is None:
             return False
@@ -149,7 +157,7 @@ class Calls:
         return True
 
     def reject_only(self, reason: str) -> None:
-        """Fail the only open call; nothing happens when there are several."""
+        """Fail the pending call if there is exactly one. Used when the id of a bad answer is unreadable."""
         key = self._open.the_only()
         if key is not None:
             self.reject(key, reason)
@@ -167,8 +175,9 @@ class Calls:
         return self._open.peek(key) is not None or self._open.was_open(key)
 
     def _arm(self) -> None:
-        """Wake up at the next deadline."""
+        """Set the timer to the next deadline."""
         due = self._open.wake_at
+        # An earlier timer stays: when it fires and finds nothing expired, it is set again. Most calls end before.
         if due is None or (self._timer is not None and self._timer.when() <= due):
             return
         if self._timer is not None:
@@ -191,5 +200,6 @@ class Calls:
 
 
 def _refuse(call: PendingCall, error: ExtensionCallError) -> None:
+    # The caller may have been cancelled, which has ended its future.
     if not call.answer.done():
         call.answer.set_exception(error)

@@ -34,23 +34,24 @@ CHANGES = (
 )
 
 MAX_DIRECTORIES = 1_000
-"""Of one watcher; a tree of dependencies with more is looked at when a run starts instead."""
+"""Limit of one watcher. A larger tree, such as one of dependencies, is compared when a run starts instead."""
 
 QUIET_S = 0.1
-"""From the first sign to telling: `git pull` writes many files one after the other."""
+"""Delay between the first event and the callback: `git pull` writes many files one after the other."""
 
 PAUSE_S = 1.0
-"""Shortest time between telling the same watcher twice: looking at thousands of files takes up to a second."""
+"""Shortest time between two callbacks of one watcher: comparing thousands of files takes up to a second."""
 
 READ_BYTES = 64 * 1024
 
+# struct inotify_event: wd, mask, cookie, len; the name of `len` bytes follows, padded with NUL.
 _HEAD = struct.Struct("iIII")
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
 """Starts a named task; the callee owns it and logs its failure."""
 
 Places = Mapping[Path, Collection[str] | None]
-"""Directories, each with the names in it that count; None: all of them."""
+"""Directories, each with the names in it that are watched; None: all names."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,15 +59,15 @@ class _Watcher:
     places: Callable[[], Places]
     changed: Callable[[], Coroutine[object, object, None]]
     names: dict[int, Collection[str] | None] = field(default_factory=dict)
-    """By watch descriptor."""
+    """Watched names by inotify watch descriptor."""
     is_arming: bool = False
-    """A thread adds directories, whose descriptors are not in `names` yet."""
+    """A thread is adding directories whose descriptors are not in `names` yet."""
     has_stirred: bool = False
     is_telling: bool = False
 
 
 class Changes:
-    """Watches directories; used on one event loop."""
+    """Watches directories for changed files. Belongs to one event loop."""
 
     def __init__(self, spawn: Spawn) -> None:
         """Use `spawn` to start the tasks that call back."""
@@ -80,7 +81,7 @@ class Changes:
     ) -> bool:
         """Run `changed` whenever something in `places` may have changed, until `forget`.
 
-        `places` is asked again after each change, in a thread. False: nothing will be told.
+        `places` is evaluated again after each change, in a thread. Returns False if the directories cannot be watched.
         """
         if sys.platform != "linux" or self._is_closed or not self._open():
             return False
@@ -95,6 +96,7 @@ class Changes:
         gone = self._watchers.pop(key, None)
         if gone is None or self._fd < 0:
             return
+        # Watchers of the same directory share a descriptor; it is removed with the last of them.
         used = {descriptor for watcher in self._watchers.values() for descriptor in watcher.names}
         for descriptor in gone.names.keys() - used:
             ctypes.CDLL(None).inotify_rm_watch(self._fd, descriptor)
@@ -118,7 +120,7 @@ class Changes:
         return True
 
     async def _arm(self, watcher: _Watcher) -> bool:
-        """Watch what is there now; False when that is too much."""
+        """Watch the directories that exist now; return False if there are too many."""
         watcher.is_arming = True
         try:
             found = await asyncio.to_thread(_add, self._fd, watcher.places)
@@ -126,7 +128,7 @@ class Changes:
             watcher.is_arming = False
         if found is None:
             return False
-        # Descriptors of directories that are gone stay until `forget`: the kernel never uses a number again.
+        # Descriptors of removed directories stay until `forget`: the kernel does not reuse their numbers.
         watcher.names.update(found)
         return True
 
@@ -134,14 +136,16 @@ class Changes:
         with suppress(BlockingIOError):
             found = list(_events(os.read(self._fd, READ_BYTES)))
             for watcher in list(self._watchers.values()):
+                # After an overflow events are missing, so every watcher has to compare.
                 if any(mask & IN_Q_OVERFLOW or self._concerns(watcher, one, name) for one, mask, name in found):
                     self._notice(watcher)
 
     def _concerns(self, watcher: _Watcher, descriptor: int, name: str) -> bool:
         if descriptor not in watcher.names:
-            # Of a directory that is just being armed: whose it is turns out later, and a look too many costs little.
+            # A directory that is being added: its watcher is not known yet, and one superfluous comparison is cheap.
             return watcher.is_arming and not any(descriptor in other.names for other in self._watchers.values())
         names = watcher.names[descriptor]
+        # Events about the directory itself have no name; they always count.
         return names is None or not name or name in names
 
     def _notice(self, watcher: _Watcher) -> None:
@@ -155,7 +159,7 @@ class Changes:
             while watcher.has_stirred and watcher in self._watchers.values():
                 await asyncio.sleep(QUIET_S)
                 watcher.has_stirred = False
-                # Armed first and looked at then: what comes in between stirs again.
+                # Watch first and compare afterwards: a change in between causes another event.
                 await self._arm(watcher)
                 await watcher.changed()
                 await asyncio.sleep(PAUSE_S - QUIET_S)
@@ -164,11 +168,13 @@ class Changes:
 
 
 def tree(directory: Path) -> list[Path]:
-    """A directory and those below it, without links; at most one more than `MAX_DIRECTORIES`. Blocks."""
+    """Return a directory and its subdirectories without following links, at most `MAX_DIRECTORIES` + 1. Blocks."""
     found: list[Path] = []
     for folder, folders, _ in os.walk(directory):
         found.append(Path(folder))
+        # Both change constantly while git and Python work, and are no part of what is trusted.
         folders[:] = [name for name in folders if name not in {".git", "__pycache__"}]
+        # One more than allowed is enough for the caller to see that there are too many.
         if len(found) > MAX_DIRECTORIES:
             break
     return found
@@ -182,7 +188,7 @@ def _add(fd: int, places: Callable[[], Places]) -> dict[int, Collection[str] | N
     found: dict[int, Collection[str] | None] = {}
     for directory, names in wanted.items():
         descriptor = library.inotify_add_watch(fd, os.fsencode(directory), CHANGES)
-        # Not by whether the directory is there: it may have been made since, and is then armed with the next change.
+        # A missing directory is no failure: when it is created, its parent reports a change and it is watched then.
         if descriptor < 0 and ctypes.get_errno() == errno.ENOSPC:
             return None  # the user's limit of watches
         if descriptor >= 0:

@@ -1,12 +1,12 @@
-"""A git repository without a working tree: nothing in it can run, for git never writes one of its files.
+"""Fetches a commit of a git repository without a working tree, so that git neither writes nor runs any of its files.
 
     git init --bare     with no template
     git fetch           one commit, no tags, no submodules
-    git ls-tree         names, modes and sizes: judged before anything is written
-    git cat-file        the contents as they are: no filter, no LFS, no hook, no conversion of line ends
+    git ls-tree         names, modes and sizes: checked before anything is written
+    git cat-file        the contents unchanged: no filter, no LFS, no hook, no conversion of line ends
 
-No configuration is read but what stands here, and nobody is asked for a password: private repositories are for ssh with
-an agent. What git writes is bounded by the kernel (`ulimit -f`), how long it takes by us.
+git reads only the configuration below and never asks for a password: private repositories need ssh with an agent. The
+kernel limits the size of its output (`ulimit -f`); this module limits its time.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from zotd.sanitize import escaped
 from zotd.tree_digest import MAX_BYTES, MAX_ENTRIES
 
 FETCH_S = 300.0
-"""The largest extension (`MAX_BYTES`) at 6 Mbit/s."""
+"""Time limit of the fetch: enough for the largest extension (`MAX_BYTES`) at 6 Mbit/s."""
 
 LOCAL_S = 60.0
-"""Listing and unpacking what was fetched: two seconds for the largest extension on a slow disk."""
+"""Time limit of a local command. The largest extension takes two seconds on a slow disk."""
 
 OUTPUT_BYTES = MAX_BYTES + MAX_ENTRIES * 128
 """Longest file that git may write: all contents, with a line before each of them."""
@@ -38,22 +38,25 @@ LISTING_BYTES = MAX_ENTRIES * 512
 """Longest list of names. Trees that contain each other many times fit into a small pack and expand without end."""
 
 ERROR_BYTES = 4096
-"""What is read of its complaints."""
+"""How much of git's stderr is read."""
 
 _CHUNK_BYTES = 1024 * 1024
 
 _LIMITED = 'ulimit -f "$0" 2>/dev/null; exec git "$@" >output 2>errors'
-"""Files of the clone's own directory; the unit of `ulimit` has 512 bytes (POSIX)."""
+"""Runs git with a limit for each file it writes. `output` and `errors` are in the clone's directory; the unit of `ulimit`
+is 512 bytes (POSIX)."""
 
 _CONFIG = {
+    # Options that would run a program named by the repository or the user's configuration are disabled.
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
-    "core.bigFileThreshold": "16m",  # larger ones are not held in memory
+    "core.bigFileThreshold": "16m",  # larger files are not held in memory
     "credential.helper": "",
     "fetch.recurseSubmodules": "false",
     "fetch.unpackLimit": "1",  # always one pack: a limit for one file is then a limit for everything
     "gc.auto": "0",
-    "maintenance.auto": "false",  # it would go on in the background
+    "maintenance.auto": "false",  # it would continue in the background
+    # A server that sends less than 1,000 bytes a second for 30 s is given up before FETCH_S.
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "30",
 }
@@ -62,10 +65,10 @@ _KEPT = (
     *("PATH", "HOME", "SSH_AUTH_SOCK", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
 )
-"""What git gets of the environment; other `GIT_*` variables could name programs to run."""
+"""Variables that git inherits. Other `GIT_*` variables could name programs to run."""
 
 _FIXED = {
-    "GIT_ALLOW_PROTOCOL": ":".join(SCHEMES),  # for redirects, too
+    "GIT_ALLOW_PROTOCOL": ":".join(SCHEMES),  # also applies to redirects
     "GIT_ASKPASS": "",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -76,46 +79,49 @@ _FIXED = {
     "SSH_ASKPASS_REQUIRE": "never",
 }
 
+# Modes of git trees. 160000 is a submodule and is missing on purpose.
 _KINDS = {"100644": EntryKind.FILE, "100664": EntryKind.FILE, "100755": EntryKind.PROGRAM, "120000": EntryKind.LINK}
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryTree:
-    """What is in a commit."""
+    """The contents of a commit, as git lists them."""
 
     entries: Sequence[TreeEntry]
-    """Not judged."""
+    """Names and sizes as listed; the caller has to check them."""
     submodules: Sequence[str]
-    """Paths of what is left out because it is in other repositories."""
+    """Paths that are left out because their contents are in other repositories."""
 
 
 class Clone:
-    """One commit of a repository, in a directory of its own that the caller makes and removes.
+    """One commit of a repository, in its own directory, which the caller creates and removes.
 
-    Methods may be cancelled; git is then ended. They raise InstallError.
+    All methods raise InstallError and may be cancelled, which ends git.
     """
 
     def __init__(self, directory: Path, env: Mapping[str, str]) -> None:
-        """An empty directory; `env` is that of whoever installs."""
+        """Use the empty `directory`; `env` is the environment of the client that installs."""
         self._directory = directory
         kept = {name: env[name] for name in _KEPT if name in env}
         self._env = kept | _FIXED | {"GIT_DIR": str(directory)}
 
     async def fetch(self, repository: Repository) -> str:
-        """Get the commit that the repository's ref means now; its id."""
+        """Fetch the commit that the repository's ref currently names; return its id."""
         await self._git("init", "--quiet", "--bare", "--template=")
         wanted = repository.ref or "HEAD"
         what = repository.ref or "its HEAD"
+        # Only the commit itself: history, tags and submodules would add data that an extension does not need.
         options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
         await self._git("fetch", *options, "--", repository.location, wanted, within_s=FETCH_S, what=what)
         output = await self._git("rev-parse", "--verify", "FETCH_HEAD^{commit}", what=what)
         return output.read_text().strip()
 
     async def list(self, commit: str) -> RepositoryTree:
-        """Names, modes and sizes of everything in the commit."""
+        """List names, modes and sizes of all files of the commit."""
         output = await self._git("ls-tree", "-r", "-l", "-z", commit, output_bytes=LISTING_BYTES)
         entries, submodules = [], []
         for line in output.read_bytes().split(b"\0")[:-1]:
+            # With -z git does not quote names, so a name may contain any byte but NUL.
             about, _, name = line.partition(b"\t")
             mode, _, object_id, size = about.decode().split()
             path = os.fsdecode(name)
@@ -128,14 +134,15 @@ class Clone:
         return RepositoryTree(entries, submodules)
 
     async def unpack(self, entries: Sequence[TreeEntry]) -> None:
-        """Get the contents ready for `read`."""
+        """Extract the contents of these entries for `read`."""
+        # Ids go through a file: twenty thousand of them do not fit on a command line, and a pipe could deadlock.
         wanted = self._directory / "wanted"
         wanted.write_text("".join(f"{entry.object_id}\n" for entry in entries))
         with wanted.open("rb") as stdin:
             await self._git("cat-file", "--batch", "--buffer", stdin=stdin.fileno())
 
     def read(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, Iterable[bytes]]]:
-        """The contents of what was unpacked, in the same order; each is to be read before the next one. Blocks."""
+        """Yield the unpacked entries with their contents, in the same order. Read each before the next one. Blocks."""
         with (self._directory / "output").open("rb") as output:
             for entry in entries:
                 if output.readline() != f"{entry.object_id} blob {entry.size}\n".encode():
@@ -151,12 +158,12 @@ class Clone:
         stdin: int = subprocess.DEVNULL,
         what: str = "the files",
     ) -> Path:
-        """Run git; the file with what it printed. `what` it should get is for the message."""
+        """Run git and return the file with its output. `what` names the wanted object in error messages."""
         config = [word for name, value in _CONFIG.items() for word in ("-c", f"{name}={value}")]
         argv = ["/bin/sh", "-c", _LIMITED, str(output_bytes // 512), *config, *args]
         child = spawn(argv, cwd=str(self._directory), env=self._env, on_output=lambda _: None, stdin=stdin)
         try:
-            async with asyncio.timeout(within_s), child:  # ends with its exit, or is ended
+            async with asyncio.timeout(within_s), child:  # leaving the block ends git if it still runs
                 code = await child.wait()
         except TimeoutError as error:
             raise InstallError(f"getting {what} took longer than {within_s:g} s") from error
@@ -169,11 +176,12 @@ class Clone:
             said = file.read(ERROR_BYTES).decode(errors="replace")
         if code == 127:
             return InstallError("git cannot be started; install it, or add it to PATH")
+        # git itself or one of its children was stopped by `ulimit -f`.
         if code == -signal.SIGXFSZ or f"died of signal {int(signal.SIGXFSZ)}" in said:
             return InstallError(
                 f"it has more than {MAX_BYTES >> 20} MiB or {MAX_ENTRIES} files, too much for an extension"
             )
-        # Hints come after the reason, and what the server has said before it.
+        # The server's output comes before git's reason and hints come after it; only the reason is shown.
         lines = [line for line in said.splitlines() if line.startswith("fatal: ")] or said.splitlines()
         reason = escaped(lines[0][:300]) if lines else f"exit code {code}"
         return InstallError(f"git could not get {what}: {reason}")

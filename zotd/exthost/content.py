@@ -1,4 +1,4 @@
-"""What a tool answered: of an extension, as the transcript keeps it, and for one (`docs/extensions.md`, `tool_result`)."""
+"""Converts tool results between the extension protocol and the transcript (`docs/extensions.md`, `tool_result`)."""
 
 import binascii
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,23 @@ from zotd.wire.framing import SERVER_LIMIT
 NO_CONTENT = "(no content)"
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What vendors take; another one in the transcript, and each later request of the session would be refused."""
+"""Image types that every vendor accepts. With another one in the transcript, a vendor would refuse every later request."""
 
 MAX_BLOCKS = 1_000
-"""Of a result. One that makes no sense has two bytes, and becomes a text of fifty."""
+"""Limit of blocks in a result. An invalid block of two bytes becomes a text of fifty, so bytes alone are no limit."""
 
 TEXT_BYTES = SERVER_LIMIT - 64 * 1024
-"""Of the text in a result, as JSON: the event that shows it has more than that, and may not be longer than 4 MiB. What is
-no UTF-8 has grown to three times its size by now."""
+"""Limit of all text in a result, as JSON. The event that shows it adds fields and is limited to 4 MiB. Bytes that are not
+UTF-8 have already grown to three times their size."""
 
 RESULT_BYTES = 256 * 1024
-"""Of text and base64 in a result for an extension: its line stays far below 4 MiB, however much of it JSON escapes."""
+"""Limit of text and base64 in a result for an extension. Its line stays far below 4 MiB even if JSON escapes everything."""
 
 RESULT_BLOCKS = 128
 
 
 def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
-    """The outcome; a block that makes no sense becomes a text that says so."""
+    """Convert a result of an extension's tool. An invalid block becomes a text that names the problem."""
     if len(result.content) > MAX_BLOCKS:
         return ToolOutcome.error(f"{extension} answered with more than {MAX_BLOCKS} blocks")
     is_error = result.is_error
@@ -38,19 +38,21 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
         is_error = is_error or is_bad
         if block is not None:
             content.append(block)
+    # Measured as JSON, the form that has to fit into an event: a control character takes six bytes there.
     if sum(len(encode(block)) for block in content if isinstance(block, Text)) > TEXT_BYTES:
         return ToolOutcome.error(f"{extension} answered with too much text (almost 4 MiB)")
     return ToolOutcome(content or [Text(NO_CONTENT)], is_error)
 
 
 def state_of(result: ToolResult) -> str:
-    """What an extension says became of a call: `completed`, `not_started` or `unknown`."""
+    """Return the outcome that an extension reports for a reconciled call: `completed`, `not_started` or `unknown`."""
     told = result.structured_content.get("state") if isinstance(result.structured_content, Mapping) else None
+    # Anything unclear is `unknown`, the only answer that never lets recovery repeat a call.
     return told if isinstance(told, str) and told in {"completed", "not_started"} else "unknown"
 
 
 def blocks_of(content: Sequence[Text | Image]) -> tuple[tuple[dict[str, object], ...], bool]:
-    """The blocks of a result for an extension, at most `RESULT_BYTES`; and whether something was left out for that.
+    """Convert a result for an extension, limited to `RESULT_BYTES`. Also return whether something was left out.
 
     Text is cut between two characters; an image that does not fit is replaced by a text that says so.
     """
@@ -64,6 +66,7 @@ def blocks_of(content: Sequence[Text | Image]) -> tuple[tuple[dict[str, object],
         text = block.text if isinstance(block, Text) else f"[{block.mime_type} of {block.bytes} bytes, too long]"
         data = text.encode()
         is_cut = is_cut or isinstance(block, Image) or len(data) > room
+        # Drops the bytes of a character that was cut in half.
         kept = data[:room].decode(errors="ignore")
         if kept:
             blocks.append({"type": "text", "text": kept})
@@ -72,14 +75,16 @@ def blocks_of(content: Sequence[Text | Image]) -> tuple[tuple[dict[str, object],
 
 
 def _block(raw: object, extension: str) -> tuple[Text | Image | None, bool]:
-    """The block, None for an empty text, and whether it makes the result an error."""
+    """Convert one block (None for an empty text). Also return whether it makes the result an error."""
     block = raw if isinstance(raw, Mapping) else {}
     kind, text = block.get("type"), block.get("text")
     if kind == "text" and isinstance(text, str):
+        # Some vendors refuse requests that contain empty text blocks.
         return (Text(text) if text else None), False
     if kind == "image":
         return _image(block, extension)
     what = f'unknown block type "{kind}"' if isinstance(kind, str) and kind != "text" else "an invalid block"
+    # Not an error: the other blocks of the result may be all that the model needs.
     return Text(f"[{what} from extension {extension}]"), False
 
 
@@ -88,6 +93,7 @@ def _image(block: Mapping[object, object], extension: str) -> tuple[Text | Image
     if not isinstance(mime_type, str) or mime_type not in IMAGES:
         return Text(f'[image of unknown type "{mime_type}" from extension {extension}]'), True
     try:
+        # Checked here because a vendor would refuse the request, and every later one of the session.
         size = len(binascii.a2b_base64(data if isinstance(data, str) else "!", strict_mode=True))
     except (binascii.Error, ValueError):
         return Text(f"[image from extension {extension} that is not base64]"), True

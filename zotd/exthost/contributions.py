@@ -1,7 +1,7 @@
-"""What extensions contribute to their workspace at this moment: tools, commands, and what they want to hear.
+"""Tools, commands and subscriptions that extensions currently contribute to their workspace.
 
-Each process has its `Registrations`, which may grow and shrink at any time; those of the processes that serve, in load
-order, make the `Contributions`. A crash takes them away, a reload swaps them at once.
+Each process has `Registrations`, which may grow and shrink at any time. Those of all serving processes, in load order,
+form the `Contributions`. A crash removes a process's registrations; a reload replaces them in one step.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,31 +17,31 @@ BUILTIN_TOOLS = ("read", "write", "edit", "bash", "glob", "grep", "skill")
 Registration = ext.RegisterTool | ext.RegisterCommand | ext.Subscribe | ext.Unregister
 
 MAX_REGISTRATIONS = 2_000
-"""Of one process, for each kind; a larger MCP server would not fit into any model's context either."""
+"""Limit of one process for each kind. A larger MCP server would not fit into any model's context either."""
 
 MAX_BYTES = 8 * 1024 * 1024
-"""Of all tools and commands of one process, as JSON: every request to the model holds them, and no vendor takes more than
-32 MiB."""
+"""Limit of all tools and commands of one process, as JSON. Every model request contains the tools, and no vendor accepts
+more than 32 MiB."""
 
 EVENT_CHARS = 64
-"""Longest name of an event; there are no such long ones."""
+"""Longest name of an event. Longer names match no event, so they are not stored."""
 
 
 @dataclass(slots=True)
 class Registrations:
-    """What one process has registered so far."""
+    """The registrations of one process."""
 
     tools: dict[str, ext.RegisterTool] = field(default_factory=dict)
     commands: dict[str, ext.RegisterCommand] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
     intercepts: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
-    """A sentence for each registration that is not used, by what it was."""
+    """The reason for each refused registration, by its description."""
     _sizes: dict[str, int] = field(default_factory=dict)
-    """Of each tool and command, by what it is."""
+    """Size of each tool and command as JSON, by its description."""
 
     def take(self, frame: Registration) -> str | None:
-        """Add or remove; a sentence when something of it is refused, and nothing else is."""
+        """Apply a registration. Return a sentence if it is refused; other registrations are not affected."""
         match frame:
             case ext.RegisterTool(name):
                 fault = tool_fault(frame) or _too_many(self.tools, name) or self._too_much(f'tool "{name}"', frame)
@@ -61,7 +61,7 @@ class Registrations:
                 return self._subscribe(frame)
 
     def doubts(self) -> list[str]:
-        """A sentence for each parameter that its author has given a type which no model is told of."""
+        """Return a sentence for each parameter whose type hint is missing from the schema."""
         return [
             f"the tool {name}, parameter {parameter[:100]}: the type hint {hint[:100]} cannot be described; "
             "the model may send anything"
@@ -70,12 +70,12 @@ class Registrations:
         ]
 
     def frames(self) -> list[Registration]:
-        """What would register the same."""
+        """Return frames that recreate these registrations; the next daemon replays them."""
         heard = ext.Subscribe(tuple(sorted(self.events)), tuple(sorted(self.intercepts)))
         return [*self.tools.values(), *self.commands.values(), heard]
 
     def _take_back(self, frame: ext.Unregister) -> None:
-        """Channels are their owner's business."""
+        """Remove a tool or a command. Channels are handled by the host."""
         if frame.kind == "tool":
             self.tools.pop(frame.name, None)
         elif frame.kind == "command":
@@ -85,6 +85,7 @@ class Registrations:
         self._sizes.pop(what, None)
 
     def _too_much(self, what: str, frame: ext.RegisterTool | ext.RegisterCommand) -> str | None:
+        # A name that is registered again replaces the old frame, so only the difference counts.
         size = len(encode(frame))
         if sum(self._sizes.values()) - self._sizes.get(what, 0) + size > MAX_BYTES:
             return f"tools and commands would exceed {MAX_BYTES // (1024 * 1024)} MiB"
@@ -92,6 +93,8 @@ class Registrations:
         return None
 
     def _subscribe(self, frame: ext.Subscribe) -> str | None:
+        # Unknown events are accepted: a later version of zot may send them. Unknown interceptions are not, because a
+        # guard that is never asked protects nothing.
         names = (name for name in frame.events if len(name) <= EVENT_CHARS)
         self.events.update(islice(names, MAX_REGISTRATIONS - len(self.events)))
         self.intercepts.update(event for event in frame.intercept if event in INTERCEPTS)
@@ -99,7 +102,7 @@ class Registrations:
         return f"these events cannot be intercepted: {', '.join(unknown)[:200]}" if unknown else None
 
     def _judged(self, what: str, fault: str | None) -> str | None:
-        """Remember that `what` is refused, or is not any more."""
+        """Record whether `what` is refused, and return the sentence if it is."""
         if fault is None:
             self.refused.pop(what[:100], None)
         elif len(self.refused) < MAX_REGISTRATIONS:
@@ -114,10 +117,10 @@ def _too_many(registered: Collection[str], name: str) -> str | None:
 
 
 class Contributions:
-    """Who has which name, among all that serve."""
+    """The owner of each name among all serving extensions."""
 
     def __init__(self, offers: Sequence[tuple[str, Registrations]], reserved_commands: Collection[str]) -> None:
-        """`offers`: extensions with their registrations, in load order."""
+        """Resolve names; `offers` are the serving extensions with their registrations, in load order."""
         self.tools: Names[ext.RegisterTool] = resolve(
             [NameClaim(owner, name, tool) for owner, offer in offers for name, tool in offer.tools.items()],
             BUILTIN_TOOLS,
@@ -125,11 +128,12 @@ class Contributions:
         self.commands: Names[ext.RegisterCommand] = resolve(
             [NameClaim(owner, name, command) for owner, offer in offers for name, command in offer.commands.items()],
             reserved_commands,
+            # People type commands, so upper and lower case are alike; models copy the names of tools exactly.
             fold=str.casefold,
         )
 
     def conflicts(self) -> list[tuple[str, str]]:
-        """Each loser and a sentence."""
+        """Return each extension that lost a name, with a sentence that says how to reach it."""
         found = [(one.loser, f"its tool {one.name} is hidden by that of {one.winner}") for one in self.tools.conflicts]
         for one in self.commands.conflicts:
             sentence = f"its command /{one.name} is hidden by that of {one.winner}; use /{one.loser}:{one.name}"

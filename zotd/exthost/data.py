@@ -1,10 +1,10 @@
-"""Where extensions keep their state: `$ZOT_HOME/data`, which nobody signs and no update replaces.
+"""State of extensions in `$ZOT_HOME/data`, which is not part of trusted code and which updates do not replace.
 
-    data/weather                       an extension of the user's
-    data/shop@0c5f…/weather            one that a project brings along, by the project's directory
-    data/.copied/weather.json          what was copied there from the extension's directory, where earlier versions kept it
+    data/weather                       an extension in the home
+    data/shop@0c5f…/weather            an extension of a project, by the project's directory
+    data/.copied/weather.json          digests of files copied from the extension's directory, where earlier versions kept state
 
-A copy is made once, before the first start, and deletes nothing. Everything here blocks.
+A copy is made once, before the first start, and deletes nothing. All functions block.
 """
 
 import hashlib
@@ -33,16 +33,18 @@ PLACE = "data"
 COPIED = ".copied"
 
 MAX_FILES, MAX_BYTES = 2_000, 64 * 1024 * 1024
-"""What is copied of one extension; one with more is left as it is, and its log says so."""
+"""Limits of a copy. State beyond them is not copied, and the log says so."""
 
 CODE = frozenset({".py", ".pyc", ".js", ".mjs", ".cjs", ".ts", ".go", ".rs", ".rb", ".sh", ".so", ".md"})
-"""Endings of files that are no state, where it is not recorded which files were installed."""
+"""Suffixes of code, used where no record says which files were installed."""
 
+# Their files have any suffix, and thousands of them would be copied as state.
 LIBRARIES = frozenset({"node_modules", "zot_sdk", ".venv", "venv"})
 
 
 def place(manifest: Manifest, *, home: Path, cwd: Path, is_explicit: bool) -> Path:
-    """The directory for the state of an extension, which need not exist. `is_explicit`: it was named with `--ext`."""
+    """Return the directory for an extension's state, which need not exist. `is_explicit`: it was named with `--ext`."""
+    # Only with -e: anywhere else, files written beside the code would change what was trusted or installed.
     if is_explicit and manifest.data is DataPlace.BESIDE:
         return manifest.directory
     if _is_of_project(manifest, home, cwd):
@@ -51,28 +53,31 @@ def place(manifest: Manifest, *, home: Path, cwd: Path, is_explicit: bool) -> Pa
 
 
 def made(manifest: Manifest, where: Surroundings, say: Callable[[str], None]) -> str:
-    """The directory for the state of an extension, which is there now; `say` is told when it could not be made."""
+    """Create the directory for an extension's state and return it; pass an error to `say`."""
     path = place(manifest, home=where.home, cwd=Path(where.cwd), is_explicit=where.is_explicit)
     if path != manifest.directory:
         try:
             make_private_dir(str(path))
         except OSError as error:
+            # The extension starts anyway: many keep no state, and the others get the error when they write.
             say(f"the directory {path} could not be made: {error.strerror}")
     return str(path)
 
 
 def workspace(cwd: Path) -> str:
-    """The name of a project's directory of data: no extension has an `@` in its name."""
+    """Name a project's data directory. It contains `@`, which no extension's name does, so the two cannot collide."""
+    # The digest distinguishes projects of the same name; the name is for people who look into the directory.
     real = os.path.realpath(cwd)
     return f"{os.path.basename(real)[:60]}@{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"  # noqa: PTH119
 
 
 def prepare(manifests: Iterable[Manifest], *, home: Path, cwd: Path, is_explicit: bool = False) -> None:
-    """Copy what these extensions have kept in their directories, once for each."""
+    """Copy the state that these extensions keep in their own directories, once for each."""
     for manifest in manifests:
         if not manifest.kept_beside or not os.path.isfile(manifest.directory / FILE):  # noqa: PTH113
             continue
         target = place(manifest, home=home, cwd=cwd, is_explicit=is_explicit)
+        # An existing target means that the copy was made, or that the extension has already stored new state.
         if target == manifest.directory or os.path.lexists(target):
             continue
         try:
@@ -84,12 +89,12 @@ def prepare(manifests: Iterable[Manifest], *, home: Path, cwd: Path, is_explicit
 
 
 def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
-    """Copy the state of an extension from its directory to `target`, which does not exist, and note what that was.
+    """Copy the state of an extension from its directory to `target`, which does not exist, and record the copied files.
 
     Raises:
         OSError: it could not be copied; `target` does not exist then.
-        InstallError: it is not known what was installed.
-        TooMuchError: there is more than `MAX_FILES` or `MAX_BYTES`.
+        InstallError: the record of installed files cannot be read.
+        TreeTooLargeError: there is more than `MAX_FILES` or `MAX_BYTES`.
     """
     files = list(_state(manifest, home))
     if len(files) > MAX_FILES or sum((manifest.directory / path).stat().st_size for path in files) > MAX_BYTES:
@@ -100,6 +105,7 @@ def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
         return
     make_private_dir(str(target.parent))
     new = target.with_name(f".{target.name}.new")
+    # Left by a copy that was interrupted. Only the rename below makes a copy count.
     shutil.rmtree(new, ignore_errors=True)
     make_private_dir(str(new))
     for path in files:
@@ -113,10 +119,10 @@ def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
 
 
 def written(directory: Path, record: installed.InstallRecord, *, home: Path) -> list[str]:
-    """Files that an installed extension has in its directory and that were neither installed nor copied, in order.
+    """List the files in an installed extension's directory that were neither installed nor copied, sorted.
 
     Raises:
-        TooMuchError: there is too much to look at.
+        TreeTooLargeError: the directory is too large to be compared.
     """
     found = tree_digest.scan(directory)
     differs = tree_digest.difference(record.files, found.files)
@@ -125,10 +131,11 @@ def written(directory: Path, record: installed.InstallRecord, *, home: Path) -> 
 
 
 def delete(name: str, *, home: Path) -> bool:
-    """Delete the state of the user's extension `name`; False when there was none."""
+    """Delete the state of the installed extension `name`; return False if there was none."""
     target = home / PLACE / name
     with suppress(FileNotFoundError):
         _notes(target, home).unlink()
+    # A link leads to a directory that zot did not create, so it is left alone.
     if not target.is_dir() or target.is_symlink():
         return False
     shutil.rmtree(target)
@@ -137,11 +144,12 @@ def delete(name: str, *, home: Path) -> bool:
 
 def _is_of_project(manifest: Manifest, home: Path, cwd: Path) -> bool:
     place = project_extensions(cwd)
+    # The home itself may be opened as a project; its extensions are still those of the user.
     return manifest.directory.parent == place and os.path.realpath(place) != os.path.realpath(home / "extensions")
 
 
 def _state(manifest: Manifest, home: Path) -> Iterator[str]:
-    """Files in the extension's directory that are its state: what was not installed, or does not look like code."""
+    """Yield the files in the extension's directory that are state: not installed, or unlike code if there is no record."""
     directory = manifest.directory
     record = None
     if directory.parent == installed.extensions(home):
@@ -180,11 +188,12 @@ def _noted(target: Path, home: Path) -> dict[str, str]:
         content = private_file.read(_notes(target, home))
         return {} if content is None else msgspec.json.decode(content, type=dict[str, str])
     except (OSError, msgspec.MsgspecError):
+        # Without notes, copied files count as written by the extension: an update then refuses to replace them.
         return {}
 
 
 def shown(files: list[str]) -> str:
-    """Some of these names, for a sentence."""
+    """Join the first names for a sentence, with the number of the others."""
     named = ", ".join(escaped(path) for path in files[: installed.SHOWN_FILES])
     more = len(files) - installed.SHOWN_FILES
     return f"{named} and {more} more" if more > 0 else named

@@ -1,9 +1,9 @@
-"""Which extensions there are, in the order that decides every conflict (`docs/extensions.md`).
+"""Finds extensions, in the load order that decides every conflict (`docs/extensions.md`).
 
 explicit paths > <cwd>/.zot/extensions/*/ > $ZOT_HOME/extensions/*/       inside each: by directory name
 
-Whether one is started is what its user has said (`zotd.exthost.installed.choices`), else what its manifest says. An
-explicit path is its user's word, too.
+The user's choice (`zotd.exthost.installed.choices`) decides whether an extension is started, else its manifest. One that
+is named by an explicit path is always started.
 """
 
 import os
@@ -16,12 +16,12 @@ from zotd.exthost.installed import InstallError
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
 
 RESERVED = frozenset({"tools", "channels"})
-"""Directories of Python modules, which are no extensions."""
+"""Directories of Python modules, which are not extensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shadowed:
-    """An extension that is not used because one of its name comes before it."""
+    """An extension that is not used because an earlier one has the same name."""
 
     manifest: Manifest
     by: Path
@@ -29,34 +29,35 @@ class Shadowed:
 
 @dataclass(slots=True)
 class Discovered:
-    """Extensions found in all places, and those that cannot be used."""
+    """Extensions of all locations, and the reasons why others cannot be used."""
 
     manifests: list[Manifest] = field(default_factory=list)
     """To be started, in load order."""
     disabled: list[Manifest] = field(default_factory=list)
     shadowed: list[Shadowed] = field(default_factory=list)
     errors: dict[Path, str] = field(default_factory=dict)
-    """A sentence for each directory that cannot be used."""
+    """The reason for each directory that cannot be used."""
     is_untrusted: bool = False
-    """The working directory has extensions that are not used because nobody trusts it."""
+    """The working directory has extensions that are not used because it is not trusted."""
     keeps: Callable[[Manifest], bool] = lambda _: False
-    """Whether one that runs goes on as it is, though it would not be started: its code has changed unasked."""
+    """Whether a running extension may continue although it would not be started: its code changed without a grant."""
 
 
 def project_extensions(cwd: Path) -> Path:
-    """Where a project keeps its extensions."""
+    """Return the directory in which a project keeps its extensions."""
     return cwd / ".zot" / "extensions"
 
 
 def discover(
     *, explicit: Sequence[Path], cwd: Path | None, home: Path | None, is_trusted: Callable[[Path], bool]
 ) -> Discovered:
-    """Read all manifests. `cwd` None: no project; `home` None: nothing that is installed. Blocks for some file reads.
+    """Read all manifests. `cwd` None: no project; `home` None: no installed ones. Blocks for some file reads.
 
-    `is_trusted` is asked about `cwd`, and only when it has extensions of its own.
+    `is_trusted` is called with `cwd`, and only if that has extensions: the check reads all files.
     """
     found = Discovered()
     for path in explicit:
+        # Without choices: an explicit path is started even if the user has disabled the name elsewhere.
         _take(found, path.parent if path.name == FILE else path, {})
     choices = {} if home is None else _choices(found, home)
     for directory in _directories(found, cwd, home, is_trusted):
@@ -65,17 +66,17 @@ def discover(
 
 
 def is_extension(entry: Path) -> bool:
-    """Whether an entry of `extensions` is meant to be one; its manifest may be broken."""
+    """Return True if an entry of `extensions` has a manifest, which may be invalid."""
     return entry.name not in RESERVED and _has_manifest(entry)
 
 
 def is_directory(path: Path) -> bool:
-    """Whether it is one, as far as can be seen: `Path.is_dir` raises where we may not look, or the path is too long."""
+    """Like `Path.is_dir`, but False instead of an error if access is denied or the path is too long."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def _choices(found: Discovered, home: Path) -> Mapping[str, bool] | None:
-    """What the user has said, by name; None when that cannot be read, and anything might be switched off."""
+    """Return the user's choices by name, or None if they cannot be read: any extension might then be disabled."""
     try:
         return installed.choices(home)
     except InstallError as error:
@@ -87,7 +88,7 @@ def _directories(
     found: Discovered, cwd: Path | None, home: Path | None, is_trusted: Callable[[Path], bool]
 ) -> Iterator[Path]:
     ours = home / "extensions" if home is not None else None
-    # The home of all may be opened as a project, too.
+    # If the home itself is opened as a project, its extensions must not be found twice.
     if cwd is not None and (ours is None or os.path.realpath(project_extensions(cwd)) != os.path.realpath(ours)):
         project = _in(found, project_extensions(cwd))
         if project and not is_trusted(cwd):
@@ -99,7 +100,7 @@ def _directories(
 
 
 def _in(found: Discovered, location: Path) -> list[Path]:
-    """Extension directories of one location, by name; a directory without a manifest is none."""
+    """List the extension directories of one location, sorted by name."""
     try:
         entries = sorted(location.iterdir(), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
@@ -111,7 +112,7 @@ def _in(found: Discovered, location: Path) -> list[Path]:
 
 
 def _has_manifest(directory: Path) -> bool:
-    return os.path.isfile(directory / FILE)  # noqa: PTH113  (Path.is_file raises where we may not look)
+    return os.path.isfile(directory / FILE)  # noqa: PTH113  (Path.is_file raises if access is denied)
 
 
 def _take(found: Discovered, directory: Path, choices: Mapping[str, bool] | None) -> None:
@@ -123,6 +124,7 @@ def _take(found: Discovered, directory: Path, choices: Mapping[str, bool] | None
         return
     earlier = next((one for one in (*found.manifests, *found.disabled) if one.name == manifest.name), None)
     if earlier is not None:
+        # The same directory twice is no conflict: -e may name an installed extension.
         if earlier.directory != manifest.directory:
             found.shadowed.append(Shadowed(manifest, earlier.directory))
     elif choices is not None and choices.get(manifest.name, manifest.is_enabled):

@@ -1,7 +1,7 @@
-"""One extension: carries out what `core.supervision` decides about its processes.
+"""One extension: executes the decisions of `core.supervision` about its processes.
 
-It has no task of its own. Whatever happens (a line, an exit, a timer) is a call-back on the event loop; callers wait
-with `until`.
+An extension has no task. Every event (a line, an exit, a timer) is a callback on the event loop; callers wait with
+`until`.
 """
 
 import asyncio
@@ -33,28 +33,28 @@ from zotd.wire.base import encode
 log = logging.getLogger(__name__)
 
 SWAP_S = DRAIN_S + LEAVE_S + TERM_S + HELLO_S
-"""Longest that a call waits for the process that follows by `replace`."""
+"""Longest time that a call waits for the new process of a reload by `replace`."""
 
 _ProcessAction = life.Greet | life.Fail | life.DrainProcess | life.WriteShutdown | life.Signal | life.Forget
 
 
 class ExtensionListener(Protocol):
-    """Gets what an extension does, on the event loop."""
+    """Receives the events of an extension, on the event loop."""
 
     def offers_changed(self) -> None:
-        """Something is registered that was not, or the other way round."""
+        """Registrations were added or removed."""
         ...
 
     def state_changed(self, extension: "SupervisedExtension") -> None:
-        """Its state or the reason for it has changed."""
+        """The state or its reason has changed."""
         ...
 
     def complained(self, extension: "SupervisedExtension", sentence: str) -> None:
-        """Something is wrong with it that its author should know; goes on from its name, or is a sentence."""
+        """Report a fault to the author: a sentence, or one that continues the extension's name."""
         ...
 
     def frame(self, extension: "SupervisedExtension", peer: ExtensionPeer, frame: ext.FromExtension) -> None:
-        """A frame that is neither a registration nor an answer."""
+        """Handle a frame that is neither a registration nor an answer."""
         ...
 
 
@@ -64,20 +64,20 @@ class SupervisedExtension:
     def __init__(self, manifest: Manifest, surroundings: Surroundings, owner: ExtensionListener) -> None:
         self.manifest = manifest
         self.reason = ""
-        """Goes on from the name."""
+        """Reason for the state; continues a sentence that begins with the name."""
         self.serving: ExtensionPeer | None = None
-        """Where new calls go."""
+        """The process that gets new calls."""
         self.offered: Registrations | None = None
-        """What it contributes; None: nothing."""
+        """Its registrations while it serves, else None."""
         self.withdrawn: Registrations | None = None
-        """What it contributed before it crashed; None: its next process is ready, or it has never contributed."""
+        """Its registrations before a crash, until the next process is ready."""
         self.warning = ""
         self.was_tried = False
-        """It has been ready, or has failed to be, since it was first started."""
+        """Its first start has succeeded or failed."""
         self.last_session: str | None = None
-        """Of the newest command or tool call; where a `submit` without a session goes."""
+        """Session of the newest command or tool call; gets a `submit` without a session."""
         self.taps: dict[Tap, None] = {}
-        """Told of every line, `in` (from it) or `out`; they return at once and never raise."""
+        """Called with every line, `in` (from the extension) or `out`. They return at once and never raise."""
         self.log = ExtensionLog(surroundings.home / "logs" / f"ext-{manifest.name}.log")
         self._surroundings = surroundings
         self._owner = owner
@@ -105,7 +105,7 @@ class SupervisedExtension:
 
     @property
     def condition(self) -> str:
-        """A sentence about its state."""
+        """One sentence about the state."""
         return f"{self.name} {self.reason}" if self.reason else f"{self.name} is {self.state}"
 
     # --- for the host -----------------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ class SupervisedExtension:
         self._tell(life.StartRequested())
 
     def begin_stop(self) -> None:
-        """Begin to end all of its processes, which takes up to 3.3 s; wait for State.STOPPED."""
+        """Begin to stop all its processes, which takes up to 3.3 s; wait for ExtensionState.STOPPED."""
         self._tell(life.Stop())
 
     def begin_reload(self, manifest: Manifest) -> asyncio.Future[str | None]:
-        """Let a new process take over. The future gets None, or a sentence about why nothing has changed."""
+        """Start a new process that takes over. The future gets None, or a sentence that says why the old one stays."""
         self.manifest = manifest
         done: asyncio.Future[str | None] = self._loop.create_future()
         self._reloads.append(done)
@@ -127,20 +127,20 @@ class SupervisedExtension:
         return done
 
     def unstick(self) -> None:
-        """A tool has hung up its process: let a new one take over, for which calls wait meanwhile."""
+        """Replace a process in which a tool hangs; new calls wait for its successor."""
         if self._stuck is None and self.serving is not None:
             self._stuck, self.serving = self.serving, None
-            _ = self.begin_reload(self.manifest)  # nobody waits for it: its state is shown
+            _ = self.begin_reload(self.manifest)  # the result is shown as the state of the extension
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until this holds; it is asked after each change of the state and of what serves. Safe to cancel."""
+        """Wait until `holds` returns True; it is called after each change of state or registrations. Safe to cancel."""
         while not holds():
             change: asyncio.Future[None] = self._loop.create_future()
             self._watchers.append(change)
             await change
 
     async def available(self, within_s: float = SWAP_S) -> ExtensionPeer | None:
-        """The peer for a new call, if there is one; waits for a process that is just being replaced."""
+        """Return the process for a new call, or None. Waits while a process is being replaced."""
         if self.serving is None and self.offered is not None:
             try:
                 async with asyncio.timeout(within_s):
@@ -150,11 +150,11 @@ class SupervisedExtension:
         return self.serving
 
     def hears(self, event: str) -> bool:
-        """Whether it has subscribed to this event, and is there to hear it."""
+        """Return True if it serves and has subscribed to this event."""
         return self.serving is not None and self.offered is not None and event in self.offered.events
 
     def send(self, frame: ext.ToExtension) -> bool:
-        """Send a frame, such as an event or a key for a panel; False when nobody is there to get it."""
+        """Send a frame that expects no answer; return False if no process serves or its queue is full."""
         if self.serving is None:
             return False
         try:
@@ -167,11 +167,11 @@ class SupervisedExtension:
     # --- exthost.peer.PeerListener ------------------------------------------------------------------------------------
 
     def happened(self, event: life.FromProcess) -> None:
-        """Something happened to a process."""
+        """Pass an event of a process to the state machine."""
         self._tell(event)
 
     def complained(self, sentence: str) -> None:
-        """Something is wrong with what a process sends."""
+        """Log a fault in a process's output and report it to the owner."""
         self.log.say(sentence)
         self._owner.complained(self, sentence)
 
@@ -179,6 +179,7 @@ class SupervisedExtension:
         """Handle a frame from a process."""
         if self._machine.awaits_ready(peer.number):
             self._heard(peer, frame)
+        # The state machine may just have ended the process because of this frame.
         if peer.number not in self._peers:
             return
         match frame:
@@ -215,7 +216,10 @@ class SupervisedExtension:
     # --- carrying out -----------------------------------------------------------------------------------------
 
     def _tell(self, event: life.Input) -> None:
-        """Hand an event to the machine. What is carried out may itself be an event, which then waits its turn."""
+        """Pass an event to the state machine and carry out its actions.
+
+        An action may cause another event. That is queued, so that the machine is never entered recursively.
+        """
         self._inbox.append(event)
         if self._is_busy:
             return
@@ -237,7 +241,9 @@ class SupervisedExtension:
                 self.serving, self.offered = self._peers[number], self._registrations[number]
                 self._changed()
             case life.Withdraw():
-                self.withdrawn = self.withdrawn or self.offered  # a crash before `ready`: less is offered than before
+                self.withdrawn = (
+                    self.withdrawn or self.offered
+                )  # a crash before `ready` must not overwrite the fuller list
                 self.serving = self.offered = None
                 self._changed()
             case life.Show(state, reason):
@@ -250,14 +256,15 @@ class SupervisedExtension:
                 self._changed()
             case life.ReloadsDone(error):
                 if error is not None and self.serving is None and self._stuck in self._peers.values():
-                    self.serving = self._stuck  # better than none
+                    self.serving = self._stuck  # a hanging tool still leaves the others usable
                 self._stuck = None
                 self._changed()
                 self._end_reloads(None if error is None else f"{self.name} {error}")
             case _:
                 peer = self._peers.get(action.process)
-                if peer is not None:  # it may have failed to start
+                if peer is not None:  # missing if it failed to start
                     self._command(peer, action)
+                # A process whose code is still being checked has no peer yet; the machine is told that it ended.
                 elif isinstance(action, life.WriteShutdown | life.Signal) and self._vetting.give_up(action.process):
                     self._tell(life.Exited(action.process, "was stopped"))
 
@@ -281,15 +288,16 @@ class SupervisedExtension:
                     self.log.close()
 
     def _spawn(self, number: int) -> None:
-        """Start it at once, or, if a person had to trust its code, when that was looked at again."""
+        """Start a process; code that needs trust is checked again first."""
         handover = self._handover(number, self._surroundings.named(self.manifest))
+        # A process that survived the last daemon runs code that has been checked when it was started.
         if self.manifest.granted and (handover is None or handover.survivor is None):
             self._vetting.before(number, self.manifest, partial(self._passed, number, handover))
         else:
             self._launch(number, handover)
 
     def _passed(self, number: int, handover: FdHandover | None, fault: str | None) -> None:
-        """Its code was looked at before its process starts."""
+        """Continue after the check of its code before the start."""
         if fault is None:
             self._launch(number, handover)
         else:
@@ -297,7 +305,7 @@ class SupervisedExtension:
             self._tell(life.Exited(number, fault))
 
     def _greeted(self, number: int, fault: str | None) -> None:
-        """Its code was looked at after its process had read it."""
+        """End the process if its code changed between the check and the moment it was read."""
         if fault is not None and number in self._peers:
             self._tell(life.Broke(number, fault))
 
@@ -328,25 +336,27 @@ class SupervisedExtension:
         else:
             self._peers[number] = peer
             self._registrations[number] = Registrations()
+            # Registered above, because replayed frames are handled like new ones and look the process up.
             peer.relive()
 
     def _handover(self, number: int, env: Mapping[str, str]) -> FdHandover | None:
-        """For the process that is to start, which may be one that already runs."""
+        """Return the handover for a process that is to start, which may already run."""
         where = self._surroundings
         if where.handover_store is None:
             return None
         label = Label(where.place, self.name, fingerprint(self.manifest, env, where.version))
         handover = where.handover_store.handover(label)
+        # Called when the recorded frames grow too long: only those that still matter are kept.
         handover.condensed = partial(self._condensed, number)
         return handover
 
     def _condensed(self, number: int) -> list[bytes]:
-        """What a process has told that still counts."""
+        """Return the frames of a process that are still in effect."""
         frames = [*self._peers[number].lasting(), *self._registrations[number].frames()]
         return [encode(frame) for frame in frames]
 
     def _dismiss(self, peer: ExtensionPeer, number: int) -> None:
-        """Have it leave, or leave it to the daemon that follows."""
+        """End the process, or leave it to the next daemon."""
         handover_store = self._surroundings.handover_store
         if handover_store is not None and handover_store.leaves(peer.handover):
             peer.process.let_go()
@@ -356,7 +366,7 @@ class SupervisedExtension:
 
     def _greet(self, peer: ExtensionPeer) -> None:
         if peer.is_adopted:
-            return  # it was greeted by who has started it
+            return  # the daemon that started it has sent the ack
         where = self._surroundings
         directory = str(self.manifest.directory)
         ack = ext.HelloAck(
@@ -375,7 +385,9 @@ class SupervisedExtension:
     def _changed(self) -> None:
         serving = self.serving
         if serving is not None and serving.handover is not None and not self._machine.awaits_ready(serving.number):
+            # Only a process that was ready is worth adopting; an earlier one is ended by the next daemon.
             serving.handover.ready()
+        # The owner first: who waits in `until` should see the new contributions.
         self._owner.offers_changed()
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
@@ -396,5 +408,5 @@ class SupervisedExtension:
 
 
 def _text(path: str) -> str:
-    """A path as JSON can carry it; a file name need not be UTF-8."""
+    """Return a path that is valid in JSON, although file names need not be UTF-8."""
     return os.fsencode(path).decode(errors="replace")

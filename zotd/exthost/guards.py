@@ -1,8 +1,8 @@
-"""Extensions that are asked before something happens (`docs/extensions.md`).
+"""Asks guards, that is, extensions that may block or rewrite an event (`docs/extensions.md`).
 
-They are asked one after another, in load order. The first that blocks ends it; each rewrite is what the next one
-sees. One that does not answer costs its 5 s three times; from then on it is skipped, or refuses if it fails closed,
-until it answers or is replaced.
+Guards are asked one after another, in load order. The first block ends the sequence; each guard sees the rewrite of the
+one before. A guard that does not answer delays its event by 5 s three times. After that it is skipped, or refuses if it
+fails closed, until it answers or is replaced.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +20,16 @@ from zotd.wire import ext
 from zotd.wire.base import encode
 
 TIMEOUTS = 3
-"""So many in a row, and a guard is not asked any more."""
+"""After so many consecutive timeouts a guard is not asked any more."""
 
 TOLD_CHARS = 500
-"""Of rewritten arguments, in the note about them."""
+"""Longest excerpt of rewritten arguments in a note."""
 
 REASON_CHARS = 4_000
-"""Of what a guard says about a block, as of a note."""
+"""Longest reason for a block, the same as for a note."""
 
 SHOWN_CHARS = 500_000
-"""Of what a guard shows instead of a reply; it is cut there, for its event may not be longer than 4 MiB."""
+"""Longest text that a guard may show instead of a reply; it is cut, because its event is limited to 4 MiB."""
 
 PROMPT_BYTES = 1024 * 1024
 """Longest system prompt that a guard may set."""
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GuardRemark:
-    """A line for the transcript about what a guard did, or did not do."""
+    """A line for the transcript about a block, a rewrite or a missing answer."""
 
     extension: str
     event: str
@@ -51,7 +51,7 @@ class GuardVerdict(Generic[T]):
     """The combined decision of all guards."""
 
     value: T
-    """What they were asked about, rewritten."""
+    """The value after all rewrites."""
     is_blocked: bool = False
     reason: str = ""
     """Why it is blocked: a sentence for the model or the user."""
@@ -60,23 +60,23 @@ class GuardVerdict(Generic[T]):
     notes: list[GuardRemark] = field(default_factory=list)
 
     def block(self, by: str, reason: str) -> None:
-        """End it."""
+        """Record a block; no further guard is asked."""
         self.is_blocked, self.by, self.reason = True, by, reason
 
 
 @dataclass(frozen=True, slots=True)
 class GuardQuery(Generic[T]):
-    """One thing that guards are asked."""
+    """An event that guards are asked about, and how their answers are applied."""
 
     event: str
     about: About
     frame: Callable[[ext.EventIntercept, T], ext.EventIntercept]
-    """Fills in the value as it is by now."""
+    """Fills in the current value."""
     rewrite: Callable[[ext.EventInterceptResponse, T], T] = lambda _, value: value
     what: str = "it"
-    """What a note about a block says was blocked."""
+    """The blocked object, for the note about a block."""
     told: Callable[[T], str] = lambda _: "rewrote it"
-    """What a note about a rewrite says."""
+    """Text of the note about a rewrite."""
     may_block: bool = True
 
 
@@ -94,25 +94,30 @@ async def ask(
 
 
 def concerns(guard: SupervisedExtension, event: str) -> bool:
-    """Whether it has to be asked: it intercepts the event, or it fails closed and has not been able to say so."""
+    """Return True if a guard has to be asked.
+
+    Either it intercepts the event, or it fails closed and has not been able to subscribe yet: a crash at the right moment
+    must not open what it protects.
+    """
     return intercepts(guard, event) or (
         event in guard.manifest.closed and (guard.offered is None or guard.state is not ExtensionState.READY)
     )
 
 
 def intercepts(guard: SupervisedExtension, event: str) -> bool:
-    """Whether it has said that it wants to be asked."""
+    """Return True if it has subscribed to decisions about the event."""
     return guard.offered is not None and event in guard.offered.intercepts
 
 
 def is_responding(guard: SupervisedExtension) -> bool:
-    """False for a guard that is not asked any more."""
+    """Return False for a guard that is not asked any more after too many timeouts."""
     return guard.serving is None or guard.serving.calls.guard_timeouts < TIMEOUTS
 
 
 async def _ask_one(
     guard: SupervisedExtension, question: GuardQuery[T], verdict: GuardVerdict[T], limit_s: float
 ) -> None:
+    # A guard that is being reloaded is waited for; skipping it would let one call pass unchecked.
     peer = await guard.available(limit_s)
     if peer is None or not intercepts(guard, question.event):
         _unanswered(guard, question.event, verdict, guard.condition)
@@ -139,6 +144,7 @@ async def _ask_one(
         _unanswered(guard, question.event, verdict, f"{guard.name} {error}{more}")
         return
     assert isinstance(answer, ext.EventInterceptResponse)
+    # A block wins over a rewrite in the same answer.
     if answer.block and question.may_block:
         verdict.block(guard.name, answer.reason[:REASON_CHARS] or f"refused by the extension {guard.name}")
         verdict.notes.append(GuardRemark(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
@@ -150,31 +156,31 @@ async def _ask_one(
 
 
 def _unanswered(guard: SupervisedExtension, event: str, verdict: GuardVerdict[T], what: str) -> None:
-    """It was to be asked and did not answer."""
+    """Apply `on_failure` of a guard that did not answer, and note it."""
     if event in guard.manifest.closed:
         verdict.block(guard.name, f"refused because a guard did not answer: {what}")
-    # Clients have been told of the crash itself; this says what it has cost.
+    # Clients were notified of the crash itself; this note says which event went unchecked because of it.
     verdict.notes.append(GuardRemark(guard.name, event, f"{what} (asked about {event})"))
 
 
 class Guards:
-    """The four questions, put to all guards of a workspace."""
+    """Asks all guards of a workspace about the four events."""
 
     def __init__(self, extensions: Callable[[], Sequence[SupervisedExtension]], limit_s: float) -> None:
-        """`extensions`: those there are at the moment, in load order; `limit_s`: longest for each of them."""
+        """`extensions` returns the current ones in load order; `limit_s` is the time limit of each."""
         self._extensions = extensions
         self._limit_s = limit_s
 
     def of(self, event: str) -> list[str]:
-        """Who would be asked; text deltas are held while somebody is in `assistant_message`."""
+        """List the guards that would be asked. While `assistant_message` has any, text deltas are held back."""
         return [guard.name for guard in self._extensions() if concerns(guard, event)]
 
     async def tool_call(
         self, about: About, tool_id: str, tool: str, args: Mapping[str, object]
     ) -> GuardVerdict[dict[str, object]]:
-        """May this tool run, and with which arguments? Approval by a person comes afterwards.
+        """Ask whether a tool may run and with which arguments. Approval by a person comes afterwards.
 
-        A rewrite is for the execution only: the transcript keeps the model's own arguments.
+        A rewrite affects only the execution: the transcript keeps the model's own arguments.
         """
 
         def frame(blank: ext.EventIntercept, args: dict[str, object]) -> ext.EventIntercept:
@@ -182,6 +188,7 @@ class Guards:
 
         def rewrite(answer: ext.EventInterceptResponse, args: dict[str, object]) -> dict[str, object]:
             changed = answer.modified_args
+            # Deeper arguments could not be encoded for the journal or for other extensions.
             return changed if isinstance(changed, dict) and not is_too_deep(changed) else args
 
         def told(args: dict[str, object]) -> str:
@@ -191,14 +198,14 @@ class Guards:
         return await self._ask(question, dict(args))
 
     async def turn_start(self, about: About, step: int) -> GuardVerdict[int]:
-        """May this step call the model?"""
+        """Ask whether this step may call the model."""
         question: GuardQuery[int] = GuardQuery(
             "turn_start", about, lambda blank, step: replace(blank, step=step), what=f"step {step}"
         )
         return await self._ask(question, step)
 
     async def assistant_message(self, about: About, text: str) -> GuardVerdict[str]:
-        """May the user see this text, and how? Blocked: it is hidden. The transcript keeps the original."""
+        """Ask whether and how people see a reply. A blocked one is hidden. The transcript keeps the original."""
         question: GuardQuery[str] = GuardQuery(
             "assistant_message",
             about,
@@ -210,7 +217,7 @@ class Guards:
         return await self._ask(question, text)
 
     async def before_agent_start(self, about: About, system_prompt: str) -> GuardVerdict[str]:
-        """With which system prompt does the agent start? Only a guard that fails closed can block it."""
+        """Ask for the system prompt of a run. Only the missing answer of a guard that fails closed can block it."""
         question: GuardQuery[str] = GuardQuery(
             "before_agent_start",
             about,
@@ -227,4 +234,5 @@ class Guards:
 
 def _new_prompt(answer: ext.EventInterceptResponse, prompt: str) -> str:
     new = answer.system_prompt
+    # A prompt that is too long is ignored rather than cut: half an instruction may say the opposite.
     return prompt if new is None or len(new.encode()) > PROMPT_BYTES else new

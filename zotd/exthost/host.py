@@ -1,11 +1,11 @@
-"""All extensions of one workspace: started together, stopped together, and seen as one by its sessions.
+"""All extensions of one workspace, which are started and stopped together.
 
     discover ──> Extension, Extension, ...  (in load order)
                       └──> tools, commands, events, guards      for sessions
                       └──> Listener: notes, panels, prompts     from extensions
 
-A bad extension never delays or aborts another: nothing here awaits one of them while others wait, except `ready`,
-`stop` and the reloads, whose waits are bounded by `core.supervision`.
+A failing extension never delays or aborts another. Only `wait_ready`, `stop` and the reloads await single extensions, and
+`core.supervision` limits how long that takes.
 """
 
 import asyncio
@@ -39,50 +39,50 @@ Wish = (
     | ext.Submit
     | ext.SubmitSlash
 )
-"""What an extension wants of a session."""
+"""Frames by which an extension asks something of a session."""
 
 
 class HostListener(Protocol):
-    """Gets what extensions want, on the event loop; must not block."""
+    """Receives requests and events of extensions, on the event loop. Must not block."""
 
     def wish(self, extension: str, session: str | None, wish: Wish) -> str | None:
-        """Something for a session; None: for all of the workspace. `submit` and `open_panel` always have one.
+        """Carry out a wish for a session, or for all sessions of the workspace if `session` is None.
 
-        The result is a sentence about why it was dropped, if it was.
+        `submit` and `open_panel` always name a session. Return the reason if the wish was dropped, else None.
         """
         ...
 
     def activate(self, session: str, tools: Sequence[str]) -> None:
-        """Deferred tools that the model should see in this session from now on."""
+        """Show these deferred tools to the model of this session from now on."""
         ...
 
     def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
-        """An extension's state; `reason` goes on from its name. When it leaves `ready`, its panels are nobody's.
+        """Report an extension's state; `reason` continues its name. When it leaves `ready`, its panels are closed.
 
-        `ready` with a reason: a reload has failed, and what was there before goes on.
+        `ready` with a reason means that a reload has failed and the old process continues.
         """
         ...
 
     def contributions_changed(self) -> None:
-        """Tools or commands came or went; they hold from the next model call on."""
+        """Tools or commands were added or removed; effective from the next model call on."""
         ...
 
     def complained(self, extension: str, sentence: str) -> None:
-        """Something is wrong with an extension that its author should know; once for each kind of fault."""
+        """Report a fault to the extension's author, once for each kind."""
         ...
 
     def call_tool(self, request: ToolRequest) -> None:
-        """An extension wants a tool run; the listener has to answer, once."""
+        """Run a tool for an extension. The listener has to answer the request exactly once."""
         ...
 
     def other(self, extension: str, frame: ext.FromExtension) -> None:
-        """A frame that is not the host's business: channels, modules."""
+        """Handle a frame about channels or modules."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExtensionTimeouts:
-    """How long extensions are waited for, in seconds."""
+    """Time limits of calls to extensions, in seconds."""
 
     tool_s: float = 60.0
     command_s: float = 30.0
@@ -91,13 +91,13 @@ class ExtensionTimeouts:
 
 @dataclass(slots=True)
 class ReloadReport:
-    """What a reload did, by name."""
+    """Result of a reload: the names of the extensions concerned."""
 
     stopped: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
     ready: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """Sentences."""
+    """Sentences about what failed."""
 
 
 class Host:
@@ -112,7 +112,7 @@ class Host:
         reserved_commands: Collection[str] = (),
         limits: ExtensionTimeouts | None = None,
     ) -> None:
-        """`discover` reads the manifests, in a thread, at the start and at each reload of all."""
+        """Create a host without processes. `discover` reads the manifests, in a thread, at the start and at each reload."""
         self.discovered = Discovered()
         limits = limits or ExtensionTimeouts()
         self.offers = Offers(
@@ -122,21 +122,19 @@ class Host:
             command_s=limits.command_s,
             activate=listener.activate,
         )
-        """Tools and commands."""
         self.guards = Guards(self._all, limits.intercept_s)
-        """Who is asked before something happens."""
         self._discover = discover
         self._surroundings = surroundings
         self._listener = listener
         self._extensions: dict[str, SupervisedExtension] = {}
         self._following = asyncio.Lock()
-        """Held while manifests are read and followed: what one is still stopping, the next may have to start again."""
+        """Held while manifests are read and applied: one reload may have to start what another is still stopping."""
         self._is_stopped = False
 
     # --- life -------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start all extensions side by side, and wait for none."""
+        """Start all extensions in parallel, without waiting for any."""
         async with self._following:
             self.discovered = await asyncio.to_thread(self._discover)
             if self._is_stopped:
@@ -148,12 +146,13 @@ class Host:
                     )
                     extension.start()
             if self._surroundings.handover_store is not None:
+                # Survivors of the last daemon that no manifest claims any more are ended now.
                 self._surroundings.handover_store.settle(self._surroundings.place)
 
     async def wait_ready(self, within_s: float = READY_S) -> list[str]:
-        """Wait until no extension is starting for the first time; the names of those that still are after that.
+        """Wait until every extension's first start has succeeded or failed; return the names of those still starting.
 
-        One that crashes again and again does not make anybody wait again and again.
+        Only the first start counts, so an extension that keeps crashing does not delay every run.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -162,7 +161,7 @@ class Host:
         return [one.name for one in self._all() if not one.was_tried]
 
     async def stop(self) -> None:
-        """End all processes side by side, within 3.3 s; when cancelled, the ladders go on."""
+        """Stop all processes in parallel, within 3.3 s. If cancelled, they are still stopped."""
         self._is_stopped = True
         stopping = list(self._extensions.values())
         for extension in stopping:
@@ -173,7 +172,7 @@ class Host:
         self.offers.forget()
 
     async def reload(self, name: str) -> str | None:
-        """Let a new process of one extension take over; None, or a sentence about why nothing has changed."""
+        """Replace the process of one extension; return None, or a sentence that says why the old one stays."""
         extension = self._extensions.get(name)
         if extension is None:
             return f"there is no extension {name} here"
@@ -183,60 +182,63 @@ class Host:
         manifest = next((one for one in found.manifests if one.name == name), None)
         if manifest is None:
             return await asyncio.to_thread(_why_not, extension.manifest)
-        if extension.state in {ExtensionState.STOPPING, ExtensionState.STOPPED}:  # while its manifest was read
+        # A stopping extension must not be revived by a reload that was requested earlier.
+        if extension.state in {ExtensionState.STOPPING, ExtensionState.STOPPED}:
             return f"{name} was stopped"
         return await extension.begin_reload(manifest)
 
     async def catch_up(self, concerns: Callable[[Manifest], bool] = lambda _: True) -> ReloadReport:
-        """Read all manifests again; start, reload and stop those of the concerned ones that have changed."""
+        """Read all manifests again; start, reload or stop the extensions that `concerns` selects and that have changed."""
         return await self._follow(concerns, is_due=lambda extension, manifest: extension.manifest != manifest)
 
     async def reload_all(self) -> ReloadReport:
-        """Read all manifests again; start, reload and stop what they say, side by side."""
+        """Read all manifests again; start, restart or stop all extensions accordingly, in parallel."""
         return await self._follow(lambda _: True, is_due=lambda _, __: True)
 
     # --- for sessions -----------------------------------------------------------------------------------------
 
     @property
     def extensions(self) -> list[SupervisedExtension]:
-        """All of them, in load order."""
+        """All extensions, in load order."""
         return self._all()
 
     def send(self, name: str, frame: ext.ToExtension) -> bool:
-        """Send a frame, such as a key for a panel; False when the extension is not there to get it."""
+        """Send a frame that expects no answer; return False if the extension does not serve."""
         extension = self._extensions.get(name)
         return extension is not None and extension.send(frame)
 
     # --- for people -------------------------------------------------------------------------------------------
 
     def status(self) -> list[report.ExtensionStatus]:
-        """All extensions that are not disabled, in load order."""
+        """Describe all extensions that are not disabled, in load order."""
         return [report.status(one) for one in self._all()]
 
     def doctor(self) -> list[tuple[str, str]]:
-        """What is not as it should be: an extension's name (empty: unknown) and a sentence about it."""
+        """Return the problems found: an extension's name (empty if unknown) and a sentence."""
         found = [*report.findings(self.discovered), *self.offers.conflicts()]
         return found + [(one.name, complaint) for one in self._all() for complaint in report.complaints(one)]
 
     # --- exthost.extension.ExtensionListener ------------------------------------------------------------------------------
 
     def offers_changed(self) -> None:
-        """What is offered has to be looked up anew."""
+        """Drop cached names and notify the listener."""
         self.offers.forget()
         self._listener.contributions_changed()
 
     def state_changed(self, extension: SupervisedExtension) -> None:
-        """An extension has another state, or a reason for the one that it has."""
+        """Forward an extension's state and reason to the listener."""
         self._listener.state_changed(extension.name, extension.state, extension.reason)
 
     def complained(self, extension: SupervisedExtension, sentence: str) -> None:
-        """An extension makes mistakes."""
+        """Forward a fault to the listener."""
         self._listener.complained(extension.name, sentence)
 
     def frame(self, extension: SupervisedExtension, peer: ExtensionPeer, frame: ext.FromExtension) -> None:
-        """An extension wants something: find out for which session."""
+        """Find the session that a frame is about, and forward it."""
         match frame:
             case ext.Submit() | ext.SubmitSlash() | ext.OpenPanel():
+                # These have an effect of their own in a session, so they fall back to the latest session and never go
+                # to all: one frame must not start two runs.
                 self._wish(extension, peer, frame.session_id or extension.last_session, frame)
             case ext.Notify() | ext.ClearNotes() | ext.SetStatus() | ext.PanelRender() | ext.PanelClose():
                 self._wish(extension, peer, frame.session_id or peer.calls.session, frame)
@@ -259,6 +261,7 @@ class Host:
             peer.complain(f"wish {tag}", f"a {tag} was dropped: {refused}")
 
     def _call_tool(self, extension: SupervisedExtension, peer: ExtensionPeer, frame: ext.CallTool) -> None:
+        # The request is still opened below, which answers it with an error.
         if not peer.can(ext.CALL_TOOL):
             peer.complain("call_tool", f"sent a call_tool without announcing {ext.CALL_TOOL} in its hello")
         request = peer.requests.open(extension.name, frame, extension.last_session, may=peer.can(ext.CALL_TOOL))
@@ -271,7 +274,7 @@ class Host:
     async def _follow(
         self, concerns: Callable[[Manifest], bool], *, is_due: Callable[[SupervisedExtension, Manifest], bool]
     ) -> ReloadReport:
-        """Do what the manifests say; of those that are there already, only what `is_due` is reloaded."""
+        """Apply the manifests. Of the known extensions, only those that `is_due` selects are reloaded."""
         async with self._following:
             found = self.discovered = await asyncio.to_thread(self._discover)
             if self._is_stopped:
@@ -284,6 +287,7 @@ class Host:
         concerns: Callable[[Manifest], bool],
         is_due: Callable[[SupervisedExtension, Manifest], bool],
     ) -> ReloadReport:
+        # Everything is begun before anything is awaited, so that extensions stop and start in parallel.
         wanted = {manifest.name: manifest for manifest in found.manifests if concerns(manifest)}
         there = [one for one in self._all() if concerns(one.manifest)]
         kept = {one.name for one in there if found.keeps(one.manifest)}
@@ -309,28 +313,28 @@ class Host:
         )
 
     def _begin(self, manifest: Manifest) -> Awaitable[str | None]:
-        """Reload it, or start it when it is new."""
+        """Reload an extension, or start it if it is new."""
         extension = self._extensions.get(manifest.name)
         if extension is None:
             extension = self._extensions[manifest.name] = SupervisedExtension(manifest, self._surroundings, self)
         return extension.begin_reload(manifest)
 
     def _order(self, names: Sequence[str]) -> None:
-        """Make this the load order; what is not named stays behind."""
+        """Apply this load order; extensions that are not named come last."""
         ranks = {name: rank for rank, name in enumerate(names)}
         ordered = sorted(self._all(), key=lambda one: ranks.get(one.name, len(ranks)))
         self._extensions = {one.name: one for one in ordered}
         self.offers_changed()
 
     def _is_broken(self, extension: SupervisedExtension) -> bool:
-        """Its manifest is there and cannot be used any more, which is no reason to stop what works."""
+        """Return True if the manifest exists but became invalid, for example while an editor saves it. Its process stays."""
         directory, file = extension.manifest.directory, extension.manifest.file
         where, what = (directory, directory / FILE) if file is None else (file, file)
         return where in self.discovered.errors and what.exists()
 
 
 def _why_not(manifest: Manifest) -> str:
-    """Why an extension that runs cannot be found any more."""
+    """Explain why a running extension is not found any more."""
     if manifest.file is not None or manifest.restarts_when_stuck:  # it never had an `extension.json`
         return f"{manifest.name} is not configured to start any more; reload all extensions"
     try:

@@ -4,7 +4,7 @@
                                          ├─> tree.judged ─> staging ─> manifest, digest ─> recorded, in its place
     a repository ─> clone (git, no files)┘
 
-Nothing is built and nothing is run. All of it is done or nothing, also when the process is killed.
+Nothing is built and nothing is run. An installation is atomic, even if the process is killed.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from zotd.exthost.staging import InstallDirectory
 from zotd.sanitize import escaped
 
 OUR_PREFIXES = (mcp.PREFIX, modules.PREFIX)
-"""What the names of extensions begin with that we make ourselves; one of them would take the place of another."""
+"""Prefixes of extensions that zot creates itself; an installed one with such a name could replace one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Installation:
     manifest: Manifest
     record: InstallRecord
     previous: InstallRecord | None
-    """What it replaced; with another `commit` for the same `ref`, the branch or tag has moved."""
+    """Record of the replaced extension. If its `commit` differs for the same `ref`, the branch or tag has moved."""
     kept: Path | None
-    """Where an extension of that name is now that we had not installed, or that was changed since."""
+    """New location of a replaced extension that was not installed by zot, or was changed after its installation."""
 
 
 Progress = Callable[[str], None]
-"""Is told in words what goes on; called on the event loop."""
+"""Called with a description of each step, on the event loop."""
 
 
 async def install(
@@ -56,16 +56,16 @@ async def install(
     replace: bool = False,
     progress: Progress = lambda _: None,
 ) -> Installation:
-    """Install what `text` names, as `zotd.exthost.source` describes it; `cwd` and `env` are those of who wants it.
+    """Install the extension that `text` names (see `zotd.exthost.source`). `cwd` and `env` are those of the client.
 
-    An extension of that name is replaced when it came from the same place and is as it was installed, or with `replace`.
-    Its data stays (`zotd.exthost.data`), and of a directory with more in it than was installed a copy is kept. It is not
-    started, and not switched on when the user has switched it off.
+    An installed extension of that name is replaced if it has the same source and was not modified, or with `replace`. Its
+    data stays (`zotd.exthost.data`), and a copy is kept of a directory that holds more than was installed. The extension
+    is not started, and a choice of the user to disable it stays in effect.
 
-    May be cancelled while git runs; after that it goes on, in a thread.
+    May be cancelled while git runs; after that, the installation continues in a thread.
 
     Raises:
-        InstallError: it was not installed.
+        InstallError: the extension was not installed.
     """
     source = parse(text, cwd=cwd)
     try:
@@ -84,7 +84,7 @@ class _Order:
 
 
 _Fill = Callable[[Path], None]
-"""Writes the files into a directory that it makes."""
+"""Creates a directory and writes the files into it."""
 
 
 async def _install(order: _Order, env: Mapping[str, str], progress: Progress) -> Installation:
@@ -98,14 +98,15 @@ async def _install(order: _Order, env: Mapping[str, str], progress: Progress) ->
     except BaseException:
         await asyncio.to_thread(place.discard)
         raise
-    # The thread owns the staging from here on. Should it not even start, the next process to look there cleans up.
+    # From here on the thread owns the staging directory. If the thread never starts, the next process that opens the
+    # staging area cleans up.
     return await asyncio.to_thread(_finish, order, place, fill, commit)
 
 
 async def _fetch(
     source: Repository, place: InstallDirectory, env: Mapping[str, str], progress: Progress
 ) -> tuple[str, _Fill]:
-    """The commit, and how to write it."""
+    """Fetch a repository; return the commit id and a function that writes the files."""
     directory = place.path / "clone"
     directory.mkdir()
     clone = Clone(directory, env)
@@ -122,7 +123,7 @@ async def _fetch(
 
 def _copy_of(directory: Path) -> _Fill:
     def fill(new: Path) -> None:
-        _manifest(directory)  # before walking through what somebody named by mistake
+        _manifest(directory)  # fail early: `directory` may be a large one, named by mistake
         entries = tree.judged(tree.walk(directory))
         tree.write(new, ((entry, tree.read(directory, entry)) for entry in entries))
 
@@ -132,10 +133,13 @@ def _copy_of(directory: Path) -> _Fill:
 def _finish(order: _Order, place: InstallDirectory, fill: _Fill, commit: str) -> Installation:
     try:
         fill(place.new)
+        # Read from the copy, which nothing can change any more; the source may have changed since.
         manifest = _manifest(place.new)
         found = tree_digest.scan(place.new)
         ref = order.source.ref if isinstance(order.source, Repository) else ""
         record = InstallRecord(order.source.location, ref, commit, found.digest, dict(found.files), place.name)
+        # Only the final step is locked: copying or fetching may take minutes, and other commands must not wait for
+        # it.
         with installed.locked(order.home):
             staging.recover_locked(order.home)
             return _commit(order, place, manifest.name, record)
@@ -148,6 +152,7 @@ def _manifest(directory: Path) -> Manifest:
         manifest = read_manifest(directory)
     except ManifestError as error:
         raise InstallError(str(error).replace(f"{directory}/", "its ", 1)) from error
+    # Compared without case, because file systems of macOS ignore it.
     if manifest.name.casefold() in RESERVED:
         raise InstallError(f'the name "{manifest.name}" is reserved for Python modules')
     if manifest.name.casefold().startswith(OUR_PREFIXES):
@@ -160,6 +165,8 @@ def _manifest(directory: Path) -> Manifest:
 
 def _commit(order: _Order, place: InstallDirectory, name: str, record: InstallRecord) -> Installation:
     home = order.home
+    # The record is saved before the directories are swapped: after a crash, `staging.recover` finds it and finishes
+    # the swap.
     before = installed.load(home)
     previous = before.extensions.get(name)
     directory = installed.extensions(home) / name
@@ -173,18 +180,19 @@ def _commit(order: _Order, place: InstallDirectory, name: str, record: InstallRe
     except BaseException:
         if kept is not None:
             kept.rename(directory)
-        with suppress(InstallError):  # the file is as it was then
+        with suppress(InstallError):  # if it was not written, it is unchanged
             installed.save(home, before)
         raise
     return Installation(read_manifest(directory), record, previous, kept)
 
 
 def _is_touched(order: _Order, directory: Path, previous: InstallRecord) -> bool:
-    """Whether the directory holds more than was installed, so that it has to be kept.
+    """Return True if the directory differs from what was installed, so that a copy has to be kept.
 
     Raises:
-        InstallError: more than what is copied to the directory of its data, and it was not ordered to be replaced.
+        InstallError: files would be lost that are not copied to the data directory, and `replace` was not given.
     """
+    # State that the extension kept beside its program is saved first; it must not prevent the update.
     with suppress(ManifestError):
         data.prepare([read_manifest(directory)], home=order.home, cwd=order.home)
     try:
@@ -201,7 +209,8 @@ def _is_touched(order: _Order, directory: Path, previous: InstallRecord) -> bool
 
 
 def _check_free(order: _Order, directory: Path, previous: InstallRecord | None) -> None:
-    """Whether the new extension may be at `directory`."""
+    """Raise InstallError if the new extension must not be placed at `directory`."""
+    # On a file system that ignores case, the two names would be the same directory.
     for other in directory.parent.iterdir():
         if other.name != directory.name and tree.folded(other.name) == tree.folded(directory.name):
             raise InstallError(f"{directory.name} and {other.name}, which is there already, differ only in case")

@@ -1,10 +1,10 @@
-"""`$ZOT_HOME/extensions.json`: what was installed from where, and what the user has switched on or off.
+"""`$ZOT_HOME/extensions.json`: the sources of installed extensions, and which ones the user has enabled or disabled.
 
     {"extensions": {"notes": {"source": "https://…", "commit": "…", "digest": "…", "files": {"main.py": "…"}}},
      "enabled": {"notes": false}}
 
-A manifest's `enabled` is its author's word; what stands here is the user's, and wins. Everything blocks for a few file
-operations, `verify` for a second for each large extension.
+The user's choice in this file overrides `enabled` of the manifest, which is the author's. All functions block for a few
+file operations; `verify` blocks up to a second for each large extension.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,62 +22,62 @@ from zotd.wire.base import BadFrameError, Frozen, T, decode, encode
 FILE = "extensions.json"
 
 SHOWN_FILES = 5
-"""Files that a sentence names before it only counts."""
+"""Number of files that a sentence names; the others are only counted."""
 
 
 class InstallError(Exception):
-    """It was not done, and everything is as before; the message is one sentence for the person who wanted it."""
+    """The operation failed and changed nothing. The message is one sentence for the user."""
 
 
 class InstallRecord(Frozen, frozen=True):
-    """Where an extension came from, and what it was."""
+    """Source and contents of an extension at its installation."""
 
     source: str
     """A URL or an absolute path."""
     ref: str = ""
-    """The branch, tag or commit that was asked for; empty for the repository's HEAD, and for directories."""
+    """The requested branch, tag or commit; empty for the repository's HEAD and for directories."""
     commit: str = ""
-    """What that was then; empty for directories."""
+    """The commit that `ref` named at that time; empty for directories."""
     digest: str = ""
     """SHA-256 over all paths, modes and contents."""
     files: dict[str, str] = field(default_factory=dict)
-    """As in `tree_digest.TreeDigest`."""
+    """Digests of the files; see `tree_digest.TreeDigest`."""
     staging: str = ""
-    """The directory below `.installing` that it came from; see `zotd.exthost.staging`."""
+    """Name of the staging directory that it came from; see `zotd.exthost.staging`."""
 
 
 class Installed(Frozen, frozen=True):
-    """The whole file."""
+    """The complete contents of the file."""
 
     extensions: dict[str, InstallRecord] = field(default_factory=dict)
     enabled: dict[str, bool] = field(default_factory=dict)
 
 
 class _Choices(Frozen, frozen=True):
-    """The part that is read at every start; the digests of thousands of files are skipped."""
+    """The part that every start needs; decoding only this skips the digests of thousands of files."""
 
     enabled: dict[str, bool] = field(default_factory=dict)
 
 
 def extensions(home: Path) -> Path:
-    """Where the extensions of all workspaces are."""
+    """Return the directory of the extensions of all workspaces."""
     return home / "extensions"
 
 
 def load(home: Path) -> Installed:
-    """What the file says; nothing when there is none.
+    """Read the file; a missing one counts as empty.
 
     Raises:
-        InstallError: it cannot be used.
+        InstallError: the file is unreadable or damaged.
     """
     return _load(home, Installed)
 
 
 def save(home: Path, installed: Installed) -> None:
-    """Replace the file; inside of `locked`.
+    """Replace the file. Call it within `locked`.
 
     Raises:
-        InstallError: it could not be written and is as before.
+        InstallError: the file could not be written and is unchanged.
     """
     path = home / FILE
     try:
@@ -88,7 +88,7 @@ def save(home: Path, installed: Installed) -> None:
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Nobody else changes `extensions.json` or what is in `extensions` meanwhile; makes both places.
+    """Lock `extensions.json` and the directory `extensions` against other processes, and create both.
 
     Raises:
         InstallError: the home cannot be written.
@@ -103,21 +103,21 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def choices(home: Path) -> Mapping[str, bool]:
-    """What the user has switched on or off, by name; others are as their authors want them.
+    """Return the user's choices by name: True if enabled, False if disabled. Others follow their manifests.
 
     Raises:
-        InstallError: the file cannot be used; nobody knows then what is off.
+        InstallError: the file is unusable, so it is unknown which extensions are disabled.
     """
     return _load(home, _Choices).enabled
 
 
 def verify(home: Path) -> Sequence[tuple[str, str]]:
-    """Name and sentence of each installed extension that is not what was installed, by name.
+    """Return name and sentence for each installed extension that differs from what was installed, sorted by name.
 
-    What it has added beside its program counts: its data belongs elsewhere, and an update would refuse to replace it.
+    Files added beside the program count too: data belongs elsewhere, and an update would refuse to replace them.
 
     Raises:
-        InstallError: the file cannot be used.
+        InstallError: the file is unusable.
     """
     found = []
     for name, record in sorted(load(home).extensions.items()):
@@ -128,7 +128,7 @@ def verify(home: Path) -> Sequence[tuple[str, str]]:
 
 
 def _trouble(directory: Path, record: InstallRecord) -> str:
-    """What is wrong, as the end of a sentence; empty when it is as it was installed."""
+    """Describe the difference as the end of a sentence; empty if there is none."""
     if directory.is_symlink() or not directory.is_dir():
         return "is no longer where it was installed"
     try:

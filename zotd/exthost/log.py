@@ -1,4 +1,4 @@
-"""An extension's log: what it writes to stderr, and what we have to say about it, in one file that cannot fill the disk."""
+"""An extension's log file: its stderr and zot's own messages about it, limited in size."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,35 +8,36 @@ from zotd.logs import RotatedFile
 from zotd.sanitize import escaped
 
 FILE_BYTES = 5 * 1024 * 1024
-"""Size at which a new file is begun (`docs/extensions.md`)."""
+"""Size at which the log is rotated (`docs/extensions.md`)."""
 
 FILES = 3
 """Files in all: the current one, `.1` and `.2`."""
 
 TOTAL_BYTES = 64 * 1024 * 1024
-"""Of the logs of all extensions together, also those that are not installed any more; the oldest files go first."""
+"""Limit of the logs of all extensions together, including removed extensions. The oldest files are deleted first."""
 
 SWEEP_BYTES = 256 * 1024
-"""After so much, and when it begins to write, a log looks whether all of them are too large; so they may be for a while."""
+"""A log checks the total size at its first write and after so many bytes, so the limit may be exceeded for a while."""
 
 _ALL = "ext-*.log*"
 
 
 class ExtensionLog:
-    """`ext-<name>.log`, with mode 0600; opened when something is written.
+    """`ext-<name>.log`, with mode 0600; opened by the first write.
 
-    Writing is as good as the disk is: a full one loses lines and nothing else.
+    Write errors are ignored: a full disk loses lines and must not stop the extension.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.listeners: dict[Callable[[bytes], None], None] = {}
-        """Told of what is written, from now on; they return at once and never raise."""
+        """Called with each chunk that is written. They return at once and never raise."""
         self._file = RotatedFile(path, file_bytes=FILE_BYTES, files=FILES)
         self._unswept = SWEEP_BYTES
 
     def append(self, data: bytes) -> None:
-        """Write what the extension wrote."""
+        """Append bytes that the extension has written."""
+        # Listeners first: `ext logs -f` shows lines even if the disk is full.
         for listener in list(self.listeners):
             listener(data)
         with suppress(OSError):
@@ -47,7 +48,7 @@ class ExtensionLog:
             sweep(self.path.parent)
 
     def say(self, sentence: str) -> None:
-        """Write a line of ours."""
+        """Append a line of zot's own; the prefix and the escaping keep an extension from imitating it."""
         self.append(f"[zot] {escaped(sentence)}\n".encode(errors="backslashreplace"))
 
     def close(self) -> None:
@@ -56,14 +57,14 @@ class ExtensionLog:
 
 
 def sweep(directory: Path) -> None:
-    """Remove the oldest logs of extensions in `directory` until they have `TOTAL_BYTES` together.
+    """Remove the oldest extension logs in `directory` until all together have at most `TOTAL_BYTES`.
 
-    The current file of an extension may be among them, when it has written nothing for longest; its next line begins it
-    anew. What cannot be removed stays.
+    The current file of an extension may be removed if it is the oldest; its next line creates a new one. Files that cannot
+    be removed stay.
     """
     found: list[tuple[float, int, Path]] = []
     for path in directory.glob(_ALL):
-        with suppress(OSError):  # it was removed, or renamed
+        with suppress(OSError):  # removed or rotated by another process
             about = path.lstat()
             found.append((about.st_mtime, about.st_size, path))
     total = 0

@@ -1,4 +1,4 @@
-"""`extension.json`, read and judged (`docs/extensions.md`)."""
+"""Reads and validates `extension.json` (`docs/extensions.md`)."""
 
 import os
 import re
@@ -16,41 +16,41 @@ from zotd.wire.base import BadFrameError, Frozen, convert, decode
 FILE = "extension.json"
 
 MAX_BYTES = 1024 * 1024
-"""Longest manifest that is read: a few hundred bytes are usual."""
+"""Longest manifest that is read; usual ones have a few hundred bytes."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 RESERVED_FIELDS = ("transport", "permissions")
-"""Will mean something one day; ignoring one now would run code with more rights than its author wrote down."""
+"""Reserved for later versions. Ignoring one now would run code with more rights than its author intended."""
 
 
 class ManifestError(ValueError):
-    """This is no extension that can be used; the message is one sentence that names the file."""
+    """The manifest cannot be used. The message is one sentence that names the file."""
 
 
 class ProcessScope(StrEnum):
-    """What one process of an extension serves."""
+    """Which sessions one process of an extension serves."""
 
     WORKSPACE = "workspace"
     DAEMON = "daemon"
 
 
 class OnFailure(StrEnum):
-    """What a guard that does not answer means."""
+    """How a missing answer of a guard counts."""
 
     OPEN = "open"
     CLOSED = "closed"
 
 
 class DataPlace(StrEnum):
-    """Where an extension's state goes: `beside`, its own directory, counts only for `--ext`."""
+    """Where an extension keeps its state. `beside` means its own directory and is only used with `--ext`."""
 
     BESIDE = "beside"
     SEPARATE = "separate"
 
 
 class ReloadBy(StrEnum):
-    """How a new process takes over."""
+    """Whether a new process starts beside the old one, or after its end."""
 
     OVERLAP = "overlap"
     REPLACE = "replace"
@@ -74,44 +74,44 @@ class _File(Frozen, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An extension as its author describes it."""
+    """A validated manifest, or its equivalent for an MCP server or Python modules."""
 
     directory: Path
     name: str
     argv: tuple[str, ...]
-    """What to start; the first one is an absolute path or a word to be looked up on PATH."""
+    """Program and arguments; the program is an absolute path or a name to look up in PATH."""
     version: str = ""
     description: str = ""
     language: str = ""
     is_enabled: bool = True
     skills: tuple[Path, ...] = ()
-    """Inside of the directory; they need not exist."""
+    """Paths inside the directory; they need not exist."""
     scope: ProcessScope = ProcessScope.WORKSPACE
     closed: frozenset[str] = frozenset()
-    """Events that it refuses when it does not answer."""
+    """Events that are refused if it does not answer."""
     env: tuple[str, ...] = ()
-    """Variables that it gets although they are withheld."""
+    """Variables that it gets although they are withheld by default."""
     data: DataPlace = DataPlace.SEPARATE
     kept_beside: bool = False
-    """Earlier versions had it keep its state in its directory."""
+    """It may have state in its own directory, where earlier versions of zot kept it."""
     reload: ReloadBy = ReloadBy.OVERLAP
     file: Path | None = None
-    """What it was read from, where that is no `extension.json`."""
+    """The file it was read from, if that is not an `extension.json`."""
     granted: str = ""
-    """A digest of what a person has trusted of it; each process is checked against it. Empty: the user's own."""
+    """Digest of the trusted code, which each process is checked against. Empty for the user's own extensions."""
     call_limit_s: float | None = None
-    """Longest a call of its tools may take; None: as configured."""
+    """Time limit of its tool calls; None: the configured one."""
     is_patient: bool = False
-    """Progress of a call sets its time limit back."""
+    """Progress of a call restarts its time limit."""
     restarts_when_stuck: bool = False
-    """A new process takes over when a tool has not answered in time: ours, whose tools are not its own."""
+    """Replace its process when a tool times out: it runs tools of several authors, which must not wait for each other."""
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest in `directory`.
+    """Read the manifest in `directory`.
 
     Raises:
-        ManifestError: it cannot be read, or says something that is not allowed.
+        ManifestError: it is missing, unreadable or invalid.
     """
     path = directory / FILE
     try:
@@ -133,6 +133,7 @@ def _decoded(path: Path) -> _File:
     for name in RESERVED_FIELDS:
         if name in fields:
             raise ValueError(f"`{name}` is reserved for later versions; remove it")
+    # `null` counts as missing. msgspec would reject it for fields that have a default.
     return convert({name: value for name, value in fields.items() if value is not None}, _File)
 
 
@@ -158,18 +159,20 @@ def _judged(directory: Path, file: _File) -> Manifest:
         closed=frozenset(event for event, means in on_failure.items() if means is OnFailure.CLOSED),
         env=file.env,
         data=DataPlace.SEPARATE if file.data is UNSET else file.data,
+        # An extension that says `separate` was written for this version and has nothing to copy.
         kept_beside=file.data is not DataPlace.SEPARATE,
         reload=file.reload,
     )
 
 
 def _program(directory: Path, exec_: str) -> str:
-    """Absolute as it is; with a separator from the manifest's directory; a bare word as it is, for PATH."""
+    """Resolve a program with a separator relative to the manifest; a bare name is looked up in PATH later."""
     return str(directory / exec_) if "/" in exec_ else exec_
 
 
 def _inside(directory: Path, skill: str) -> Path:
-    # os.path.realpath, for Path.resolve raises on a loop of links, and on a NUL.
+    # os.path.realpath because Path.resolve raises on a loop of links and on a NUL. A link out of the directory would let
+    # the model read any file as a skill.
     if not Path(os.path.realpath(directory / skill)).is_relative_to(os.path.realpath(directory)):
         raise ValueError(f'the skill "{skill}" is outside of the extension\'s directory')
     return directory / skill

@@ -1,8 +1,7 @@
 """MCP servers as extensions: each entry of an `mcp.json` is a process of `zotd.bridges.mcp` (`docs/mcp.md`).
 
-What is started is told by the file, the server's name and a digest of its entry. The bridge reads the file again by
-itself, so that no argument list, which every user of the machine can see, holds more than that, and refuses an entry
-that is not of that digest.
+The bridge gets the file, the server's name and a digest of its entry. It reads the file itself, because argument lists are
+visible to every user of the machine and entries may contain secrets. It refuses an entry with another digest.
 """
 
 import stat
@@ -16,20 +15,20 @@ from zotd.exthost.manifest import Manifest
 from zotd.wire.mcp import McpServer, ServerError, fingerprint, read_servers, variables
 
 PREFIX = "mcp-"
-"""Makes a server's name an extension's, and its log `ext-mcp-NAME.log`."""
+"""Prefix that turns a server's name into an extension's; its log is `ext-mcp-NAME.log`."""
 
 MAX_BYTES = 1024 * 1024
-"""Longest file that is read, as for manifests."""
+"""Longest file that is read, the same as for manifests."""
 
-# -E -P: neither PYTHON* variables nor the directory it runs in, which is a project of the user, decide what is imported.
+# -E -P: PYTHON* variables and the working directory, which is a project, must not decide what is imported.
 BRIDGE = (sys.executable, "-E", "-P", "-m", "zotd.bridges.mcp")
 
 
 def servers(path: Path, *, directory: Path) -> tuple[list[Manifest], dict[Path | str, str]]:
-    """The servers that the file `path` names, in its order, and a sentence for each that cannot be used.
+    """Read the servers of the file `path`, in its order, and a sentence for each entry that cannot be used.
 
-    `directory` is where they run: the working directory of the sessions. The sentences are by the name of the server,
-    or by `path` if they are about all of the file. No file: nothing. Blocks for a file read.
+    The sentences are keyed by the name of the server, or by `path` if they concern the whole file. A missing file has no
+    servers. The servers run in `directory`, the working directory of the sessions. Blocks for a file read.
     """
     try:
         found = read_servers(_content(path))
@@ -45,7 +44,7 @@ def servers(path: Path, *, directory: Path) -> tuple[list[Manifest], dict[Path |
 
 
 def entries(path: Path) -> Mapping[str, McpServer | ServerError]:
-    """What the file says, by name; nothing when it cannot be used. Blocks for a file read."""
+    """Return the entries of the file by name; empty if the file is unusable. Blocks for a file read."""
     try:
         return read_servers(_content(path))
     except (OSError, ServerError):
@@ -72,5 +71,6 @@ def _manifest(path: Path, name: str, server: McpServer, directory: Path) -> Mani
         env=variables(server),
         file=path,
         call_limit_s=None if server.timeout_s is UNSET else server.timeout_s,
+        # MCP servers report progress during long calls, which other clients of MCP treat as a sign of life too.
         is_patient=True,
     )

@@ -1,4 +1,4 @@
-"""The host program of Python modules as an extension: one process for the `tools/*.py` of a workspace (`docs/extensions.md`)."""
+"""The extension that runs the `tools/*.py` of a workspace, in one process for all (`docs/extensions.md`)."""
 
 import logging
 import os
@@ -17,19 +17,19 @@ log = logging.getLogger(__name__)
 PROGRAM = Path(zotd.__file__).parent / "sdk" / "modules"
 
 PREFIX = "py-"
-"""Begins the names of these extensions."""
+"""Prefix of the names of these extensions."""
 
 NAME_CHARS = 60
-"""Of a directory's name, in the extension's."""
+"""Longest part of the directory's name in the extension's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A directory of which the host runs only what was trusted."""
+    """A directory of which the host runs only trusted files."""
 
     directory: Path
     digests: Mapping[str, str]
-    """As `contents.Contents.digests`, by paths from the workspace."""
+    """Digests of the trusted files, by path relative to the workspace."""
 
 
 def tools_host(
@@ -40,11 +40,16 @@ def tools_host(
     uses_workspace: bool = False,
     guarded: Guarded | None = None,
 ) -> Manifest | None:
-    """The host for the tools in these `extensions` directories, of which the first wins; None: there are none.
+    """Return the manifest of the host for the tools in these `extensions` directories, or None if there are none.
 
-    `python`: the interpreter, a word for PATH or a path, which may begin in `cwd`; None, or not there: this program's.
-    `uses_workspace`: somebody trusts `cwd`, so that an interpreter that lies in it may run.
-    Blocks for a look at the directories.
+    If two directories have a tool of the same name, the first is used. Blocks for a look at the directories.
+
+    Args:
+        directories: `extensions` directories, in order of precedence.
+        cwd: the working directory of the sessions, in which the tools run.
+        python: the interpreter: a name to look up in PATH, or a path, relative to `cwd`. None or missing: that of zotd.
+        uses_workspace: `cwd` is trusted, so an interpreter inside it may run.
+        guarded: the directory whose files must match the trusted digests.
     """
     there = [directory for directory in directories if is_directory(directory / "tools")]
     if not there:
@@ -62,6 +67,7 @@ def tools_host(
         ),
         description="Python modules: " + ", ".join(str(directory / "tools") for directory in there),
         language="python",
+        # A Python tool that hangs would otherwise block all other tools of the workspace.
         restarts_when_stuck=True,
     )
 
@@ -71,7 +77,7 @@ def _named(cwd: Path) -> str:
 
 
 def _granted(guarded: Guarded, cwd: Path) -> list[str]:
-    """Arguments that name what may be imported: every file of the directory's `tools`, and what links lead to."""
+    """Return the arguments that name the importable files: those below `tools`, and the targets of links."""
     tools = inside(str(guarded.directory / "tools"), cwd)
     above = inside(str(guarded.directory), cwd)
     words = ["--workspace", str(cwd), "--guard", str(guarded.directory / "tools")]
@@ -82,9 +88,9 @@ def _granted(guarded: Guarded, cwd: Path) -> list[str]:
 
 
 def interpreter(python: str | None, cwd: Path, *, uses_workspace: bool) -> str:
-    """What to start: see `tools_host`.
+    """Choose the interpreter; see `tools_host`.
 
-    A relative path that leads out of `cwd` is not used: the repository above may not be the user's either.
+    A relative path that leads out of `cwd` is not used, because the directories above may belong to a repository too.
     """
     if python is None:
         return sys.executable
@@ -97,10 +103,10 @@ def interpreter(python: str | None, cwd: Path, *, uses_workspace: bool) -> str:
     path = str(cwd / python)
     if is_inside and not uses_workspace:
         return sys.executable
-    return path if os.path.exists(path) else sys.executable  # noqa: PTH110  (Path.exists raises where we may not look)
+    return path if os.path.exists(path) else sys.executable  # noqa: PTH110  (Path.exists raises if access is denied)
 
 
 def inside(path: str, cwd: Path) -> str | None:
-    """A path, which may begin in `cwd`, as one from there without `..`; None when it leads out by its names."""
+    """Return a path relative to `cwd` without `..`, or None if it leads out of `cwd`. Links are not resolved."""
     found = os.path.relpath(cwd / path, cwd)
     return None if found in {".", ".."} or found.startswith("../") else found

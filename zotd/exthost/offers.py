@@ -1,4 +1,4 @@
-"""What sessions can use of the extensions of their workspace: tools and slash commands."""
+"""The tools and slash commands that a workspace's extensions offer to its sessions."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from zotd.exthost.tools import ExtensionTool
 from zotd.wire import ext
 
 ACTIONS = ("", "prompt", "insert", "display", "noop", "open_panel", "tool_prompt")
-"""What a command may want done; empty means nothing."""
+"""Valid actions in the answer to a command; empty means nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ExtensionCommand:
     """A slash command of an extension."""
 
     name: str
-    """As it is typed, without the slash; `extension:name` for one whose name another one has."""
+    """As typed, without the slash; `extension:name` if another extension owns the name."""
     description: str
     extension: str
 
@@ -29,7 +29,7 @@ class UnknownCommandError(Exception):
 
 
 class Offers:
-    """Looks names up among what serves at the moment; what registers late is there at the next call."""
+    """Resolves names among the serving extensions; later registrations are found by the next call."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class Offers:
         command_s: float,
         activate: Callable[[str, Sequence[str]], None],
     ) -> None:
-        """`extensions`: those there are, in load order; `tool_s`, `command_s`: longest that a call may take.
+        """Resolve names among `extensions()`, which returns the current ones in load order.
 
-        `activate`: see `ExtensionTool`.
+        `tool_s` and `command_s` are time limits of calls; for `activate` see `ExtensionTool`.
         """
         self._extensions = extensions
         self._reserved_commands = reserved_commands
@@ -53,16 +53,16 @@ class Offers:
         self._tools: tuple[ExtensionTool, ...] | None = None
 
     def forget(self) -> None:
-        """Look everything up anew: something has changed."""
+        """Drop the cached names after a change."""
         self._contributions = self._tools = None
 
     def conflicts(self) -> list[tuple[str, str]]:
-        """Extensions that did not get a name that they wanted, and a sentence for each."""
+        """Return the extensions that lost a name, with a sentence for each."""
         return self._resolve().conflicts()
 
     def tools(self) -> Sequence[ExtensionTool]:
-        """The tools that can be called now, in load order; those with `exposure` `deferred` are shown when activated."""
-        if self._tools is None:  # not in `_resolve`: commands do not need them, and there may be thousands
+        """Return the tools that can be called now, in load order, including `deferred` ones that are not yet shown."""
+        if self._tools is None:  # built lazily: commands do not need them, and there may be thousands
             owners = {one.name: one for one in self._extensions()}
             self._tools = tuple(
                 ExtensionTool(owners[claim.owner], claim.value, limit_s=self._tool_s, activate=self._activate)
@@ -71,7 +71,7 @@ class Offers:
         return self._tools
 
     def commands(self) -> list[ExtensionCommand]:
-        """The slash commands that can be invoked now, in load order."""
+        """Return the slash commands that can be invoked now: owned names first, then qualified ones."""
         names = self._resolve().commands
         return [
             ExtensionCommand(claim.name, claim.value.description, claim.owner) for claim in names.winners.values()
@@ -82,16 +82,16 @@ class Offers:
         ]
 
     def has_command(self, name: str) -> bool:
-        """Whether `invoke` would find it now."""
+        """Return True if `invoke` would find the command now."""
         return self._resolve().commands.find(name) is not None
 
     async def invoke(
         self, name: str, args: str, *, about: About, client: str | None
     ) -> tuple[str, ext.CommandResponse]:
-        """Run a slash command; its extension and what it wants done. A failure is a response with `error`.
+        """Run a slash command; return its extension and the answer. A failure is a response with `error`.
 
         Raises:
-            UnknownCommandError: nobody has this command.
+            UnknownCommandError: no extension has this command.
         """
         claim = self._resolve().commands.find(name)
         if claim is None:
@@ -100,6 +100,7 @@ class Offers:
         peer = await extension.available()
         if peer is None:
             return extension.name, ext.CommandResponse("", error=f"{extension.condition}; try /{name} again later")
+        # A `submit` that the extension sends after its answer belongs to this session.
         extension.last_session = about.session
 
         def frame(key: str) -> ext.CommandInvoked:

@@ -3,8 +3,8 @@
     call ──> Calls ──> stdin ──> the process ──> stdout ──> Process ──> Calls ──> the caller's answer
                                                                └──> `PeerListener.frame`, in the order they were sent
 
-It knows the protocol and nothing of why a process lives or dies: that it tells its owner, in the words of
-`core.life`, and is told.
+A peer knows the protocol but does not decide about the life of the process: it reports events of `core.life` to its owner,
+which does.
 """
 
 import re
@@ -25,38 +25,39 @@ from zotd.wire.framing import SERVER_LIMIT
 Tap = Callable[[str, bytes], None]
 
 COMPLAINTS = 100
-"""Kinds of faults that people are told about; a program that errs in more ways is known well enough."""
+"""Limit of reported kinds of faults. More would flood the log without helping the author."""
 
 LASTING = (ext.Hello, ext.RegisterTool, ext.RegisterCommand, ext.Subscribe, ext.Unregister, ext.ModuleError)
-"""What the next daemon has to know of what was sent."""
+"""Frames that stay in effect, so that the next daemon needs them."""
 
 LOST = "zotd was restarted meanwhile, and the outcome of this call is unknown"
 
+# Finds the id in the head of a line that is too long to be parsed.
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,80})"')
 
 
 class PeerListener(Protocol):
-    """Gets what a peer does, on the event loop."""
+    """Receives the events of a peer, on the event loop."""
 
     taps: dict[Tap, None]
-    """Told of every line, `in` or `out`, before anything is done about it; they return at once and never raise."""
+    """Called with every line, `in` or `out`, before it is handled. They return at once and never raise."""
 
     def frame(self, peer: "ExtensionPeer", frame: ext.FromExtension) -> None:
-        """Every frame, in order; an answer just before its caller gets it."""
+        """Handle a frame. Called for every frame in order; for an answer, just before its caller gets it."""
         ...
 
     def complained(self, sentence: str) -> None:
-        """Something is wrong with what it sends; goes on from its name, or is a sentence."""
+        """Report a fault: a sentence, or one that continues the extension's name."""
         ...
 
     def happened(self, event: life.FromProcess) -> None:
-        """Something about the process that supervision has to know; `Exited` comes once, and nothing after it."""
+        """Report an event of the process to supervision. `Exited` comes once and last."""
         ...
 
 
 @dataclass(slots=True)
 class SkippedLines:
-    """Lines that were skipped; shown by `doctor`."""
+    """Numbers of skipped lines by kind; shown by `doctor`."""
 
     stray: int = 0
     unknown: int = 0
@@ -78,8 +79,8 @@ class ExtensionPeer:
     ) -> None:
         """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
 
-        `label` makes the ids of its calls unlike any other process's. `handover`: where to note what it sends for the
-        next daemon. When that has a survivor, `relive` is the first thing to be called.
+        `label` makes the ids of its calls unique among all processes. `handover` records frames for the next daemon. If it
+        has a survivor, call `relive` first.
         """
         self.number = number
         self.hello: ext.Hello | None = None
@@ -90,26 +91,26 @@ class ExtensionPeer:
         self._owner = owner
         self._is_draining = False
         self._asked: dict[str, ext.CallTool] = {}
-        """What it has asked for and was not answered, without the arguments."""
+        """Its unanswered `call_tool` frames, without the arguments."""
         self._complaints: set[str] = set()
         self.handover = handover
         self.is_adopted = handover is not None and handover.survivor is not None
-        """An earlier daemon has started it, and knows it."""
+        """An earlier daemon started the process and has exchanged hello frames with it."""
         self._is_at_border = self.is_adopted
-        """The next line may be the end of one whose beginning that daemon has read."""
+        """The next line may be the rest of one whose beginning the earlier daemon has read."""
         self.process = start(self)
 
     # --- to the process ---------------------------------------------------------------------------------------
 
     def can(self, capability: str) -> bool:
-        """Whether it announced this in its `hello`."""
+        """Return True if its `hello` announced this capability."""
         return self.hello is not None and capability in self.hello.capabilities
 
     def send(self, frame: ext.ToExtension) -> None:
-        """Write a frame behind all earlier ones; never blocks.
+        """Queue a frame after all earlier ones; never blocks.
 
         Raises:
-            CallError: it is over 4 MiB, and nothing was written.
+            CallError: the frame exceeds 4 MiB and was not written.
         """
         line = encode(frame)
         if len(line) > SERVER_LIMIT:
@@ -128,12 +129,12 @@ class ExtensionPeer:
         lineage: tuple[Ancestor, ...] = (),
         cwd: str | None = None,
     ) -> Answer:
-        """Send the frame made with a new id and wait: see `Calls.call`.
+        """Send a frame with a new id and wait for its answer; see `Calls.call`.
 
-        A tool call that is cancelled or timed out is followed by `tool_cancel`, if the extension knows it.
+        A tool call that is cancelled or times out is followed by `tool_cancel`, if the extension announced it.
         """
         if not len(self.calls):
-            self.process.forget_last_words()  # they are of a call that has ended, and explain no crash of this one
+            self.process.forget_last_words()  # stderr of an earlier call does not explain a crash in this one
         return await self.calls.call(
             kind,
             lambda key: self.send(frame(key)),
@@ -145,31 +146,31 @@ class ExtensionPeer:
         )
 
     def fail(self, reason: str) -> None:
-        """Fail every open call, and give up what the process has asked for: it is gone, or is to go."""
+        """Fail every open call and end the tools that the process requested, because it has ended or is about to."""
         self.calls.fail_all(reason)
         self.requests.close()
 
     def drain(self) -> None:
-        """Tell `Drained` as soon as no call is open."""
+        """Report `Drained` as soon as no call is open."""
         self._is_draining = True
-        self._disown()  # another one has taken over
+        self._disown()  # another process has taken over
         if not len(self.calls):
             self._idle()
 
     def complain(self, kind: str, sentence: str) -> None:
-        """Tell the extension's author about a fault, once for each kind."""
+        """Report a fault to the extension's author, once for each kind."""
         if kind not in self._complaints and len(self._complaints) < COMPLAINTS:
             self._complaints.add(kind)
             self._owner.complained(sentence)
 
     def shut_down(self) -> None:
         """Send `shutdown` and close its stdin, which asks the process to exit."""
-        self._disown()  # and its stdin has no other end that would stay open
+        self._disown()  # else the store keeps its stdin open and the process never reads its end
         self.send(ext.Shutdown())
         self.process.end_input()
 
     def relive(self) -> None:
-        """Hear once more what it had told the daemon before; nothing when it was started by us."""
+        """Replay the frames that a surviving process sent to the earlier daemon; does nothing for a new process."""
         survivor = self.handover.survivor if self.handover else None
         if survivor is None:
             return
@@ -179,25 +180,27 @@ class ExtensionPeer:
                     continue
                 case ext.CallTool():
                     self._asked[frame.id] = frame
-                case ext.CallToolCancel():  # noted when it was answered
+                case ext.CallToolCancel():  # recorded by `_reply` when it was answered
                     self._asked.pop(frame.id, None)
                 case _:
                     self._heard(frame)
+        # Only ready processes survive, so supervision need not wait for the frame or for silence.
         self._heard(ext.Ready())
         survivor.lines.clear()
         for request in list(self._asked.values()):
             self._reply(ext.ToolAnswer(request.id, request.name, ({"type": "text", "text": LOST},), is_error=True))
 
     def lasting(self) -> list[ext.FromExtension]:
-        """What the next daemon has to know of it, besides its registrations."""
+        """Return the frames in effect besides its registrations, for the next daemon."""
         return [*([self.hello] if self.hello is not None else []), *self._asked.values()]
 
     # --- from the process (exthost.process.ProcessListener) ----------------------------------------------------------
 
     def line(self, line: bytes) -> bool:
-        """A line of its stdout; whether it was the answer to a call."""
+        """Handle a line of stdout; return True if it answered a call, which is free of the rate limit."""
         is_at_border, self._is_at_border = self._is_at_border, False
         frame = ext.read(line)
+        # Half a line is no fault of the extension, so it is neither counted nor shown.
         if is_at_border and isinstance(frame, ext.Skipped):
             return False
         self._tap("in", line)
@@ -205,14 +208,14 @@ class ExtensionPeer:
             return self._skipped(frame)
         self._keep(line, frame)
         if self.is_adopted and isinstance(frame, Answer) and not frame.id.startswith(self._label):
-            return False  # to a call of the daemon before
+            return False  # an answer to a call of the earlier daemon
         self._heard(frame)
         if isinstance(frame, ext.ToolProgress):
             self.calls.progress(frame)
         return isinstance(frame, Answer) and self.calls.answered(frame)
 
     def too_long(self, head: bytes) -> None:
-        """A line over 4 MiB was skipped; whoever waits for it should not wait for its timeout."""
+        """Fail the call that a skipped line over 4 MiB would have answered, rather than let it time out."""
         if self._is_at_border:
             self._is_at_border = False
             return
@@ -238,22 +241,23 @@ class ExtensionPeer:
     # --- details ----------------------------------------------------------------------------------------------
 
     def _disown(self) -> None:
-        """The next daemon is not to go on with it."""
+        """Prevent the next daemon from adopting the process."""
         if self.handover is not None:
             self.handover.end()
 
     def _keep(self, line: bytes, frame: ext.FromExtension) -> None:
-        """Note it for the next daemon."""
+        """Record a frame for the next daemon if it stays in effect."""
         if self.handover is None:
             return
         if isinstance(frame, LASTING):
             self.handover.record(line)
         elif isinstance(frame, ext.CallTool) and frame.id not in self._asked and len(self._asked) < MAX_OPEN:
+            # The next daemon answers it with an error, for which id and name suffice. Arguments may be megabytes.
             self._asked[frame.id] = ext.CallTool(frame.id, frame.name[:ID_CHARS])
             self.handover.record(encode(self._asked[frame.id]))
 
     def _reply(self, answer: ext.ToolAnswer) -> None:
-        """Answer what it has asked for."""
+        """Answer a `call_tool` of the process."""
         if self.handover is not None and self._asked.pop(answer.id, None) is not None:
             self.handover.record(encode(ext.CallToolCancel(answer.id)))
         self.send(answer)
@@ -278,6 +282,7 @@ class ExtensionPeer:
             case ext.Fault.BAD:
                 self.counts.bad += 1
         self.complain(f"frame {line.type}", f"sent a frame that is ignored: {line.sentence}")
+        # Before hello, an unreadable frame means that this is not an extension at all.
         if self.hello is None:
             self._owner.happened(life.Broke(self.number, f"did not begin with a hello: {line.sentence}"))
         return line.id is not None and self.calls.reject(line.id, f"gave a bad answer: {line.sentence}")

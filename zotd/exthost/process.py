@@ -1,4 +1,4 @@
-"""An extension's process as lines in and out: stdout is cut into lines, stderr goes to the log, neither can flood us."""
+"""An extension's process: stdout is split into lines, stderr goes to the log, and both are rate-limited."""
 
 import asyncio
 import os
@@ -14,57 +14,57 @@ from zotd.process import Service, ServiceClaim, start_service
 from zotd.wire.framing import SERVER_LIMIT, Lines, TooLong
 
 LINES_PER_S = 2_000
-"""Lines that nobody asked for, in the long run; a KiB counts as much as a line. Thirty panels at 60 a second fit."""
+"""Rate of lines that are not answers; a KiB counts as a line. Enough for thirty panels at 60 updates a second."""
 
 LINES_AT_ONCE = 4_000
-"""The same for a burst, such as a thousand registrations at the start."""
+"""Burst of such lines, for example a thousand registrations at the start."""
 
 SLICE_S = 0.002
-"""How long lines are handed on at a time: what a pipe holds at once can be 16,000 lines, which take a quarter of a second
-when each of them is garbage."""
+"""How long lines are handled without a break. A full pipe can hold 16,000 lines, which would block the event loop for a
+quarter of a second."""
 
 PAUSE_S = 0.05
-"""Shortest pause of a program that says too much: its lines come a hundred at a time, and not one by one."""
+"""Shortest pause of a program over its rate, so that a hundred lines are read at a time rather than each on its own."""
 
 ERRORS_PER_S = 1024 * 1024
-"""Bytes of stderr, in the long run."""
+"""Rate of stderr, in bytes per second."""
 
 ERRORS_AT_ONCE = 4 * 1024 * 1024
 
 LAST_WORDS_BYTES = 2_048
-"""How much of stderr is kept to tell why a process ended."""
+"""How much of stderr is kept to explain an exit."""
 
 LAST_WORDS_CHARS = 200
-"""How much of it a sentence quotes."""
+"""Longest quotation of stderr in a sentence."""
 
 
 class ProcessListener(Protocol):
-    """Gets what a process does, on the event loop."""
+    """Receives the events of a process, on the event loop."""
 
     def line(self, line: bytes) -> bool:
-        """A line of its stdout; whether it was asked for."""
+        """Handle a line of stdout; return True if it was an answer."""
         ...
 
     def too_long(self, head: bytes) -> None:
-        """A line over 4 MiB was skipped; its first 4 KiB."""
+        """Handle a skipped line over 4 MiB; `head` is its first 4 KiB."""
         ...
 
     def closed(self, pipe: str) -> None:
-        """It has closed its `stdin` or `stdout`."""
+        """The process has closed its `stdin` or `stdout`."""
         ...
 
     def stalled(self, reason: str) -> None:
-        """It does not read; `reason` goes on from its name."""
+        """The process does not read its stdin; `reason` continues its name."""
         ...
 
     def exited(self, reason: str) -> None:
-        """It has ended, and every line was delivered; `reason` goes on from its name. Called last, once."""
+        """The process has ended and all its lines were delivered; `reason` continues its name. Called once and last."""
         ...
 
 
 @dataclass(slots=True)
 class _Throttle:
-    """Reads a pipe no more for a while when more came than is allowed."""
+    """Pauses reading from a pipe when more arrives than allowed."""
 
     allowance: Allowance
     pause: Callable[[], None]
@@ -88,7 +88,7 @@ class _Throttle:
 
 
 class ExtensionProcess:
-    """A running process of an extension."""
+    """A running process of an extension, with line framing and rate limits."""
 
     def __init__(
         self,
@@ -100,15 +100,15 @@ class ExtensionProcess:
         log: ExtensionLog,
         claim: ServiceClaim | None = None,
     ) -> None:
-        """Start it as `start_service` does; `OSError` and `ValueError` mean that nothing was started."""
+        """Start the process with `start_service`. OSError and ValueError mean that nothing was started."""
         self._listener = listener
         self._log = log
         self._lines = Lines(SERVER_LIMIT)
         self._waiting: deque[bytes | TooLong] = deque()
-        """Lines that were read and not handed on yet; nothing more is read meanwhile."""
+        """Lines that were read but not handled yet. While there are any, the pipe is not read."""
         self._next: asyncio.TimerHandle | None = None
         self._end: str | None = None
-        """How it has ended."""
+        """Description of the exit, once it has ended."""
         self._last_words = b""
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
@@ -121,19 +121,19 @@ class ExtensionProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id, and its group's."""
+        """Process id, which is also the id of its process group."""
         return self._service.pid
 
     def write(self, line: bytes) -> None:
-        """Write a line (without its newline) behind all earlier ones; never blocks."""
+        """Queue a line (without its newline) after all earlier ones; never blocks."""
         self._service.write(line + b"\n")
 
     def forget_last_words(self) -> None:
-        """What it has written to stderr so far is not the reason should it end from now on."""
+        """Do not quote the stderr so far if the process ends later."""
         self._last_words = b""
 
     def end_input(self) -> None:
-        """Close its stdin when all that waits is written."""
+        """Close its stdin after all queued lines are written."""
         self._service.end_input()
 
     def end(self, *, kill: bool) -> None:
@@ -144,7 +144,7 @@ class ExtensionProcess:
             self._service.terminate()
 
     def let_go(self) -> None:
-        """Leave it to the next daemon: what it writes from now on is for that one."""
+        """Stop reading and leave the process to the next daemon, which reads its further output."""
         self._errors_throttle.cancel()
         if self._next is not None:
             self._next.cancel()
@@ -178,12 +178,13 @@ class ExtensionProcess:
         self._end = how_it_ended(code, self._last_words)
         if self._next is not None:
             self._next.cancel()
+        # The exit is reported by `_hand_on` after the last line: an answer may still be among them.
         self._hand_on()
 
     # --- details ----------------------------------------------------------------------------------------------
 
     def _hand_on(self) -> None:
-        """Hand on lines: as many as are paid for, for `SLICE_S` at most; those of a process that has ended are free."""
+        """Handle waiting lines within the rate limit, for at most `SLICE_S`. After the exit there is no rate limit."""
         self._next = None
         until = self._loop.time() + SLICE_S
         wait = 0.0
@@ -192,6 +193,7 @@ class ExtensionProcess:
             if price and self._end is None:
                 wait = self._allowance.spend(price, self._loop.time())
         if self._waiting or wait >= PAUSE_S:
+            # The pipe fills up while reading is paused, which slows the program down instead of filling our memory.
             self._service.pause_output()
             self._next = self._loop.call_later(wait if wait >= PAUSE_S else 0, self._hand_on)
         elif self._end is not None:
@@ -200,7 +202,7 @@ class ExtensionProcess:
             self._service.resume_output()
 
     def _hand_on_one(self, line: bytes | TooLong) -> float:
-        """Its price; what was asked for is free."""
+        """Handle one line; return its price for the rate limit, 0 for an answer."""
         if isinstance(line, TooLong):
             self._listener.too_long(line.head)
             return SERVER_LIMIT / 1024
@@ -208,7 +210,7 @@ class ExtensionProcess:
 
 
 def how_it_ended(code: int | None, last_words: bytes = b"") -> str:
-    """Exit code or signal, if they are known, and the last line of stderr; goes on from the extension's name."""
+    """Describe an exit: code or signal, if known, and the last line of stderr. Continues the extension's name."""
     lines = last_words.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     how = "ended" if code is None else _how(code)
@@ -216,7 +218,7 @@ def how_it_ended(code: int | None, last_words: bytes = b"") -> str:
 
 
 def why_not_started(error: OSError | ValueError, argv: Sequence[str]) -> str:
-    """Goes on from the extension's name."""
+    """Explain why a process could not be started; continues the extension's name."""
     if isinstance(error, OSError) and error.errno:
         return f"could not be started: {error.filename or argv[0]}: {os.strerror(error.errno).lower()}"
     return "could not be started: there is a NUL in its arguments or in the environment"

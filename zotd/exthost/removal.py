@@ -1,6 +1,6 @@
-"""Removing an extension from `$ZOT_HOME/extensions`, and switching one on and off.
+"""Removes extensions from `$ZOT_HOME/extensions`, and enables or disables them.
 
-What we did not install is never deleted, for nobody could get it back: it is moved to `extensions/.removed`.
+A directory that zot did not install may be the only copy, so it is never deleted: it is moved to `extensions/.removed`.
 """
 
 import os
@@ -20,7 +20,7 @@ from zotd.paths import make_private_dir
 from zotd.sanitize import escaped
 
 REMOVED = ".removed"
-"""Below `extensions`, for renaming must not cross file systems."""
+"""Directory below `extensions`, because a rename must not cross file systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class Removal:
 
     name: str
     kept: Path | None
-    """Where it is now, when we had not installed it."""
+    """New location of a directory that zot did not install, else None."""
 
 
 def remove(name: str, *, home: Path) -> Removal:
-    """Remove an extension, and what was recorded about it; its data directory stays. Does not end its processes.
+    """Remove an extension and its record; its data directory stays. Does not end its processes.
 
-    `name` is its directory's or its manifest's. A linked directory is unlinked and otherwise untouched. Blocks.
+    `name` is that of the directory or of the manifest. Of a linked directory only the link is removed. Blocks.
 
     Raises:
-        InstallError: it was not removed.
+        InstallError: the extension was not removed.
     """
     place = staging.open_staging(home)
     try:
@@ -51,10 +51,10 @@ def remove(name: str, *, home: Path) -> Removal:
 
 
 def set_enabled(name: str, enabled: bool, *, home: Path, cwd: Path | None = None) -> None:
-    """Have an extension started or not, whatever its manifest says; from the next discovery on. Blocks.
+    """Enable or disable an extension, overriding its manifest, from the next discovery on. Blocks.
 
-    The choice is about the name, in every workspace; paths that are named explicitly are beyond it. `cwd` is the
-    workspace of who wants it, whose own extensions can be switched, too.
+    The choice applies to the name in every workspace, but not to paths that are named explicitly. `cwd` is the workspace
+    of the client, whose own extensions can be named too.
 
     Raises:
         InstallError: there is no such extension, or the choice could not be written.
@@ -68,15 +68,15 @@ def set_enabled(name: str, enabled: bool, *, home: Path, cwd: Path | None = None
 
 
 def put_away(home: Path, directory: Path) -> Path:
-    """Move what we did not install to where nothing is started; the new place. Inside of `installed.locked`.
+    """Move a directory to where no extension is started; return its new path. Call it within `installed.locked`.
 
     Raises:
-        OSError: it could not be moved.
+        OSError: the directory could not be moved.
     """
     place = installed.extensions(home) / REMOVED
     make_private_dir(str(place))
     kept = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=place))
-    return directory.rename(kept)  # over an empty directory
+    return directory.rename(kept)  # replaces the empty directory, whose name is unique
 
 
 def _remove(name: str, home: Path, place: InstallDirectory) -> Removal:
@@ -84,6 +84,7 @@ def _remove(name: str, home: Path, place: InstallDirectory) -> Removal:
     directory = _directory(home, name, before)
     is_ours = directory.is_symlink() or directory.name in before.extensions
     gone = put_away(home, directory) if not is_ours else place.old
+    # Moved before the record is saved, so that a failure can still be undone. Staging deletes it afterwards.
     if is_ours and os.path.lexists(directory):
         directory.rename(gone)
     try:
@@ -96,7 +97,7 @@ def _remove(name: str, home: Path, place: InstallDirectory) -> Removal:
 
 
 def _directory(home: Path, name: str, before: Installed) -> Path:
-    """Where the extension is, or was; a directory's own name comes before what manifests say."""
+    """Find the directory of an extension; a directory's name has precedence over names in manifests."""
     place = installed.extensions(home)
     if name in before.extensions:
         return place / name
@@ -112,7 +113,7 @@ def _directory(home: Path, name: str, before: Installed) -> Path:
 
 
 def _extensions(place: Path) -> Iterator[Path]:
-    """Directories that have a manifest, also one that cannot be read."""
+    """Yield directories that have a manifest, even an invalid one."""
     if place.is_dir():
         yield from (entry for entry in sorted(place.iterdir()) if is_extension(entry))
 

@@ -1,4 +1,4 @@
-"""What people are told about the extensions of a workspace: `ext list` and `ext doctor`."""
+"""State and problems of a workspace's extensions, for `ext list` and `ext doctor`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from zotd.exthost.guards import is_responding
 from zotd.exthost.manifest import Manifest
 
 DOUBTS = 4
-"""Parameters without a description that are told; whoever mends these will come back."""
+"""Number of parameters without a schema that are listed; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,11 @@ class ExtensionStatus:
 
 
 def status(extension: SupervisedExtension) -> ExtensionStatus:
-    """How it is at the moment."""
+    """Describe the current state of an extension."""
     offered = extension.offered
     return ExtensionStatus(
         manifest=extension.manifest,
+        # Supervision counts it as ready so that runs do not wait, but for people it is still starting.
         state=ExtensionState.STARTING if extension.reason == LATE else extension.state,
         reason=extension.reason,
         pid=extension.serving.process.pid if extension.serving else None,
@@ -44,7 +45,7 @@ def status(extension: SupervisedExtension) -> ExtensionStatus:
 
 
 def complaints(extension: SupervisedExtension) -> list[str]:
-    """What its author should know about it; phrases that go on from its name, or sentences."""
+    """Return the faults of an extension: sentences, or phrases that continue its name."""
     found = [extension.reason] if extension.reason else []
     found += [extension.warning] if extension.warning else []
     found += list(extension.offered.refused.values()) if extension.offered else []
@@ -66,12 +67,12 @@ def complaints(extension: SupervisedExtension) -> list[str]:
 
 
 def doubts(extensions: Iterable[SupervisedExtension]) -> list[tuple[str, str]]:
-    """What works, and not as its author may think: an extension's name and a sentence about it."""
+    """Return things that work differently from what the author may expect: an extension's name and a sentence."""
     return [(one.name, doubt) for one in extensions for doubt in _doubts(one)]
 
 
 def findings(discovered: Discovered) -> list[tuple[str, str]]:
-    """What cannot be used: an extension's name (empty: unknown) and a sentence about it."""
+    """Return what cannot be used: an extension's name (empty if unknown) and a sentence."""
     found = [("", error) for error in discovered.errors.values()]
     return found + [
         (one.manifest.name, f"{one.manifest.directory} is hidden by {one.by}") for one in discovered.shadowed

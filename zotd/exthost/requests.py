@@ -1,10 +1,10 @@
-"""Tools that an extension wants the host to run (`call_tool`), and the one answer to each.
+"""Requests of an extension to run a tool (`call_tool`), each of which gets exactly one answer.
 
-    call_tool ──> Requests.open ──> ToolRequest ──> whoever runs tools ──> ToolRequest.answer ──> tool_result
-                                        └── given_up: call_tool_cancel, or the end of what it was made for
+    call_tool ──> Requests.open ──> ToolRequest ──> the tool runner ──> ToolRequest.answer ──> tool_result
+                                        └── given_up: call_tool_cancel, or the end of its parent call
 
-Here it is found out what a request is about; whether the tool may run is judged in `sessions.nested`. What it was made
-for is a call of the host's, or else the process: when that has ended, nobody waits for the answer any more.
+This module finds the session and the parent call of a request; `sessions.nested_calls` decides whether the tool may run.
+A request belongs to a call of the host, or else to the process. When that has ended, the request is given up.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ from zotd.exthost.content import blocks_of
 from zotd.wire import ext
 
 MAX_OPEN = 32
-"""Of one process: a step of a model has rarely ten calls, and each one may be a child process."""
+"""Limit of open requests of one process. A model's step rarely has ten calls, and each may be a child process."""
 
 REMEMBERED = 256
-"""Ids of closed requests, so that a frame that is sent twice does not run a tool twice; as in `core.correlation`."""
+"""Number of remembered ids of closed requests: a frame that is sent twice must not run a tool twice."""
 
 ID_CHARS = 200
-"""Longest id and name: both come back in the answer, which has to stay below 4 MiB."""
+"""Longest id and name: both are part of the answer, which has to stay below 4 MiB."""
 
 
 @dataclass(slots=True, eq=False)
 class ToolRequest:
-    """A tool that an extension wants run. Whoever gets it has to answer it; what is answered late is dropped."""
+    """A request to run a tool. Its receiver has to answer it; a late answer is dropped."""
 
     extension: str
     name: str
@@ -39,23 +39,23 @@ class ToolRequest:
     answer: Callable[[ToolOutcome], None]
     """Sends the result; only the first one counts."""
     progress: Callable[[str], None]
-    """Shows text as progress of the call that it was made for."""
+    """Shows text as progress of the parent call."""
     lineage: tuple[Ancestor, ...] = ()
     """The tool calls that led to it, outermost first."""
     given_up: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    """Done when nobody wants the tool to go on; it is to be answered all the same."""
+    """Done when the tool should be ended. The request still has to be answered."""
 
     def give_up(self) -> None:
-        """Have it ended; harmless when it has."""
+        """Ask for the end of the tool; does nothing if that was done before."""
         if not self.given_up.done():
             self.given_up.set_result(None)
 
 
 class Requests:
-    """What one process has asked for and not been answered yet."""
+    """The open requests of one process."""
 
     def __init__(self, calls: Calls, send: Callable[[ext.ToolAnswer], None]) -> None:
-        """`calls`: those that the process has to answer itself."""
+        """`calls` are those that the process has to answer, `send` sends its answers."""
         self._calls = calls
         self._send = send
         self._open: dict[str, ToolRequest] = {}
@@ -63,9 +63,13 @@ class Requests:
         self._is_closed = False
 
     def open(self, extension: str, frame: ext.CallTool, last_session: str | None, *, may: bool) -> ToolRequest | None:
-        """The request that the frame is, or None: it came before, or was answered with an error.
+        """Open a request; return None if the frame is a repetition or was answered with an error.
 
-        `last_session`: what a frame is about that does not say so. `may`: the extension has the capability.
+        Args:
+            extension: name of the extension.
+            frame: the `call_tool` frame.
+            last_session: session of a frame that names neither a session nor a parent.
+            may: whether the extension announced the capability.
         """
         if self._is_closed or frame.id in self._ids or not 0 < len(frame.id) <= ID_CHARS:
             return None
@@ -91,12 +95,12 @@ class Requests:
         return request
 
     def cancel(self, key: str) -> None:
-        """The process does not want this one to go on."""
+        """Give up a request that the process has cancelled."""
         if key in self._open:
             self._open[key].give_up()
 
     def close(self) -> None:
-        """The process is gone, or is to go: end all, answer none, and take no more."""
+        """Give up all requests without an answer and accept no more, because the process ends."""
         self._is_closed = True
         requests, self._open = self._open, {}
         for request in requests.values():
@@ -113,9 +117,10 @@ class Requests:
             raise _RefusedError(f"a tool cannot be called with {TOO_DEEP}")
 
     def _subject(self, frame: ext.CallTool, last_session: str | None) -> tuple[str, PendingCall | None]:
-        """The session that a request is about, and the call that it is made for."""
+        """Return the session of a request and its parent call."""
         if frame.parent_id:
             parent = self._calls.find(frame.parent_id)
+            # A question to a guard cannot be a parent: the tool's own guards would ask the same extension again.
             if parent is None or parent.session is None or parent.kind is ext.EventInterceptResponse:
                 raise _RefusedError("parent_id is not an open tool call or command")
             return parent.session, parent
@@ -123,7 +128,7 @@ class Requests:
         if session is None:
             raise _RefusedError("it names no session; set parent_id or session_id")
         if self._calls.is_asked(session):
-            # Without it the chain could not be followed, and a tool or a guard could lead to itself for ever.
+            # Without a parent the chain is unknown, and a tool or a guard could call itself for ever.
             raise _RefusedError("the extension is handling a call or an event of this session; set parent_id to it")
         return session, None
 
@@ -145,8 +150,8 @@ class Requests:
 
 
 class _RefusedError(Exception):
-    """A request that is answered at once; the message is the answer."""
+    """The request is refused; the message is the answer."""
 
 
 def _unseen(_: str) -> None:
-    """Progress of what no call of a tool was made for has nowhere to be shown."""
+    """Drop progress: without a parent call there is no place to show it."""

@@ -1,8 +1,8 @@
-"""What `zotctl ext install` may be told: a directory, or a git repository (`docs/decisions/0008-installing-and-trust.md`).
+"""Parses the argument of `zotctl ext install`: a directory or a git repository (`docs/decisions/0008-installing-and-trust.md`).
 
     ~/work/notes      https://host/ann/notes      ssh://git@host/notes.git#v1.2      git@host:ann/notes@v1.2
 
-Only judges text. What git would take for an option, for a program to run or for a file is refused before git runs.
+Works on the text only. Text that git would interpret as an option, a program to run or a file is refused before git runs.
 """
 
 import re
@@ -20,10 +20,10 @@ MAX_LENGTH = 2048
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")
-"""`ext::sh -c …`: git would run a program of that name."""
+"""`ext::sh -c …`: git would run the program `git-remote-ext`."""
 
 _SCP = re.compile(r"(?:(?P<user>[^/:@]+)@)?(?P<host>\[[^/\]]+\]|[^/:@]+):(?P<path>.+)")
-"""`user@host:path`; a colon behind a slash belongs to the name of a file."""
+"""`user@host:path`; a colon after a slash is part of a file name."""
 
 _PATH_WITH_REF = re.compile(r"(?P<path>[^@]*[^@/])@(?P<ref>[^@]+)")
 """`path@ref`; in `/@scope/name` it is part of the path."""
@@ -37,11 +37,11 @@ class Directory:
     """A directory on this machine, to be copied."""
 
     path: Path
-    """Real, absolute."""
+    """Absolute, with links resolved."""
 
     @property
     def location(self) -> str:
-        """By which it is recognized when it is installed again."""
+        """Identifies the source when the extension is installed again."""
         return str(self.path)
 
 
@@ -50,24 +50,25 @@ class Repository:
     """A git repository elsewhere."""
 
     location: str
-    """The URL without the ref, by which it is recognized when it is installed again."""
+    """The URL without the ref; identifies the source when the extension is installed again."""
     ref: str = ""
-    """A branch, a tag or a whole commit id; empty for what the repository calls its HEAD."""
+    """A branch, a tag or a full commit id; empty for the repository's HEAD."""
 
 
 Source: TypeAlias = Directory | Repository
 
 
 def parse(text: str, *, cwd: Path) -> Source:
-    """What `text` names; a relative path starts from `cwd`. Whether it exists is not looked at.
+    """Parse `text`. A relative path is relative to `cwd`; whether the source exists is not checked.
 
     Raises:
-        InstallError: it is neither, or something that git must not be given.
+        InstallError: `text` is neither a directory nor a URL that git may be given.
     """
     if not text or len(text) > MAX_LENGTH or not text.isprintable():
         raise InstallError(f"give the path of a directory or the URL of a git repository, not {text[:80]!a}")
     if text.startswith("-"):
         raise InstallError(f'"{text}" looks like an option; write ./{text} when it is a directory')
+    # Before the SCP form, which would match `ext::…` as a host and a path.
     if _HELPER.match(text):
         raise InstallError(f'"{text}" would make git run a program; use a URL with {_or(SCHEMES)}')
     scheme = _SCHEME.match(text)
@@ -94,7 +95,7 @@ def _from_url(text: str, scheme: str) -> Repository:
         raise InstallError(
             "a URL with a password or a token would be stored and shown; use ssh for private repositories"
         )
-    if "%" in authority:  # git and ssh decode it, and would see another host than we do
+    if "%" in authority:  # git and ssh decode it and would see another host than this check
         raise InstallError(f'"{text}" has a % in its host name; write the name without escapes')
     _check_host(text, user, host)
     path, ref = _split_ref(path)
@@ -108,7 +109,7 @@ def _from_scp(text: str, scp: re.Match[str]) -> Repository:
 
 
 def _check_host(text: str, user: str | None, host: str | None) -> None:
-    # ssh would take `ssh://-oProxyCommand=…` for an option (CVE-2017-1000117).
+    # ssh would interpret `ssh://-oProxyCommand=…` as an option (CVE-2017-1000117).
     if not host or host.startswith("-") or (user or "").startswith("-") or " " in text:
         raise InstallError(f'"{text}" has no valid host; check the URL')
 
@@ -121,6 +122,7 @@ def _split_ref(path: str) -> tuple[str, str]:
         if not found:
             return path, ""
         path, ref = found["path"], found["ref"]
+    # `..` is allowed by the pattern, but git reads `a..b` as a range.
     if not _REF.fullmatch(ref) or ".." in ref:
         raise InstallError(f'"{ref}" is not a branch, a tag or a commit id')
     return path, ref

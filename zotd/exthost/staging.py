@@ -1,14 +1,14 @@
-"""Where an extension is put together before it is one, and how it takes its place.
+"""Prepares an extension in a staging directory and moves it into place atomically.
 
-    extensions/.installing/<staging>/new     written and judged
-    extensions.json names <staging>          from here on it is installed, whatever happens
-    extensions/<name> -> <staging>/old       when there was one before
+    extensions/.installing/<staging>/new     written and checked
+    extensions.json names <staging>          from here on it counts as installed
+    extensions/<name> -> <staging>/old       if one existed before
     <staging>/new -> extensions/<name>
     <staging> removed
 
-A process that is killed before the second step has changed nothing, later ones leave what `recover` finishes. Nothing
-below a name with a dot is an extension, so none of this is ever started. A staging directory is locked as long as
-its process lives.
+If the process is killed before the second step, nothing has changed; after it, `recover` finishes the move. Names that
+begin with a dot are never extensions, so nothing in a staging directory is ever started. A staging directory is locked as
+long as its process lives.
 """
 
 import fcntl
@@ -23,17 +23,17 @@ from zotd.exthost.installed import InstallError
 from zotd.paths import make_private_dir
 
 PLACE = ".installing"
-"""Below `extensions`, for renaming must not cross file systems."""
+"""Directory below `extensions`, because a rename must not cross file systems."""
 
 
 class InstallDirectory:
-    """A directory for one installation; `discard` it in the end."""
+    """A directory for one installation. Call `discard` at the end."""
 
     def __init__(self, home: Path) -> None:
-        """Made inside of `installed.locked`, or another process might take it for a leftover.
+        """Create the directory. Call it within `installed.locked`, so that no other process removes it as a leftover.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the directory cannot be created.
         """
         place = installed.extensions(home) / PLACE
         make_private_dir(str(place))
@@ -41,21 +41,23 @@ class InstallDirectory:
         self.new = self.path / "new"
         self.old = self.path / "old"
         self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # The kernel releases the lock when the process dies, so a lock that can be taken marks a leftover.
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     @property
     def name(self) -> str:
-        """What `Record.staging` says."""
+        """Its name, stored as `Record.staging`."""
         return self.path.name
 
     def discard(self) -> None:
-        """Remove it, with everything that is still in it."""
+        """Remove the directory with its contents and release the lock."""
+        # Removed while it is still locked; otherwise another process could begin to recover it.
         remove_tree(self.path)
         os.close(self._lock)
 
 
 def open_staging(home: Path) -> InstallDirectory:
-    """A new one, after everything has been finished that was left behind. Blocks.
+    """Create a staging directory after finishing installations that were interrupted. Blocks.
 
     Raises:
         InstallError: the home cannot be written.
@@ -69,10 +71,10 @@ def open_staging(home: Path) -> InstallDirectory:
 
 
 def swap(directory: Path, staging: Path) -> None:
-    """Put what is new in `staging` at `directory`, and what was there into `staging`; both or neither.
+    """Move `staging`/new to `directory` and the previous directory to `staging`/old; both or neither.
 
     Raises:
-        OSError: it could not be done.
+        OSError: a rename failed.
     """
     old = staging / "old"
     with suppress(FileNotFoundError):
@@ -86,7 +88,7 @@ def swap(directory: Path, staging: Path) -> None:
 
 
 def recover(home: Path) -> None:
-    """Finish or remove what processes that were killed have left behind. Blocks; for the start of the daemon.
+    """Finish or remove installations whose processes were killed. Blocks; called when the daemon starts.
 
     Raises:
         InstallError: `extensions.json` or the home cannot be used.
@@ -101,7 +103,7 @@ def recover(home: Path) -> None:
 
 
 def recover_locked(home: Path) -> None:
-    """The same, inside of `installed.locked`.
+    """Like `recover`, for callers that hold `installed.locked`.
 
     Raises:
         InstallError: `extensions.json` cannot be used.
@@ -114,20 +116,21 @@ def recover_locked(home: Path) -> None:
         try:
             lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            continue  # somebody was done in it just now
+            continue  # its process has just finished
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The record was written, so the installation counts: finish it. Without a record, it is removed.
             if staging.name in names and (staging / "new").is_dir():
                 swap(installed.extensions(home) / names[staging.name], staging)
             remove_tree(staging)
         except BlockingIOError:
-            pass  # somebody is at work in it
+            pass  # its process is still running
         finally:
             os.close(lock)
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory with everything in it, or a link; what cannot be removed stays. Follows no link."""
+    """Remove a directory or a link, without following links. Files that cannot be removed stay."""
     if path.is_symlink():
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)

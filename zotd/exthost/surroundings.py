@@ -1,4 +1,4 @@
-"""What extensions get from where they live."""
+"""What extensions get from their workspace: directories, environment, limits of trust."""
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping
@@ -13,59 +13,61 @@ from zotd.process.handover_store import HandoverStore
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where extensions live, and what they are told about it."""
+    """The environment shared by all extensions of a host."""
 
     cwd: str
     home: Path
     """`$ZOT_HOME`: logs and separate data."""
     env: Mapping[str, str]
-    """Their environment, without what is withheld."""
+    """Environment variables, without those in `withheld`."""
     withheld: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables that only those get whose manifest names them."""
+    """Variables that only extensions get whose manifest names them."""
     version: str = ""
     provider: str = ""
     model: str = ""
     features: tuple[str, ...] = ()
     reaper: OrphanReaper | None = None
-    """Ends what they leave behind; None: only their groups end with them."""
+    """Ends processes that have left an extension's group; None: only the groups end."""
     sessions: Collection[str] = ()
-    """Those that they serve at any moment: what their programs see of a daemon."""
+    """Ids of the sessions they serve, which their programs may read; updated by the owner."""
     handover_store: HandoverStore | None = None
-    """Lets processes outlive the daemon, and has those that did; None: they end with it."""
+    """Keeps pipes of processes that outlive the daemon; None: they end with the daemon."""
     vet: Callable[[Manifest], str | None] = lambda _: None
-    """Why an extension with `granted` code must not run now, as the end of a sentence. Blocks; called in a thread."""
+    """Returns why an extension with `granted` code must not run, as the end of a sentence. Blocks; called in a thread."""
     is_explicit: bool = False
-    """They are those of `--ext`."""
+    """The extensions were named with `--ext`."""
     place: str = ""
-    """Tells these surroundings apart from all others that share the handover store, also in the next daemon."""
+    """Identifies these surroundings in the handover store, also in the next daemon."""
 
     def named(self, manifest: Manifest) -> dict[str, str]:
-        """The variables that this one gets although they are withheld."""
+        """Return the withheld variables that this manifest names."""
         return {name: self.withheld[name] for name in manifest.env if name in self.withheld}
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a frame to an extension is about."""
+    """The session that a frame to an extension is about."""
 
     session: str
     cwd: str
 
     def cwd_for(self, manifest: Manifest) -> str | None:
-        """The working directory as frames carry it: only where one process serves many."""
+        """Return the working directory if frames carry it, that is, if one process serves many directories."""
         return self.cwd if manifest.scope is ProcessScope.DAEMON else None
 
 
 def fingerprint(manifest: Manifest, env: Mapping[str, str], version: str) -> str:
-    """Of all that a process gets at its start and keeps; `env`: what it gets although it is withheld.
+    """Digest everything that a process gets at its start. If it differs, a surviving process is not adopted.
 
-    The rest of the environment is not in it: it is that of whichever client comes first, today as well.
+    `env` has only the withheld variables that the manifest names. The others come from whichever client opened the
+    workspace first, so they may differ without a reason to restart.
     """
     facts: list[object] = [manifest.version, manifest.argv, str(manifest.directory), manifest.data, sorted(env.items())]
     facts.append(manifest.granted)
     if manifest.restarts_when_stuck or manifest.file is not None:
-        facts.append(version)  # our own program, which an upgrade has changed
+        facts.append(version)  # a program of zot, which an upgrade changes
     if manifest.file is not None:
+        # An entry may have changed while the daemon was down. A bridge reads it only at its start.
         with suppress(OSError):
             status = manifest.file.stat()
             facts.append((status.st_ino, status.st_size, status.st_mtime_ns))

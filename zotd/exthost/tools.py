@@ -1,4 +1,4 @@
-"""A tool of an extension, as sessions use any tool (`core.ports.Tool`)."""
+"""Adapts a tool of an extension to `core.ports.Tool`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from zotd.wire import ext
 class ExtensionTool:
     """A tool of an extension; satisfies `core.ports.Tool`.
 
-    It stays valid over crashes and reloads: a call goes to whatever process serves by then.
+    It stays valid over crashes and reloads: a call goes to the process that serves at that time.
     """
 
     def __init__(
@@ -26,9 +26,9 @@ class ExtensionTool:
         limit_s: float,
         activate: Callable[[str, Sequence[str]], None],
     ) -> None:
-        """`limit_s`: longest a call may take, unless the tool is interactive.
+        """Adapt `tool`. `limit_s` limits a call unless the tool is interactive.
 
-        `activate` is told a session and the names of deferred tools that a result wants to be shown there.
+        `activate` is called with a session and the names of deferred tools that a result activates there.
         """
         self.spec = ToolSpec(tool.name, tool.description, full_schema(tool.schema))
         self.parallel = tool.parallel
@@ -42,7 +42,7 @@ class ExtensionTool:
         self._activate = activate
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:
-        """Call the extension; a cancelled call is told to it, if it knows `tool_cancel`."""
+        """Call the extension. If cancelled, it is notified, provided that it announced `tool_cancel`."""
         peer = await self._extension.available()
         if peer is None:
             return ToolOutcome.error(f"{self._extension.condition}; {self.spec.name} cannot be called now")
@@ -73,6 +73,7 @@ class ExtensionTool:
             )
         except CallTimeoutError as error:
             if self._extension.manifest.restarts_when_stuck:
+                # Without waiting: the error goes to the model at once, and later calls wait for the new process.
                 self._extension.unstick()
             return ToolOutcome.error(f"{self.spec.name} failed: {self.extension} {error}")
         except ExtensionCallError as error:

@@ -1,8 +1,8 @@
-"""What may become an extension's directory: judged before anything is written, and written without trusting names.
+"""Checks the files of an extension before they are written, and writes them without trusting their names.
 
-Directories and git repositories are both a list of entries here. Only files and links that stay inside are taken;
-of a file's mode only whether its owner may execute it. `.git` is left out, and `__pycache__`: what Python wrote for
-other sources is not what is installed.
+Directories and git repositories are both represented as a list of entries. Only files and links that stay inside are
+accepted; of a file's mode only the owner's execute bit is kept. `.git` and `__pycache__` are left out: bytecode may differ
+from the source beside it.
 """
 
 import os
@@ -20,7 +20,7 @@ LEFT_OUT = frozenset({".git", "__pycache__"})
 """Compared without case, as the file systems of macOS do."""
 
 MAX_LINK_BYTES = 4096
-"""Longest target of a link, as Linux allows it."""
+"""Longest target of a link (PATH_MAX of Linux)."""
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -28,38 +28,38 @@ _FILE_MODE, _PROGRAM_MODE = 0o600, 0o700
 
 
 class EntryKind(Enum):
-    """What an entry is; there is nothing else."""
+    """Kinds of entries; all others are refused."""
 
     FILE = auto()
     PROGRAM = auto()
-    """A file that may be executed."""
+    """A file with the execute bit of its owner."""
     LINK = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """One file or link."""
+    """One file or link, before it is written."""
 
     path: str
-    """Relative, with `/` between the parts."""
+    """Relative, with `/` as the separator."""
     kind: EntryKind
     size: int
-    """Bytes; of a link, those of its target."""
+    """Size in bytes; of a link, the length of its target."""
     object_id: str = ""
-    """Git's name of its content; empty on this machine's disk."""
+    """Git's object id; empty for a file on disk."""
 
 
 def is_left_out(path: str) -> bool:
-    """Whether this is never installed, wherever it comes from."""
+    """Return True for paths that are never installed."""
     return any(part.casefold() in LEFT_OUT for part in path.split("/"))
 
 
 def judged(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
-    """The entries in the order in which to write them: links last, so that nothing is written through one.
+    """Check entries and return them in the order in which to write them: links last, so no file is written through one.
 
     Raises:
-        InstallError: a name that could harm or that cannot exist beside another one, or more than
-            `MAX_ENTRIES` or `MAX_BYTES`.
+        InstallError: a name is harmful or clashes with another one, or there are more than `MAX_ENTRIES` or
+            `MAX_BYTES`.
     """
     names = _Names()
     taken = []
@@ -76,11 +76,11 @@ def judged(entries: Iterable[TreeEntry]) -> list[TreeEntry]:
 
 
 def walk(directory: Path) -> Iterator[TreeEntry]:
-    """What is in a directory of this machine, with names that have not been judged. Links are not followed.
+    """Yield the entries of a directory on disk, with unchecked names. Does not follow links.
 
     Raises:
-        InstallError: a device, a pipe, a socket, or a file that runs as somebody else.
-        OSError: something cannot be read.
+        InstallError: there is a device, a pipe, a socket, or a setuid or setgid file.
+        OSError: a directory cannot be read.
     """
     pending = [""]
     while pending:
@@ -96,19 +96,20 @@ def walk(directory: Path) -> Iterator[TreeEntry]:
 
 
 def read(directory: Path, entry: TreeEntry) -> Iterator[bytes]:
-    """The content of what `walk` has found.
+    """Yield the content of an entry that `walk` has found.
 
     Raises:
-        InstallError: it is not what it was.
-        OSError: it cannot be read.
+        InstallError: the file has changed in the meantime.
+        OSError: the file cannot be read.
     """
     path = directory / entry.path
     if entry.kind is EntryKind.LINK:
         yield os.fsencode(path.readlink())
         return
     left = entry.size
-    # The name may have become a link or a FIFO since.
+    # In the meantime the name may have become a link, or a FIFO that would block.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        # Reads one byte more than expected to notice a file that grew after the size was checked.
         while chunk := file.read(min(_CHUNK_BYTES, left + 1)):
             left -= len(chunk)
             if left < 0:
@@ -119,11 +120,11 @@ def read(directory: Path, entry: TreeEntry) -> Iterator[bytes]:
 
 
 def write(directory: Path, contents: Iterable[tuple[TreeEntry, Iterable[bytes]]]) -> None:
-    """Make a directory of entries in the order of `judged`; each content is read before the next one is asked for.
+    """Create a directory from entries in the order of `judged`. Each content is read before the next entry is requested.
 
     Raises:
         InstallError: a link points outside of the directory.
-        OSError: it cannot be written.
+        OSError: a file cannot be written.
     """
     directory.mkdir()
     links = []
@@ -135,19 +136,19 @@ def write(directory: Path, contents: Iterable[tuple[TreeEntry, Iterable[bytes]]]
             links.append(entry.path)
         else:
             _write_file(path, entry.kind, chunks)
-    # Only now can be told where a chain of links leads. os.path.realpath, for Path.resolve raises on a loop of links.
+    # A chain of links can only be followed once all exist. os.path.realpath because Path.resolve raises on a loop of links.
     for link in links:
         if not Path(os.path.realpath(directory / link)).is_relative_to(os.path.realpath(directory)):
             raise InstallError(f"the link {_quoted(link)} points outside of the directory")
 
 
 def folded(path: str) -> str:
-    """The path as file systems without case and with one form of accents see it (macOS)."""
+    """Fold a path as file systems do that ignore case and normalise accents (macOS)."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
 class _Names:
-    """The names so far, `folded`."""
+    """Detects names that clash on some file systems."""
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
@@ -165,7 +166,7 @@ class _Names:
             raise InstallError(f"it has more than {MAX_ENTRIES} files, too many for an extension")
 
     def _claim(self, name: str, path: str) -> None:
-        """A directory, with `/` at its end, may come again in the same spelling; nothing else may."""
+        """Reserve a name. Only a directory (ending with `/`) may occur again, in the same spelling."""
         if self._seen.setdefault(folded(name.removesuffix("/")), name) != name:
             raise self._clash(path)
 
@@ -175,7 +176,7 @@ class _Names:
 
 
 def _is_name(part: str) -> bool:
-    # Not printable: control characters, marks that turn the direction of text, and bytes that are no UTF-8.
+    # Refuses control characters, changes of text direction, and bytes that are not UTF-8: people read these names.
     return part not in {"", ".", ".."} and part.isprintable()
 
 
@@ -190,6 +191,7 @@ def _entry(path: str, found: os.stat_result) -> TreeEntry:
 
 
 def _write_file(path: Path, kind: EntryKind, chunks: Iterable[bytes]) -> None:
+    # O_EXCL and O_NOFOLLOW: a file must never be written over or through something that exists already.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     mode = _PROGRAM_MODE if kind is EntryKind.PROGRAM else _FILE_MODE
     with os.fdopen(os.open(path, flags, mode), "wb") as file:
@@ -197,7 +199,7 @@ def _write_file(path: Path, kind: EntryKind, chunks: Iterable[bytes]) -> None:
 
 
 def _target(path: str, target: bytes) -> str:
-    """Where a link leads, when that is inside by the names alone; `write` follows them."""
+    """Return the target of a link whose name stays inside. `write` checks later where chains of links lead."""
     text = os.fsdecode(target)
     joined = os.path.normpath(os.path.join(os.path.dirname(path), text))  # noqa: PTH118, PTH120  (no file is meant)
     if not text.isprintable() or not text or text.startswith("/") or joined == ".." or joined.startswith("../"):
@@ -206,5 +208,5 @@ def _target(path: str, target: bytes) -> str:
 
 
 def _quoted(path: str) -> str:
-    """For a message: a name that somebody else chose."""
+    """Quote a foreign name for a message, so that it cannot contain control characters."""
     return ascii(path if len(path) <= 80 else f"{path[:80]}…")

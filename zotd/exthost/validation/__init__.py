@@ -1,10 +1,10 @@
-"""Does an extension keep to the protocol? It is started as the host would, alone and without a daemon, and questioned.
+"""Checks whether an extension conforms to the protocol, without a daemon (`zotctl ext validate`).
 
     validate(directory) -> Report       one finding for each rule of `report.RULES`
 
-Each group of rules has a process of its own, so that one fault is told once, under its own name: what lets a process
-die that otherwise lives is what it was sent. Tools and commands do real work, so they are called only when the caller
-asks for it; guards are asked, for a guard that minds the question about a harmless call would mind every session.
+Each group of rules has its own process, so that a fault is reported once and under its own rule: if a process dies that
+otherwise lives, the frames it got are the reason. Tools and commands do real work, so they are called only on request.
+Guards are always asked: a guard that cannot handle a harmless call would fail in every session.
 """
 
 from zotd.exthost.validation.calling import Calling

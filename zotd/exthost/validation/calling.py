@@ -1,4 +1,4 @@
-"""Questions to an extension, each with what makes its answer a bad one."""
+"""Questions to an extension, each with a check of its answer."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ from zotd.wire import ext
 from zotd.wire.content import Text
 
 SHOWN_CHARS = 120
-"""Of arguments and results, in a sentence."""
+"""Longest excerpt of arguments and results in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +23,24 @@ class Calling:
     """Permission to call tools, which do real work."""
 
     tool: str = ""
-    """The only one to call; empty: all of them, and all commands, with senseless arguments."""
+    """The only tool to call. Empty: call all tools and commands with invalid arguments."""
     args: Mapping[str, object] = field(default_factory=dict)
-    """For the only one, which must then not fail."""
+    """Arguments for that tool, whose call must then succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedAnswer:
-    """Something that must be answered."""
+    """A request that the extension has to answer."""
 
     about: str
     kind: type[Answer]
     frame: questions.Fields
     limit_s: float
     fault: Callable[[Answer], str | None]
-    """What is wrong with an answer; goes on from the extension's name."""
+    """Returns the fault of an answer, as a phrase that continues the extension's name, or None."""
 
     async def put(self, talk: ProbedProcess) -> str | None:
-        """Ask; a sentence when the answer is missing or bad."""
+        """Ask; return a sentence if the answer is missing or invalid."""
         try:
             fault = self.fault(await talk.ask(self.kind, self.frame, self.limit_s))
         except ExtensionCallError as error:
@@ -49,7 +49,7 @@ class ExpectedAnswer:
 
 
 def about_guards(registrations: Registrations, limits: ExtensionTimeouts, cwd: str) -> list[ExpectedAnswer]:
-    """A harmless question about each event that it intercepts."""
+    """Build a harmless question about each event that the extension intercepts."""
     return [
         ExpectedAnswer(
             f"asked about `{event}`",
@@ -63,7 +63,7 @@ def about_guards(registrations: Registrations, limits: ExtensionTimeouts, cwd: s
 
 
 def about_everything(registrations: Registrations, limits: ExtensionTimeouts) -> list[ExpectedAnswer]:
-    """Senseless calls of every tool, but for those that wait for a person, and of every command."""
+    """Build calls of every tool and command with invalid arguments, except tools that wait for a person."""
     tools = (tool for tool in registrations.tools.values() if not tool.interactive)
     calls = [
         _call(tool.name, args, limits, _content_fault)
@@ -77,7 +77,7 @@ def about_everything(registrations: Registrations, limits: ExtensionTimeouts) ->
 
 
 def about_one(calling: Calling, limits: ExtensionTimeouts) -> ExpectedAnswer:
-    """A call that must not fail."""
+    """Build a call that has to succeed."""
     return _call(calling.tool, calling.args, limits, lambda answer: _content_fault(answer) or _failure(answer))
 
 
@@ -103,7 +103,7 @@ def _response_fault(answer: Answer) -> str | None:
 
 
 def _content_fault(answer: Answer) -> str | None:
-    """What the host would put in place of a block."""
+    """Return the first block that the host would replace by a text of its own."""
     assert isinstance(answer, ext.ToolResult)
     for replacement in _replacements(answer.content):
         return f"answered with a block that is shown as {replacement}"
@@ -112,6 +112,7 @@ def _content_fault(answer: Answer) -> str | None:
 
 def _replacements(blocks: Iterable[object]) -> Iterator[str]:
     for raw in blocks:
+        # The same conversion as in the daemon, so that both have one opinion about a block.
         [shown] = outcome_of(ext.ToolResult("", (raw,)), "it").content
         text = raw.get("text") if isinstance(raw, dict) else None
         if isinstance(shown, Text) and shown.text != text and (shown.text, text) != (NO_CONTENT, ""):

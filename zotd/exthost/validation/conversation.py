@@ -1,6 +1,6 @@
-"""One process of an extension that is checked: the host's side of the protocol, which uses nothing and notes everything.
+"""The host's side of the protocol for a process that is being checked; records everything and uses nothing.
 
-The lines are read by the daemon's own `ExtensionPeer`: what it would complain about is what is complained about here.
+The daemon's own `ExtensionPeer` reads the lines, so a validation reports the same faults as the daemon.
 """
 
 import asyncio
@@ -22,27 +22,27 @@ from zotd.wire.base import encode
 
 
 class GoneError(Exception):
-    """The process cannot be talked to, or does not do what it must; the message goes on from its name."""
+    """The process has ended or violates the protocol; the message continues its name."""
 
 
 class ProbedProcess:
-    """A process, as a context manager from its start to its end; on leaving the block its group is killed."""
+    """A process as a context manager. Leaving the block kills its process group."""
 
     def __init__(
         self, manifest: Manifest, surroundings: Surroundings, log: ExtensionLog, extra: Mapping[str, object]
     ) -> None:
-        """`extra`: fields that every frame to it has as well. `log` gets its stderr."""
+        """Prepare a process. `log` gets its stderr; `extra` fields are added to every frame to it."""
         self.registrations = Registrations()
         self.refused: list[str] = []
-        """A sentence for each registration that is not used."""
+        """A sentence for each refused registration."""
         self.complaints: list[str] = []
-        """About lines that are no frames; go on from its name."""
+        """Faults in its output; they continue its name."""
         self.module_errors: dict[str, str] = {}
-        """By the module's file; an empty one is mended."""
+        """Errors by module file; an empty one is fixed."""
         self.taps: dict[Tap, None] = {}
         self.has_said_ready = False
         self.exit = ""
-        """How it has ended, when it has; goes on from its name."""
+        """How it has ended, once it has; continues its name."""
         self._manifest = manifest
         self._surroundings = surroundings
         self._log = log
@@ -56,7 +56,7 @@ class ProbedProcess:
         """Start the process.
 
         Raises:
-            GoneError: it cannot be started.
+            GoneError: the process cannot be started.
         """
         manifest, surroundings = self._manifest, self._surroundings
 
@@ -81,18 +81,18 @@ class ProbedProcess:
 
     @property
     def dropped(self) -> int:
-        """Answers that nobody had asked for, or that came a second time."""
+        """Number of unexpected or repeated answers."""
         return self._peer.calls.dropped.late + self._peer.calls.dropped.unknown
 
     def can(self, capability: str) -> bool:
-        """Whether it has announced this."""
+        """Return True if its `hello` announced this capability."""
         return self._peer.can(capability)
 
     async def greet(self) -> str:
-        """Wait for its `hello`, which is answered at once; the name in it.
+        """Wait for its `hello`, which is answered at once; return the name in it.
 
         Raises:
-            GoneError: it has begun with something else, or not at all.
+            GoneError: the first frame is missing or another one.
         """
         if not await self._within(HELLO_S, lambda: self._first is not None or bool(self._gone)):
             raise GoneError(f"sent no hello within {HELLO_S:g} s")
@@ -107,10 +107,10 @@ class ProbedProcess:
                 raise GoneError(f"began with `{self._first.__struct_config__.tag}` instead of `hello`")
 
     async def settle(self) -> bool:
-        """Wait for `ready`, or for the silence that stands for it; False when neither has come in time.
+        """Wait for `ready` or the silence that counts as `ready`; return False if neither comes in time.
 
         Raises:
-            GoneError: it has ended before.
+            GoneError: the process has ended before.
         """
         try:
             async with asyncio.timeout(READY_S):
@@ -120,16 +120,17 @@ class ProbedProcess:
         return True
 
     async def stay(self) -> None:
-        """Wait for some silence.
+        """Wait a moment and check that the process still runs.
 
         Raises:
-            GoneError: it has ended.
+            GoneError: the process has ended.
         """
         await self._within(QUIET_S, lambda: bool(self._gone))
         self._check()
 
     def send(self, frame: Mapping[str, object]) -> None:
-        """Send a frame, which need not be one of the protocol."""
+        """Send a frame, which may be invalid on purpose."""
+        # ensure_ascii=False sends U+2028 and the like unescaped, which some line readers split at.
         line = json.dumps({**frame, **self._extra}, ensure_ascii=False)
         self._peer.process.write(line.encode(errors="replace"))  # a file name need not be Unicode
 
@@ -137,14 +138,14 @@ class ProbedProcess:
         """Send a frame with a new `id` and wait for the answer.
 
         Raises:
-            CallError: there is none, or it makes no sense.
+            CallError: there is no answer, or it is invalid.
         """
         if self._gone:
             raise ExtensionCallError(self._gone)
         return await self._peer.calls.call(kind, lambda key: self.send({**question, "id": key}), limit_s=limit_s)
 
     async def leave(self) -> str:
-        """Say `shutdown` and close its stdin; how it ended, empty when it has not within 2 s."""
+        """Send `shutdown` and close its stdin; return how it ended, empty if it did not within 2 s."""
         self.send({"type": "shutdown"})
         self._peer.process.end_input()
         await self._within(LEAVE_S, lambda: bool(self.exit))
@@ -153,7 +154,7 @@ class ProbedProcess:
     # --- what it does (exthost.peer.PeerListener) --------------------------------------------------------------------
 
     def frame(self, peer: ExtensionPeer, frame: ext.FromExtension) -> None:  # noqa: ARG002  (there is only one)
-        """It has sent a frame."""
+        """Record a frame; answer the first one if it is a `hello`."""
         if self._first is None:
             self._first = frame
             if isinstance(frame, ext.Hello):
@@ -167,22 +168,22 @@ class ProbedProcess:
             case ext.Ready():
                 self.has_said_ready = True
             case _:
-                pass  # it may send what it likes
+                pass  # valid frames of other kinds are not checked
         self._heard.set()
 
     def complained(self, sentence: str) -> None:
-        """Something is wrong with what it sends."""
+        """Record a fault in its output."""
         self.complaints.append(sentence)
 
     def happened(self, event: life.FromProcess) -> None:
-        """Something happened to the process."""
+        """Record the end of the process."""
         match event:
             case life.Exited(_, reason):
                 self.exit = reason
                 self._lose(reason)
             case life.Broke(_, reason):
                 self._lose(reason)
-            case life.Closed(_, pipe):  # most of the time the first sign of the exit, which has the better reason
+            case life.Closed(_, pipe):  # usually precedes the exit, whose reason is better
                 self._loop.call_later(EXIT_S, self._lose, f"closed its {pipe} without exiting")
             case _:
                 pass
@@ -205,7 +206,7 @@ class ProbedProcess:
                 return
 
     async def _is_quiet(self) -> bool:
-        """Wait for the next frame; True when none comes."""
+        """Wait for the next frame; return True if none comes."""
         self._heard.clear()
         try:
             async with asyncio.timeout(QUIET_S):
@@ -215,7 +216,7 @@ class ProbedProcess:
         return False
 
     async def _within(self, limit_s: float, holds: Callable[[], bool]) -> bool:
-        """Wait until this holds; False when it does not in time."""
+        """Wait until `holds` returns True; return False on a timeout."""
         try:
             async with asyncio.timeout(limit_s):
                 while not holds():

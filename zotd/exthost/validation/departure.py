@@ -1,6 +1,6 @@
-"""How an extension ends when zot dies: its stdin ends, and nobody is there to kill what it leaves behind.
+"""Checks how an extension ends when zot dies: its stdin ends, and no daemon kills its child processes.
 
-The daemon's own `Service` kills the group at the moment of the exit, which hides what is to be seen here.
+This does not use the daemon's `Service`, which kills the group at the exit and would hide children that stay.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from zotd.exthost.surroundings import Surroundings
 from zotd.process import spawn
 
 LAST_GASP_S = 0.5
-"""For children of the extension that end because it has: they learn it from a pipe or a signal."""
+"""Time for children to notice the end of the extension from a pipe or a signal, and to end themselves."""
 
 SHOWN = 3
 """Processes that are named."""
@@ -27,16 +27,16 @@ COMMAND_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """An end."""
+    """How an extension ended after the end of its stdin."""
 
     exit: str
-    """How it ended; empty when it had to be killed."""
+    """Description of the exit; empty if it had to be killed."""
     left: tuple[str, ...]
-    """The commands of processes of its group that were still there."""
+    """Command lines of processes of its group that were still running."""
 
 
 async def depart(manifest: Manifest, surroundings: Surroundings) -> Departure:
-    """Start it, and close its stdin when it has begun to speak. Nothing of its group is alive afterwards."""
+    """Start it and close its stdin after its first output. Its whole group is ended afterwards."""
     readable, writable = os.pipe()
     has_spoken = asyncio.Event()
     try:
@@ -52,13 +52,14 @@ async def depart(manifest: Manifest, surroundings: Surroundings) -> Departure:
         os.close(writable)
         raise
     finally:
+        # Only the child may hold the reading end; otherwise it would not be alone on the pipe.
         os.close(readable)
     async with child:
         try:
             async with asyncio.timeout(HELLO_S):
                 await has_spoken.wait()
         except TimeoutError:
-            pass  # then it ends now or is killed
+            pass  # a silent program is checked too: it may still end properly
         finally:
             os.close(writable)
         try:
@@ -71,7 +72,7 @@ async def depart(manifest: Manifest, surroundings: Surroundings) -> Departure:
 
 
 def _end_group(group: int) -> tuple[str, ...]:
-    """Kill what is still there of a group whose leader has ended; the commands."""
+    """Kill the remaining processes of a group whose leader has ended; return their command lines."""
     members = [process for process in psutil.process_iter() if _is_in(group, process)]
     _, left = psutil.wait_procs(members, timeout=LAST_GASP_S)
     commands = []
@@ -88,4 +89,4 @@ def _is_in(group: int, process: psutil.Process) -> bool:
     try:
         return os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE
     except (OSError, psutil.Error):
-        return False  # it has ended, or is somebody else's
+        return False  # it has ended, or belongs to another user

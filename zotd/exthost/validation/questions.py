@@ -1,4 +1,4 @@
-"""What an extension is asked and told while it is checked: values that might come from a real session."""
+"""Frames for an extension that is being checked, with realistic values."""
 
 from collections.abc import Iterator, Mapping
 
@@ -37,37 +37,37 @@ EVENTS: Mapping[str, Fields] = {
     "subagent_stop": {"agent_id": "a_1", "agent_run_id": "r_1", "name": "reviewer", "status": "ok"},
     "session_end": {"reason": "closed"},
 }
-"""Each event (`docs/extensions.md`) as it might be, in the order of a session."""
+"""A realistic example of each event (`docs/extensions.md`), in the order of a session."""
 
 NEWER: Fields = {"of_a_newer_zot": {"list": [1, None, "two"]}}
-"""A field that no extension knows."""
+"""An unknown field, as a later version of zot might add it."""
 
 SEPARATORS: Fields = {"of_a_newer_zot": "a\u2028b\u2029c\u0085d\x0be\x0cf"}
-"""A field with what some languages take for the end of a line."""
+"""A field with characters that some languages treat as line ends."""
 
 
 def guard_question(event: str, cwd: str) -> Fields:
-    """The frame that asks about an event; without its `id`."""
+    """Build the frame that asks a guard about an event; without its `id`."""
     return {"type": "event_intercept", "event": event, "session_id": "s_1", "cwd": cwd, **GUARDED[event]}
 
 
 def event(name: str, cwd: str) -> Fields:
-    """The frame that tells that something happened."""
+    """Build the frame that reports an event."""
     return {"type": "event", "event": name, "session_id": "s_1", "cwd": cwd, **EVENTS[name]}
 
 
 def tool_call(name: str, args: Mapping[str, object]) -> Fields:
-    """The frame that calls a tool; without its `id`."""
+    """Build the frame that calls a tool; without its `id`."""
     return {"type": "tool_call", "name": name, "args": args, "session_id": "s_1"}
 
 
 def command(name: str) -> Fields:
-    """The frame that runs a slash command without arguments; without its `id`."""
+    """Build the frame that runs a slash command without arguments; without its `id`."""
     return {"type": "command_invoked", "name": name, "args": "", "session_id": "s_1"}
 
 
 def senseless_arguments(schema: Mapping[str, object] | None) -> Iterator[Fields]:
-    """Arguments that a careless model might send: none, all of the wrong type, unknown ones."""
+    """Yield invalid arguments that a model might send: none, all of the wrong type, unknown ones."""
     properties = (schema or {}).get("properties")
     yield {}
     if isinstance(properties, Mapping) and properties:
@@ -76,6 +76,6 @@ def senseless_arguments(schema: Mapping[str, object] | None) -> Iterator[Fields]
 
 
 def _wrong(schema: object) -> object:
-    """A value that the schema does not allow, if it says anything."""
+    """Return a value of a type that the schema does not allow."""
     is_text = isinstance(schema, Mapping) and schema.get("type") == "string"
     return 7 if is_text else "not a value"

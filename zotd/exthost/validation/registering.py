@@ -1,4 +1,4 @@
-"""What is wrong with what an extension registers: what the host refuses, and what nobody could use."""
+"""Checks registrations: those that the host refuses, and those that are accepted but useless."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ from zotd.exthost.validation.questions import EVENTS
 
 
 def tool_faults(registered: Registrations, refused: Sequence[str], module_errors: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each tool that cannot be offered, and each Python module that is none.
+    """Yield a sentence for each tool that cannot be offered, and each Python module that does not load.
 
-    `refused`: the host's own sentences about all registrations; so for the next functions.
+    `refused` has the host's sentences about all registrations, also in the next functions.
     """
     yield from (sentence for sentence in refused if sentence.startswith("the tool"))
     yield from (f"{Path(file).name}: {error}" for file, error in module_errors.items() if error)
@@ -23,7 +23,7 @@ def tool_faults(registered: Registrations, refused: Sequence[str], module_errors
 
 
 def command_faults(registered: Registrations, refused: Sequence[str]) -> Iterator[str]:
-    """A sentence for each command that cannot be typed."""
+    """Yield a sentence for each command that is refused or has no description."""
     yield from (sentence for sentence in refused if sentence.startswith("the command"))
     for name, command in registered.commands.items():
         if not command.description:
@@ -31,7 +31,7 @@ def command_faults(registered: Registrations, refused: Sequence[str]) -> Iterato
 
 
 def subscription_faults(registered: Registrations, refused: Sequence[str]) -> Iterator[str]:
-    """A sentence for each event that never comes."""
+    """Yield a sentence for each subscription to an event that does not exist."""
     yield from (sentence for sentence in refused if sentence.startswith("there is nothing to intercept"))
     for event in sorted(registered.events - EVENTS.keys()):
         near = difflib.get_close_matches(event, EVENTS, 1)

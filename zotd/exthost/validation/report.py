@@ -1,4 +1,4 @@
-"""What a validation finds: one finding for each rule of `RULES`."""
+"""The result of a validation: one finding for each rule of `RULES`."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,26 +32,26 @@ RULES = {
     "end of input": "it ends within 2 s of the end of its stdin, as when zot has died",
     "children": "it leaves no process behind",
 }
-"""What is checked, in the order of the report: the name of each rule and the rule (`docs/extensions.md`)."""
+"""Name and text of each rule, in the order of the report (`docs/extensions.md`)."""
 
 
 TOLD = 4
-"""Ways to break one rule that are told; whoever errs in more will come back."""
+"""Number of faults shown for each rule; the others are only counted."""
 
 
 class Verdict(StrEnum):
-    """How a rule came out."""
+    """Outcome of one rule."""
 
     KEPT = "kept"
     BROKEN = "broken"
     DOUBTFUL = "doubtful"
-    """It works, and not as its author may think."""
+    """It works, but differently from what its author may expect."""
     UNCHECKED = "unchecked"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """A rule and what was seen."""
+    """The outcome of a rule and what was observed."""
 
     rule: str
     verdict: Verdict
@@ -64,46 +64,46 @@ class ValidationReport:
     """The outcome of a validation."""
 
     name: str
-    """The manifest's; empty without a manifest."""
+    """Name in the manifest; empty without a valid manifest."""
     findings: tuple[RuleFinding, ...]
     """One for each of `RULES`, in its order."""
     stderr: str
-    """The end of what it has printed there, some lines."""
+    """The last lines of its stderr."""
 
     @property
     def is_ok(self) -> bool:
-        """No rule was broken."""
+        """True if no rule was broken."""
         return all(finding.verdict is not Verdict.BROKEN for finding in self.findings)
 
 
 class StoppedError(Exception):
-    """A rule was broken without which nothing else can be checked; the finding is noted."""
+    """A broken rule makes further checks impossible; its finding is recorded."""
 
 
 class FindingCollector:
-    """Collects findings; a rule that was broken once stays broken."""
+    """Collects findings. A broken rule stays broken, whatever later checks find."""
 
     def __init__(self) -> None:
         self._found: dict[str, RuleFinding] = {}
 
     def kept(self, rule: str, sentence: str = "") -> None:
-        """Note that a rule was kept; without a sentence of its own in the words of the rule."""
+        """Record that a rule was kept. Without `sentence`, the text of the rule is used."""
         self._note(RuleFinding(rule, Verdict.KEPT, sentence or RULES[rule]))
 
     def broken(self, rule: str, sentence: str) -> None:
-        """Note that a rule was broken."""
+        """Record that a rule was broken; `sentence` tells the author how."""
         self._note(RuleFinding(rule, Verdict.BROKEN, sentence))
 
     def doubtful(self, rule: str, faults: Sequence[str]) -> None:
-        """Note what its author should look at; no rule is broken by it."""
+        """Record something that the author should check but that breaks no rule."""
         self._note(RuleFinding(rule, Verdict.DOUBTFUL, _some(faults)))
 
     def unchecked(self, rule: str, sentence: str) -> None:
-        """Note that a rule could not be checked, or does not apply."""
+        """Record that a rule could not be checked or does not apply."""
         self._note(RuleFinding(rule, Verdict.UNCHECKED, sentence))
 
     def judge(self, rule: str, faults: Sequence[str], kept: str = "") -> None:
-        """Note that a rule was broken in these ways, or kept."""
+        """Record that a rule was broken in these ways, or kept if there are none."""
         if faults:
             self.broken(rule, _some(faults))
         else:
@@ -111,7 +111,7 @@ class FindingCollector:
 
     @contextmanager
     def under(self, rule: str, subject: str = "it") -> Iterator[None]:
-        """Note a process that goes away in this block under `rule`, and raise StoppedError.
+        """Record the end of a process in this block as a fault of `rule`, and raise StoppedError.
 
         `subject` begins the sentence.
         """
@@ -122,12 +122,12 @@ class FindingCollector:
             raise StoppedError from error
 
     def is_kept(self, rule: str) -> bool:
-        """Whether a rule was checked and kept."""
+        """Return True if a rule was checked and kept."""
         finding = self._found.get(rule)
         return finding is not None and finding.verdict is Verdict.KEPT
 
     def all(self) -> tuple[RuleFinding, ...]:
-        """A finding for each rule."""
+        """Return a finding for each rule, in the order of `RULES`."""
         missing = "not checked: it did not get that far"
         return tuple(self._found.get(rule) or RuleFinding(rule, Verdict.UNCHECKED, missing) for rule in RULES)
 

@@ -1,4 +1,4 @@
-"""What is validated: an extension with a manifest, or a directory of Python modules, which becomes one."""
+"""Finds the object of a validation: an extension with a manifest, or a directory of Python modules."""
 
 from pathlib import Path
 
@@ -7,12 +7,13 @@ from zotd.exthost.modules import tools_host
 
 
 def find_subject(path: Path, *, cwd: Path) -> Manifest:
-    """What `path` means: a manifest or its directory, or Python modules: `tools/NAME.py`, `tools`, or what holds it.
+    """Return the manifest that `path` means.
 
-    Modules are served by zot's own interpreter, as for a session in `cwd`.
+    `path` is a manifest, its directory, or Python modules: `tools/NAME.py`, `tools`, or the directory that contains it.
+    Modules run in zot's own interpreter, as for a session in `cwd`.
 
     Raises:
-        ManifestError: neither is there, or the manifest is wrong.
+        ManifestError: there is neither, or the manifest is invalid.
     """
     path = path.absolute()
     directory = path.parent if path.is_file() else path

@@ -1,4 +1,4 @@
-"""The course of a validation: one process to get to know the extension, one for each thing that may upset it."""
+"""Runs a validation: one process for registrations and answers, then one for each disturbance."""
 
 import asyncio
 import time
@@ -26,15 +26,15 @@ from zotd.wire import ext
 from zotd.wire.version import VERSION
 
 GIVEN_UP_AFTER_S = 0.01
-"""For the call that is cancelled: the extension should have begun with it, and most are not done by then."""
+"""Time before a call is cancelled: long enough to begin the call, too short for most to finish it."""
 
 AT_ONCE = 4
-"""Questions that are asked at once, each of them twice: as many as a busy model asks."""
+"""Number of questions asked in parallel, each of them twice; a busy model does not ask more."""
 
 NOTHING: questions.Fields = {}
 
 STDERR_BYTES = 4096
-"""Of its stderr, in the report."""
+"""Longest excerpt of stderr in the report."""
 
 
 async def validate(
@@ -45,10 +45,16 @@ async def validate(
     calling: Calling | None = None,
     limits: ExtensionTimeouts | None = None,
 ) -> ValidationReport:
-    """Check the extension or the Python modules at `path`; takes some seconds, and 2 s more where it does not end.
+    """Check the extension or the Python modules at `path`. Takes some seconds, and 2 s more if it does not end.
 
-    Its processes run in `env`, are told that somebody works in `cwd`, and are all ended afterwards. Nothing of zot is
-    written: separate data and the log go to a temporary directory. `calling`: which tools and commands may be called.
+    Writes nothing to `$ZOT_HOME`: data and log go to a temporary directory. All processes are ended afterwards.
+
+    Args:
+        path: what to check; see `find_subject`.
+        env: environment of the processes.
+        cwd: working directory that the extension is told.
+        calling: which tools and commands may be called; None: none.
+        limits: time limits of answers.
     """
     findings = FindingCollector()
     try:
@@ -73,14 +79,14 @@ async def validate(
 
 @dataclass(frozen=True, slots=True)
 class _Upset:
-    """Something that an extension must live through."""
+    """A disturbance that an extension has to survive."""
 
     rule: str
     extra: questions.Fields
-    """In every frame."""
+    """Fields added to every frame."""
     frames: Sequence[questions.Fields] = ()
     cancelled: ExpectedAnswer | None = None
-    """A call to be given up."""
+    """A call that is cancelled."""
 
 
 class _Validation:
@@ -101,12 +107,12 @@ class _Validation:
         self._log = ExtensionLog(surroundings.home / "logs" / f"ext-{manifest.name}.log")
         self._complaints: list[str] = []
         self._answered: list[ExpectedAnswer] = []
-        """What it can be asked, because it has answered it once."""
+        """Questions that it has answered once, so that it must be able to answer them again."""
         self._ending = ""
-        """How its process ends when all is well; empty: not by itself."""
+        """How its process ends without a disturbance; empty if it has to be killed."""
 
     async def run(self) -> None:
-        """Check everything."""
+        """Check all rules."""
         for upset in await self._get_to_know():
             with suppress(StoppedError):
                 await self._upset(upset)
@@ -119,7 +125,7 @@ class _Validation:
             self._found.judge("children", left)
 
     def stderr(self) -> str:
-        """The end of what all processes have printed there."""
+        """Return the end of the stderr of all processes."""
         if not self._log.path.exists():
             return ""
         return self._log.path.read_bytes()[-STDERR_BYTES:].decode(errors="replace")
@@ -127,7 +133,7 @@ class _Validation:
     # --- the first process ------------------------------------------------------------------------------------
 
     async def _get_to_know(self) -> list[_Upset]:
-        """All that can be seen without upsetting it; what it has to live through next."""
+        """Check everything that needs no disturbance; return the disturbances to try next."""
         async with self._conversation("start") as talk:
             self._found.kept("start")
             await self._meet(talk)
@@ -159,7 +165,7 @@ class _Validation:
             )
         else:
             found.broken("ready", f"it neither sent `ready` nor paused within {READY_S:g} s")
-            raise StoppedError  # it would be waited for again and again
+            raise StoppedError  # every further process would have to be waited for too
         with found.under("stays", "when it was ready, it"):
             await talk.stay()
         found.kept("stays")
@@ -200,6 +206,7 @@ class _Validation:
             self._found.unchecked("at once", "nothing was asked")
             return
         async with asyncio.TaskGroup() as group:
+            # Each twice, so that two calls of the same tool overlap: globals shared between calls show up.
             asked = [group.create_task(question.put(talk)) for question in self._answered[:AT_ONCE] * 2]
         faults = [fault for fault in (task.result() for task in asked) if fault]
         self._found.judge("at once", faults, f"it answered {len(asked)} questions")
@@ -219,7 +226,7 @@ class _Validation:
             self._found.broken("calls", f'it has no tool "{calling.tool}"; its tools: {there}')
 
     async def _put(self, rule: str, talk: ProbedProcess, asked: Sequence[ExpectedAnswer]) -> None:
-        """Ask one after the other."""
+        """Ask one question after another and judge the answers under `rule`."""
         told = [(question, await question.put(talk)) for question in asked]
         self._answered += [question for question, fault in told if fault is None]
         about = "; ".join(question.about for question in asked)
@@ -273,6 +280,7 @@ class _Validation:
             await talk.stay()
             ending = await talk.leave() if self._ending else ""
         faults = [fault for fault in answers if fault]
+        # Compared with its normal end: an extension that never ends by itself is reported under `shutdown` only.
         if _kind(ending) != self._ending:
             faults.append(f"it {ending or 'did not end afterwards'}")
         self._found.judge(upset.rule, faults)
@@ -281,7 +289,7 @@ class _Validation:
 
     @asynccontextmanager
     async def _conversation(self, rule: str, extra: questions.Fields = NOTHING) -> AsyncIterator[ProbedProcess]:
-        """A process of its own; one that goes away is noted under `rule`, unless it is under a narrower one."""
+        """Start a separate process. Its unexpected end is a fault of `rule`, unless a narrower rule applies."""
         talk = ProbedProcess(self._manifest, self._surroundings, self._log, extra)
         try:
             with self._found.under(rule):
@@ -291,7 +299,7 @@ class _Validation:
             self._judge_output(talk)
 
     def _judge_output(self, talk: ProbedProcess) -> None:
-        """What a process has printed, when all of it was read."""
+        """Judge the output of a process after all of it was read."""
         if not self._found.is_kept("start"):
             return
         self._complaints += talk.complaints
@@ -301,13 +309,13 @@ class _Validation:
 
 
 async def _cancel(talk: ProbedProcess, call: ExpectedAnswer) -> None:
-    """Give up a call at once; the extension is told."""
+    """Ask a question and cancel it at once, which sends `tool_cancel`."""
     with suppress(ExtensionCallError):
         await talk.ask(call.kind, call.frame, GIVEN_UP_AFTER_S)
 
 
 def _kind(ending: str) -> str:
-    """The way a process ended, without its last words."""
+    """Return how a process ended, without the quoted stderr."""
     return ending.partition(":")[0]
 
 
