@@ -1,4 +1,4 @@
-"""What handlers return, as the frames that answer the host. A frame of some kind comes out of everything."""
+"""Converts the return values of handlers into frames for the host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .values import Decision, Display, Image, Insert, Noop, Prompt, Result
 from .work import Cancelled
 
 EXPECTED_ERRORS = (ArgumentError, Cancelled)
-"""Errors that are nobody's fault here and need no traceback in the log."""
+"""Errors of the model or the user, which need no traceback in the log."""
 
 DECISIONS: Mapping[str, frozenset[str]] = {
     "tool_call": frozenset({"block", "reason", "modified_args"}),
@@ -21,23 +21,25 @@ DECISIONS: Mapping[str, frozenset[str]] = {
     "assistant_message": frozenset({"block", "reason", "replace_text"}),
     "before_agent_start": frozenset({"system_prompt"}),
 }
-"""What a guard may decide about an event (`docs/extensions.md`)."""
+"""Fields of a guard's answer that have an effect, by event (`docs/extensions.md`)."""
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says, as a sentence for the model or the user."""
+    """Return the message of an exception for the model or the user."""
     text = str(error)
+    # str() of a KeyError is only the quoted key, which says nothing without the name of the exception.
     return text if text and not isinstance(error, KeyError) else f"{type(error).__name__} {text}".rstrip()
 
 
 def tool_result(call_id: str, value: object, *, structured: bool = False) -> Frame:
-    """The result of a tool; `structured`: the tool has an output schema, and plain JSON is its result.
+    """Build the result of a tool. `structured`: the tool has an output schema, so a JSON value is also its structured result.
 
     Raises:
         TypeError, ValueError: the value is neither JSON nor an image.
     """
     result = _result(value)
     content: list[Frame] = [_image(image) for image in result.images]
+    # A result needs at least one block; an empty text beside an image would be noise.
     if result.text or not content:
         content.insert(0, {"type": "text", "text": result.text})
     frame: Frame = {"type": "tool_result", "id": call_id, "content": content, "is_error": result.is_error}
@@ -51,12 +53,12 @@ def tool_result(call_id: str, value: object, *, structured: bool = False) -> Fra
 
 
 def tool_error(call_id: str, error: BaseException) -> Frame:
-    """The result of a tool that has failed."""
+    """Build the result of a tool that has failed."""
     return tool_result(call_id, Result(message_of(error), is_error=True))
 
 
 def command_response(call_id: str, value: object, error: BaseException | None) -> Frame:
-    """The answer to a slash command."""
+    """Build the answer to a slash command; `error` takes precedence over `value`."""
     frame: Frame = {"type": "command_response", "id": call_id, "action": "noop"}
     if error is not None:
         frame["error"] = message_of(error)
@@ -77,15 +79,16 @@ def command_response(call_id: str, value: object, error: BaseException | None) -
 
 
 def verdict(event: str, value: object) -> Mapping[str, object]:
-    """The fields of a guard's answer; none if it allows.
+    """Return the fields of a guard's answer; empty if it allows.
 
     Raises:
-        TypeError: the guard returned something that is no decision about this event.
+        TypeError: the value is not a decision about this event.
     """
     if value is None:
         return {}
     if not isinstance(value, Decision):
         raise TypeError(f"the guard of {event} returned a {type(value).__name__}, not a Decision or None")
+    # The host would ignore such a field silently, and the author would believe that the event was blocked.
     wrong = set(value.fields) - DECISIONS.get(event, frozenset(value.fields))
     if wrong:
         raise TypeError(
@@ -103,6 +106,7 @@ def _result(value: object) -> Result:
         return Result(images=[Image.from_bytes(value)])
     if value is None or isinstance(value, str):
         return Result(value or "")
+    # NaN and Infinity are not JSON; the host would skip the whole line.
     return Result(json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain))
 
 

@@ -1,4 +1,4 @@
-"""Calls in both directions: what a handler knows of the call it answers, and calls that an extension makes itself."""
+"""Calls in both directions: the call that a handler answers, and calls that an extension makes to the host."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .work import FrameOrigin
 
 
 class CommandCall(NamedTuple):
-    """Who runs a slash command; a command's handler gets it if it has a parameter `call`."""
+    """The origin of a slash command. A command's handler gets it if it has a parameter `call`."""
 
     session_id: str = ""
     client_id: str = ""
-    """The terminal it was typed in."""
+    """The client in which it was typed."""
     cwd: str = ""
 
 
 class Call:
-    """One call of a tool; its handler gets it if it has a parameter `call`."""
+    """One call of a tool. The handler gets it if it has a parameter `call`."""
 
     def __init__(self, frame: Frame, pipe: HostPipe) -> None:
         self.id = text(frame, "id")
@@ -31,41 +31,41 @@ class Call:
         self.cwd = text(frame, "cwd")
         """Only set for an extension with `scope: daemon`; others find it in `HelloAck`."""
         self.operation_key = text(frame, "operation_key")
-        """The same for a repetition of this call after a crash: what a tool with `replay="idempotent"` goes by."""
+        """Stays the same if this call is repeated after a crash; a tool with `replay="idempotent"` uses it to recognise that."""
         self.reconcile = bool(frame.get("reconcile", False))
-        """The host asks what became of the operation rather than to do it."""
+        """The host asks for the outcome of the operation instead of its execution."""
         self.cancelled = False
-        """Nobody waits for the result any more. A coroutine that does not take `call` is cancelled instead."""
+        """The result is no longer needed. A coroutine without the parameter `call` is cancelled instead."""
         self._pipe = pipe
 
     def progress(self, text: str) -> None:
-        """Tell the user how far the call is; any thread may do it."""
+        """Show progress to the user. Thread-safe."""
         self._pipe.send({"type": "tool_progress", "id": self.id, "text": text})
 
 
 class HostCall:
-    """A tool that the host runs for the extension: `await` it in a coroutine, or ask for its `result()` in a thread."""
+    """A tool that the host runs for the extension. `await` it in a coroutine, or call `result()` in a thread."""
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         self.cancel = cancel
-        """Tell the host that the result is not wanted; it still answers."""
+        """Ask the host to end the tool; it still answers."""
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._result = Result()
         self._waiting: list[Callable[[], object]] = []
 
     def result(self, timeout_s: float | None = None) -> Result:
-        """Wait for the result; not on the event loop, which would stand still meanwhile.
+        """Wait for the result. Do not call it on the event loop, which it would block.
 
         Raises:
-            TimeoutError: there is none after `timeout_s`; the call goes on.
+            TimeoutError: there is no result after `timeout_s`; the call continues.
         """
         if not self._done.wait(timeout_s):
             raise TimeoutError(f"the host's tool has not answered within {timeout_s} s")
         return self._result
 
     def finish(self, result: Result) -> None:
-        """Give the result; for the connection to the host."""
+        """Set the result and wake up all waiting threads and coroutines. Called by the SDK."""
         with self._lock:
             self._result = result
             self._done.set()
@@ -74,10 +74,11 @@ class HostCall:
             wake()
 
     def __await__(self) -> Generator[object, None, Result]:
-        import asyncio  # noqa: PLC0415  here it is loaded; at the top it would be for everybody
+        import asyncio  # noqa: PLC0415  only for coroutines, so that other extensions start without it
 
         loop = asyncio.get_running_loop()
         answered = asyncio.Event()
+        # The reading thread may finish the call at any moment; the lock prevents a lost wake-up.
         with self._lock:
             if not self._done.is_set():
                 self._waiting.append(lambda: loop.call_soon_threadsafe(answered.set))
@@ -91,7 +92,7 @@ class HostCall:
 
 
 class HostCalls:
-    """The calls to the host that wait for an answer."""
+    """Calls to the host that are waiting for an answer."""
 
     def __init__(self, pipe: HostPipe) -> None:
         self._pipe = pipe
@@ -99,7 +100,7 @@ class HostCalls:
         self._open: dict[str, HostCall] = {}
 
     def start(self, name: str, args: Mapping[str, object], about: FrameOrigin) -> HostCall:
-        """Ask the host to run a tool."""
+        """Ask the host to run a tool, on behalf of the call in `about`."""
         call_id = f"call-{next(self._numbers)}"
         call = HostCall(lambda: self._pipe.send({"type": "call_tool_cancel", "id": call_id}))
         frame: Frame = {"type": "call_tool", "id": call_id, "name": name, "args": dict(args)}
@@ -107,18 +108,19 @@ class HostCalls:
             frame["parent_id"] = about.call_id
         if about.session_id:
             frame["session_id"] = about.session_id
+        # Before it is sent: the answer is read in another thread.
         self._open[call_id] = call
         self._pipe.send(frame)
         return call
 
     def answered(self, frame: Frame) -> None:
-        """Take a `tool_result` of the host; one that nobody waits for is dropped."""
+        """Finish the call that a `tool_result` of the host answers; an unexpected one is dropped."""
         call = self._open.pop(str(frame.get("id")), None)
         if call is not None:
             call.finish(_result(frame))
 
     def abandon(self) -> None:
-        """The host is gone: fail what still waits."""
+        """Fail all waiting calls, because the host has gone."""
         while self._open:
             _, call = self._open.popitem()
             call.finish(Result("the host has gone", is_error=True))

@@ -1,4 +1,4 @@
-"""`Extension`: what an author sees of the SDK."""
+"""`Extension`, the public interface of the SDK."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Function)
 LEVELS = ("info", "success", "warn", "error")
 
 
-class Extension:  # noqa: PLR0904  its authors look for everything here
+class Extension:  # noqa: PLR0904  one object with everything is easiest for authors
     """An extension of zot: register functions, then `run()`.
 
     Functions may be registered at any time, also while the extension runs, and from any thread. A name that is
@@ -28,13 +28,13 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
     """
 
     def __init__(self, name: str, version: str = "0.0.0") -> None:
-        """From here on, `print` writes to stderr, which is the extension's log."""
+        """Create an extension. From here on, `print` writes to stderr, which is the extension's log."""
         print_to_log()
         self._peer = HostPeer(name, version)
 
     @property
     def hello(self) -> HelloAck:
-        """What the host said about itself; empty before it did."""
+        """The host's `hello_ack`; empty until it has arrived."""
         return self._peer.hello
 
     @overload
@@ -69,11 +69,11 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
         """Register a tool for the model: `@ext.tool` or `@ext.tool(…)`.
 
         The function's name, docstring and type hints are the tool's name, description and schema, unless given. It
-        returns text, a `Result`, an `Image` or any JSON value; what it raises is the model's error. A parameter `call`
-        gets the `Call`. With a `schema` of your own, arguments arrive by name and unchecked.
+        returns text, a `Result`, an `Image` or any JSON value; an exception is reported to the model as an error. A
+        parameter `call` gets the `Call`. With a `schema` of your own, arguments are passed by name and unchecked.
 
-        `replay` is what recovery may do: `never`, `safe`, `idempotent` or `reconcile`. `parallel=False`: its calls run
-        one after another. `options`: `output_schema`, `namespace`, `exposure`, `deferred`, `interactive`.
+        `replay` says what recovery may do: `never`, `safe`, `idempotent` or `reconcile`. With `parallel=False`, calls
+        run one after another. `options`: `output_schema`, `namespace`, `exposure`, `deferred`, `interactive`.
 
         Raises:
             TypeError: an unknown option, or a function with parameters that have no name.
@@ -98,8 +98,8 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
     def command(self, name: str, description: str | None = None) -> Callable[[F], F]:
         """Register the slash command `/name`: `@ext.command("name")`.
 
-        The function gets what was typed after the name, and the `CommandCall` if it has a parameter `call`. It returns
-        text to display, `Prompt`, `Insert`, `Display`, `Noop` or `OpenPanel`; what it raises is shown as an error.
+        The function gets the text after the name, and the `CommandCall` if it has a parameter `call`. It returns
+        text to display, `Prompt`, `Insert`, `Display`, `Noop` or `OpenPanel`; an exception is shown as an error.
         """
 
         def register(function: F) -> F:
@@ -113,7 +113,7 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
         return register
 
     def on(self, event: str) -> Callable[[F], F]:
-        """Be told when an `Event` has happened: `@ext.on("turn_end")`. Handlers run one after another, in its order."""
+        """Subscribe to an `Event`: `@ext.on("turn_end")`. Handlers run one after another, in the order of the events."""
 
         def register(function: F) -> F:
             parameter_names(function)
@@ -138,15 +138,15 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
         return register
 
     def on_hello(self, function: F) -> F:
-        """Run this once when the host has said who it is (it gets the `HelloAck`): `@ext.on_hello`.
+        """Run a function once after the host's `hello_ack`, which it gets: `@ext.on_hello`.
 
-        What it registers is there from the start, and no call is handled before it has returned.
+        Its registrations are available from the start, and no call is handled before it has returned.
         """
         self._peer.registry.on_hello = function
         return function
 
     def unregister(self, kind: str, name: str) -> None:
-        """Take back a `tool` or a `command`."""
+        """Remove a registered `tool` or `command`."""
         if kind == "tool":
             self._peer.registry.tools.pop(name, None)
         elif kind == "command":
@@ -156,24 +156,24 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
         self._peer.pipe.send({"type": "unregister", "kind": kind, "name": name})
 
     def run(self) -> None:
-        """Serve until the host says `shutdown` or closes stdin; handlers then have 1.5 s to finish.
+        """Serve until the host sends `shutdown` or closes stdin; handlers then have 1.5 s to finish.
 
-        From here on stdin and stdout belong to the protocol: other programs that are started here get neither.
+        stdin and stdout are then used by the protocol; child processes inherit neither.
         """
         self._peer.run()
 
     def notify(self, level: str, text: str, *, session_id: str = "") -> None:
         """Show a note below the transcript: `info`, `success`, `warn` or `error`.
 
-        This and the following methods speak about the session whose call is being answered, unless one is named;
-        elsewhere (in a thread or task of the extension's own) about all sessions of the workspace.
+        This and the following methods apply to the session whose call is being answered, unless one is named. In a
+        thread or task that the extension started itself, they apply to all sessions of the workspace.
         """
         if level not in LEVELS:
             raise ValueError(f"a note has no level {level!r}; there are {', '.join(LEVELS)}")
         self._peer.say("notify", session_id, level=level, message=text)
 
     def clear_notes(self, *, session_id: str = "") -> None:
-        """Withdraw the notes of this extension."""
+        """Remove the notes of this extension."""
         self._peer.say("clear_notes", session_id)
 
     def submit(self, text: str, *, session_id: str = "") -> None:
@@ -190,9 +190,9 @@ class Extension:  # noqa: PLR0904  its authors look for everything here
         self._peer.say("open_panel", session_id, panel=panel.content())
 
     def call_tool(self, name: str, args: Mapping[str, object] | None = None) -> HostCall:
-        """Have the host run a tool, through guards and approvals. `await` it, or ask for `.result()` in a thread.
+        """Ask the host to run a tool, subject to guards and approvals. `await` it, or call `.result()` in a thread.
 
-        A tool that fails gives a `Result` with `is_error`; nothing is raised.
+        A failed tool returns a `Result` with `is_error`; nothing is raised.
         """
         return self._peer.calls.start(name, args or {}, origin.get())
 

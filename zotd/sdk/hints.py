@@ -1,6 +1,6 @@
-"""The shapes of type hints, and the parameters of functions.
+"""Converts type hints to shapes, and reads the parameters of functions.
 
-Parameters are read from the code object: `inspect`, which would do it too, costs every extension about 10 ms at start.
+Parameters are read from the code object, because importing `inspect` would delay the start of every extension by 10 ms.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NOT_REQUIRED = getattr(typing, "NotRequired", None)
 """Marks on the fields of a TypedDict, from Python 3.11."""
 
 FREE = (object, typing.Any)
-"""Hints with which an author says that anything will do."""
+"""Hints that accept anything on purpose."""
 
 ARRAYS: Mapping[object, Function] = {
     list: list,
@@ -60,25 +60,25 @@ ARRAYS: Mapping[object, Function] = {
     abc.Set: frozenset,
     abc.MutableSet: set,
 }
-"""What becomes of an array under each hint."""
+"""Constructor of the value for each hint of an array."""
 TABLES = (dict, abc.Mapping, abc.MutableMapping)
 
 NAME_CHARS = 80
-"""Of a hint that is not known, in what is said about it."""
+"""Longest excerpt of an unknown hint in a message."""
 
 
 class _Unresolved:
-    """A hint that is text and names nothing that there is."""
+    """A forward reference that cannot be resolved."""
 
     def __init__(self, text: object) -> None:
         self.text = str(text)
 
 
 def parameters(function: Function) -> ObjectShape:
-    """The parameters of a function that is called with named arguments, in their order.
+    """Return the parameters of a function that is called with named arguments, in their order.
 
     Raises:
-        TypeError: it takes `*args`, `**kwargs` or positional-only parameters, or is no Python function.
+        TypeError: the function takes `*args`, `**kwargs` or positional-only parameters, or is not a Python function.
     """
     plain, bound = _unwrap(function)
     code = plain.__code__
@@ -96,10 +96,10 @@ def parameters(function: Function) -> ObjectShape:
 
 
 def parameter_names(function: Function) -> tuple[str, ...]:
-    """The names of its parameters, `*args` and `**kwargs` left out.
+    """Return the names of a function's parameters without `*args` and `**kwargs`.
 
     Raises:
-        TypeError: it is no Python function.
+        TypeError: it is not a Python function.
     """
     plain, bound = _unwrap(function)
     code = plain.__code__
@@ -107,14 +107,14 @@ def parameter_names(function: Function) -> tuple[str, ...]:
 
 
 def description(documented: object) -> str:
-    """The docstring of a function or module, without the indentation of the source; empty if there is none."""
+    """Return the docstring of a function or module without indentation; empty if there is none."""
     first, *rest = (getattr(documented, "__doc__", None) or "").expandtabs().strip().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
     return "\n".join([first.rstrip(), *(line[margin:].rstrip() for line in rest)])
 
 
 def is_coroutine_function(function: Function) -> bool:
-    """Whether calling it gives a coroutine for certain; a plain function may still return an awaitable."""
+    """Return True if calling it always gives a coroutine. A plain function may still return an awaitable."""
     while isinstance(function, functools.partial):
         function = function.func
     function = getattr(function, "__func__", function)
@@ -122,12 +122,12 @@ def is_coroutine_function(function: Function) -> bool:
 
 
 def shape_of(hint: object) -> Shape:
-    """What JSON a hint accepts; anything for a hint that is not known, which is then named in `undescribed`."""
+    """Return the shape of a hint. An unknown hint accepts anything and is named in `undescribed`."""
     return _shape(hint, ())
 
 
 def _unwrap(function: Function) -> tuple[types.FunctionType, int]:
-    """The function as its author wrote it, and the number of its leading parameters that are already bound."""
+    """Return the innermost function and the number of its leading parameters that are already bound."""
     bound = 0
     while True:
         if isinstance(function, types.MethodType):
@@ -146,25 +146,25 @@ def _parameter(name: str, hint: object, names: Mapping[str, object], defaults: M
         return Field(name, shape, required=True)
     field = Field(name, shape, required=False, default=defaults[name])
     if defaults[name] is None and not accepts_null(shape):
-        # `city: str = None`: a model that reads the default may well send it.
+        # `city: str = None`: a model that reads the default may send null.
         return field._replace(shape=either([shape, NULL]))
     return field
 
 
 def _evaluate(hint: object, names: Mapping[str, object]) -> object:
-    """A hint with its forward references resolved; `_Unresolved`, which accepts anything, where that fails.
+    """Resolve the forward references of a hint; return `_Unresolved`, which accepts anything, if that fails.
 
-    One hint at a time, so that one that cannot be resolved (`X | None` as text on Python 3.9) spoils no other.
+    Hints are resolved one by one, so that a failure (`X | None` as text on Python 3.9) does not affect the others.
     """
     holder = types.SimpleNamespace(__annotations__={"hint": hint})
     try:
         return typing.get_type_hints(holder, dict(names), include_extras=True)["hint"]
-    except Exception:  # noqa: BLE001  the text of a hint is foreign code and may raise anything
+    except Exception:  # noqa: BLE001  evaluating a hint runs foreign code, which may raise anything
         return _Unresolved(hint)
 
 
 def _shape(hint: object, inside: tuple[object, ...]) -> Shape:
-    """`inside` are the records that are being read, so that one that contains itself ends."""
+    """`inside` are the enclosing records, so that the description of a recursive one ends."""
     if hint is None:
         return NULL
     if hint in FREE:
@@ -192,14 +192,18 @@ def _class_shape(hint: type, inside: tuple[object, ...]) -> Shape:
     if hint in ARRAYS or hint in TABLES or hint is tuple:
         return _generic_shape(hint, inside)
     if issubclass(hint, Enum):
+        # Models see the values, which are usually the readable form. Other values have no JSON, so the names are
+        # used.
         plain = all(type(member.value) in JSON_SCALARS for member in hint)
         return choice([(member.value if plain else member.name, member) for member in hint])
     if hint in inside:
+        # A recursive class: the schema ends here, and values are converted when they are there.
         return again(lambda value, where: _shape(hint, ()).convert(value, where))
     return _record_shape(hint, (*inside, hint))
 
 
 def _record_shape(hint: type, inside: tuple[object, ...]) -> Shape:
+    # Kinds of records are recognised by their attributes: importing dataclasses or msgspec would cost start-up time.
     if hasattr(hint, "__required_keys__"):
         return instance(ObjectShape(_typed_dict_fields(hint, inside)), make=dict)
     if hasattr(hint, "__dataclass_fields__"):
@@ -229,13 +233,13 @@ def _generic_shape(hint: object, inside: tuple[object, ...]) -> Shape:
 
 
 def _key_shape(key: object, inside: tuple[object, ...]) -> Shape:
-    """The names of an object are text, so that only what text can stand for may be a key."""
+    """Return the shape of a key. JSON keys are text, so only types that are written as text are possible."""
     shape = _shape(key, inside)
     return shape if shape is ANYTHING or shape.schema.get("type") == "string" else unknown(_name(key))
 
 
 def _name(hint: object) -> str:
-    """A hint as its author wrote it, or nearly so."""
+    """Return a hint approximately as its author wrote it."""
     if isinstance(hint, _Unresolved):
         name = hint.text
     elif isinstance(hint, type) and typing.get_origin(hint) is None:
@@ -258,11 +262,11 @@ def _named_tuple_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
 
 
 def _struct_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
-    """Of a `msgspec.Struct`, under the names that it has in JSON."""
-    missing = sys.modules["msgspec"].NODEFAULT  # loaded, for somebody made a Struct
+    """Return the fields of a `msgspec.Struct` under their JSON names."""
+    missing = sys.modules["msgspec"].NODEFAULT  # already loaded, because the class is a Struct
     hints, names = _class_hints(hint), list(getattr(hint, "__struct_fields__"))  # noqa: B009  for mypy
     defaults = list(getattr(hint, "__struct_defaults__"))  # noqa: B009  for mypy
-    defaults = [missing] * (len(names) - len(defaults)) + defaults  # they are those of the last fields
+    defaults = [missing] * (len(names) - len(defaults)) + defaults  # defaults belong to the last fields
     return [
         Field(
             written_as,
@@ -275,7 +279,7 @@ def _struct_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
 
 
 def _make_struct(hint: Function, names: Mapping[str, str], /, **members: object) -> object:
-    """`names`: the names of its fields by those that they have in JSON."""
+    """Create a Struct; `names` maps JSON names to field names."""
     return hint(**{names[name]: value for name, value in members.items()})
 
 
@@ -283,7 +287,8 @@ def _typed_dict_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
     fields = []
     for name, member in _class_hints(hint).items():
         required = name in getattr(hint, "__required_keys__", ())
-        # With `from __future__ import annotations` the marks are text when the class is made, and the keys are wrong.
+        # With `from __future__ import annotations` the marks are text when the class is created, so Python gets the
+        # required keys wrong. The resolved marks are used instead.
         mark = typing.get_origin(member)
         if mark is not None and mark in {REQUIRED, NOT_REQUIRED}:
             required, member = mark is REQUIRED, typing.get_args(member)[0]  # noqa: PLW2901  the mark is taken off
@@ -292,7 +297,7 @@ def _typed_dict_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
 
 
 def _dataclass_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
-    dataclasses = sys.modules["dataclasses"]  # loaded, for somebody made a dataclass
+    dataclasses = sys.modules["dataclasses"]  # already loaded, because the class is a dataclass
     hints = _class_hints(hint)
     missing = dataclasses.MISSING
     return [
@@ -308,9 +313,10 @@ def _dataclass_fields(hint: type, inside: tuple[object, ...]) -> list[Field]:
 
 
 def _class_hints(hint: type) -> dict[str, object]:
-    """The hints of a class and its bases; of those that cannot be resolved, `object`."""
+    """Return the hints of a class and its bases; unresolved ones accept anything."""
     hints: dict[str, object] = {}
     for base in reversed(hint.__mro__):
+        # Each base is resolved in the module that defines it.
         names = {**vars(sys.modules.get(base.__module__, types)), **vars(base)}
         for name, text in vars(base).get("__annotations__", {}).items():
             hints[name] = _evaluate(text, names)

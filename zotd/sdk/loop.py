@@ -1,7 +1,7 @@
-"""The event loop of an extension's coroutines.
+"""The event loop for an extension's coroutines.
 
-In a module of its own so that extensions without coroutines never import asyncio, which doubles the start-up time.
-It runs in a thread: the main thread waits for the host, on any kind of stdin (a loop cannot watch a file).
+A separate module, so that extensions without coroutines never import asyncio, which doubles the start-up time. The loop
+runs in a thread, because the main thread reads stdin, which may be a file that a loop cannot watch.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Loop:
     def start(
         self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]
     ) -> None:
-        """Run a coroutine that handles its own errors; `started` gets, on the loop, what cancels it."""
+        """Run a coroutine that handles its own errors. `started` is called on the loop with a function that cancels it."""
 
         def spawn() -> None:
             task = self._loop.create_task(coroutine)
-            self._tasks.add(task)  # the loop itself keeps weak references only
+            self._tasks.add(task)  # the loop keeps only weak references
             task.add_done_callback(self._tasks.discard)
             started(lambda: self._loop.call_soon_threadsafe(task.cancel))
 
         self._loop.call_soon_threadsafe(spawn)
 
     def close(self, patience_s: float) -> bool:
-        """Cancel what still runs and end; False if that took longer than `patience_s`."""
+        """Cancel all tasks and stop; return False if that takes longer than `patience_s`."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(patience_s)
         return not self._thread.is_alive()

@@ -1,4 +1,4 @@
-"""A panel: lines that an extension shows in the user's terminal, and the keys that are pressed in it."""
+"""A panel: lines that an extension shows in the user's terminal, with handlers for keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .pipe import Frame, HostPipe
 from .work import FunctionRun
 
 KeyHandler = Callable[[str, str], object]
-"""Gets a key (`up`, `enter`, `esc`, `rune` …) and, for `rune`, the text that was typed."""
+"""Called with a key (`up`, `enter`, `esc`, `rune` …) and, for `rune`, the typed text."""
 ResizeHandler = Callable[[int, int], object]
-"""Gets the panel's new width and height, in columns and rows."""
+"""Called with the panel's new width and height, in columns and rows."""
 
 
 class Panel:
@@ -45,7 +45,7 @@ class Panel:
     def render(
         self, lines: Sequence[str] | None = None, *, title: str | None = None, footer: str | None = None
     ) -> None:
-        """Show other lines; what is not given stays. Before the panel is open, this is what it will show."""
+        """Change the given parts. Before the panel is open, this sets its initial contents."""
         self.lines = self.lines if lines is None else list(lines)
         self.title = self.title if title is None else title
         self.footer = self.footer if footer is None else footer
@@ -55,13 +55,13 @@ class Panel:
             self._pipe.send({"type": "panel_render", **frame})
 
     def close(self) -> None:
-        """Take the panel away; nothing happens if it is not open. `on_close` is for closing by the user."""
+        """Close the panel if it is open. Does not call `on_close`, which is for closing by the user."""
         if self._pipe is not None:
             self._pipe.send({"type": "panel_close", "panel_id": self.id})
             self._pipe = None
 
     def content(self) -> Frame:
-        """What the panel shows, as the frames that open one tell it."""
+        """Return the contents in the format of frames."""
         return {"id": self.id, "title": self.title, "lines": self.lines, "footer": self.footer}
 
     def opened(self, pipe: HostPipe) -> None:
@@ -74,6 +74,6 @@ class Panel:
 
 
 class OpenPanel(NamedTuple):
-    """A command's answer: open a panel."""
+    """Return value of a command: open a panel."""
 
     panel: Panel

@@ -1,4 +1,4 @@
-"""The extension's side of the protocol: takes the host's frames, runs handlers, answers each request exactly once."""
+"""The extension's side of the protocol: receives frames, runs handlers, answers each request exactly once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .values import Event, HelloAck
 from .work import FrameOrigin, FunctionRun, Workers, origin
 
 GRACE_S = 1.5
-"""How long handlers may go on after `shutdown` or the end of stdin: the host waits 2 s for the process to exit."""
+"""How long handlers may continue after `shutdown` or the end of stdin. The host waits 2 s for the exit."""
 
 
 NEVER_HELD = frozenset({"hello_ack", "tool_result"})
-"""Frames that are taken even while the extension prepares itself: what it asked for."""
+"""Frames that are handled even during preparation, because they answer requests of the extension."""
 
 
 class HostPeer:
@@ -57,7 +57,7 @@ class HostPeer:
         self._lock = threading.Lock()
 
     def say(self, kind: str, session_id: str = "", **fields: object) -> None:
-        """Send a frame about a session: the given one, else the one whose call is being answered here, else none."""
+        """Send a frame about the given session, else about the one whose call is being answered, else about none."""
         session_id = session_id or origin.get().session_id
         self.pipe.send({"type": kind, **fields, **({"session_id": session_id} if session_id else {})})
 
@@ -67,9 +67,9 @@ class HostPeer:
         panel.opened(self.pipe)
 
     def run(self, prepare: Callable[[], object] | None = None) -> None:
-        """Speak the protocol until the host ends it. Ends the process if a handler would not stop.
+        """Serve until the host ends it. Ends the process if a handler does not stop.
 
-        `prepare` runs after `hello`; `ready` is sent, and calls are handled, when it has returned.
+        `prepare` runs after `hello`. When it has returned, `ready` is sent and calls are handled.
         """
         capabilities = self.registry.capabilities()
         self.pipe.open({"type": "hello", "name": self._name, "version": self._version, "capabilities": capabilities})
@@ -87,16 +87,16 @@ class HostPeer:
                     break
                 self._receive(frame)
         except KeyboardInterrupt:
-            pass  # driven by hand in a terminal
+            pass  # run by hand in a terminal
         self._end(acknowledge=shutdown)
 
     def _end(self, *, acknowledge: bool) -> None:
-        self.calls.abandon()  # from here on nobody reads the answers
+        self.calls.abandon()  # their answers are no longer read
         clean = self.workers.close(GRACE_S)
         if acknowledge:
             self.pipe.send({"type": "shutdown_ack"})
         if not clean:
-            # A thread that hangs in a handler must not hold up the interpreter's own, unbounded, end.
+            # The interpreter would wait without limit for a thread that hangs in a handler.
             sys.stderr.flush()
             os._exit(0)
 
@@ -126,7 +126,7 @@ class HostPeer:
             self._prepare(with_values(handler, self.hello))
 
     def _prepare(self, run: Callable[[], object]) -> None:
-        """Run this first; what the host asks for meanwhile waits, for it may need what is set up here."""
+        """Run a function first. Requests wait until it has returned, because they may need what it sets up."""
         self._held = []
         self.workers.start(FunctionRun(run, self._prepared))
 
@@ -134,7 +134,7 @@ class HostPeer:
         if error is not None:
             log_error(error)
         self.pipe.send({"type": "ready"})
-        with self._lock:  # so that no newer frame overtakes those that waited
+        with self._lock:  # so that no newer frame overtakes the waiting ones
             held, self._held = self._held or [], None
             for frame in held:
                 self._dispatch(frame)
@@ -148,7 +148,7 @@ class HostPeer:
         structured = "output_schema" in tool.frame
         try:
             run = tool.bind(frame.get("args", {}), call)
-        except Exception as error:  # noqa: BLE001  not only ArgumentError: a dataclass of the author is made here
+        except Exception as error:  # noqa: BLE001  not only ArgumentError: conversion runs the author's classes
             self._answer_tool(call.id, None, error, structured=structured)
             return
 
@@ -158,6 +158,7 @@ class HostPeer:
 
         about = FrameOrigin(call.session_id, call.id)
         job = FunctionRun(run, settled, about=about, lane=tool.lane, interruptible=not tool.takes_call)
+        # Before the start: a fast call would otherwise end before it is registered, and stay registered.
         self._running[call.id] = call, job
         self.workers.start(job)
 
@@ -167,7 +168,7 @@ class HostPeer:
                 self.pipe.send(tool_result(call_id, value, structured=structured))
                 return
             except (TypeError, ValueError, RecursionError) as fault:
-                error = fault  # not JSON, or more than the host reads
+                error = fault  # not JSON, or longer than the host reads
         if not isinstance(error, EXPECTED_ERRORS):
             log_error(error)
         self.pipe.send(tool_error(call_id, error))
@@ -192,7 +193,7 @@ class HostPeer:
             if error is not None:
                 log_error(error)
             if isinstance(value, OpenPanel):
-                self.show(value.panel)  # first: its keys may come at once
+                self.show(value.panel)  # first, because its keys may arrive at once
             self.pipe.send(command_response(call_id, value, error))
 
         run = command.bind(text(frame, "args"), call)
@@ -201,7 +202,7 @@ class HostPeer:
     def _event(self, frame: Frame) -> None:
         event = _event_of(frame)
         for handler in self.registry.handlers.get(event.name, ()):
-            # One lane for all: events reach an extension in the order in which they happened.
+            # One lane for all, so that handlers see events in the order in which they happened.
             self.workers.start(
                 FunctionRun(
                     with_values(handler, event), _log_failure, about=FrameOrigin(event.session_id), lane=self._events
@@ -221,6 +222,7 @@ class HostPeer:
                 }
             )
 
+        # Every question needs an answer, or the host would wait for its timeout.
         if guard is None:
             settled(None, None)
         else:
@@ -235,6 +237,7 @@ class HostPeer:
             except (TypeError, ValueError) as fault:
                 error = fault
         log_error(error)
+        # A guard that raises has not decided. Answering at once spares the host its timeout.
         if _on_failure(self.hello.extension_dir).get(event) == "closed":
             return {"block": True, "reason": f"{self._name} could not decide: {message_of(error)}"}
         return {}
@@ -297,7 +300,7 @@ def _hello_of(frame: Frame) -> HelloAck:
 
 
 def _on_failure(extension_dir: str) -> Mapping[str, object]:
-    """What the manifest says about guards that fail, by event; nothing if it cannot be read."""
+    """Read `on_failure` of the manifest, by event; empty if it cannot be read."""
     directory = extension_dir or os.path.dirname(os.path.abspath(sys.argv[0]))
     try:
         with open(os.path.join(directory, "extension.json"), "rb") as file:

@@ -1,8 +1,8 @@
-"""The line to the host: one JSON object per line, on the standard streams of the process.
+"""The connection to the host: one JSON object per line, on the standard streams of the process.
 
-The protocol owns stdin and stdout, but everything in the process may touch them: a forgotten `print`, a child that
-inherits them. So `open` moves the protocol to descriptors of its own that no child inherits, and puts stderr where
-stdout was and an empty file where stdin was.
+The protocol uses stdin and stdout, but any code in the process may touch them: a forgotten `print`, or a child that
+inherits them. So `open` moves the protocol to other descriptors that no child inherits, replaces stdout by stderr and
+stdin by an empty file.
 """
 
 from __future__ import annotations
@@ -16,35 +16,36 @@ from collections.abc import Iterator, Mapping
 Frame = dict[str, object]
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""The longest line that the host reads (`docs/extensions.md`); a longer one is lost to the call it answers."""
+"""The longest line that the host reads (`docs/extensions.md`); a longer answer would be lost."""
 
 
 def text(frame: Frame, name: str) -> str:
-    """A text field of a frame; empty if it is absent or no text."""
+    """Return a text field of a frame; empty if it is absent or not text."""
     value = frame.get(name)
     return value if isinstance(value, str) else ""
 
 
 def number(frame: Frame, name: str) -> int:
-    """An integer field of a frame; 0 if it is absent or no integer."""
+    """Return an integer field of a frame; 0 if it is absent or not an integer."""
     value = frame.get(name)
     return value if isinstance(value, int) else 0
 
 
 class OversizedError(ValueError):
-    """A frame is longer than the host would read; it was not sent."""
+    """A frame is longer than the host reads, and was not sent."""
 
 
 def log(text: str) -> None:
-    """One line in the extension's log, which is its stderr."""
+    """Write a line to the extension's log, which is its stderr."""
+    # None when the process was started without a stderr.
     if sys.stderr is not None:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
 
 def log_error(error: BaseException) -> None:
-    """The traceback in the extension's log."""
-    # The interpreter's own printer: the module `traceback` is not needed at start, and costs 10 ms.
+    """Write a traceback to the extension's log."""
+    # The interpreter's own hook, because importing `traceback` costs 10 ms.
     sys.__excepthook__(type(error), error, error.__traceback__)
 
 
@@ -54,7 +55,7 @@ def print_to_log() -> None:
 
 
 class HostPipe:
-    """Frames from and to the host. `send` may be called by any thread at any time, `frames` by one."""
+    """Frames from and to the host. `send` is thread-safe; `frames` is for one thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,23 +63,24 @@ class HostPipe:
         self._input = self._output = -1
 
     def open(self, hello: Mapping[str, object]) -> None:
-        """Take stdin and stdout, send `hello`, and after it what was sent before."""
+        """Take over stdin and stdout, and send `hello` followed by the frames that were sent before."""
         self._input, self._output = os.dup(0), os.dup(1)
         with open(os.devnull, "r+b", buffering=0) as nothing:
             os.dup2(nothing.fileno(), 0)
             os.dup2(2 if sys.stderr is not None else nothing.fileno(), 1)
         if sys.__stdout__ is not None:
-            sys.__stdout__.flush()  # what was printed before `print_to_log`, and was buffered, now goes to the log too
+            sys.__stdout__.flush()  # output buffered before `print_to_log` goes to the log too
         with self._lock:
             self._write(b"".join([encode(hello), *self._backlog]))
 
     def send(self, frame: Mapping[str, object]) -> None:
-        """Send a frame; before `open`, keep it for then. A host that is gone gets nothing, without an error.
+        """Send a frame, or queue it before `open`. If the host has gone, the frame is dropped without an error.
 
         Raises:
-            TypeError, ValueError: the frame holds something that JSON has no word for.
-            OversizedError: it is longer than the host reads.
+            TypeError, ValueError: the frame contains a value that JSON cannot represent.
+            OversizedError: the frame is longer than the host reads.
         """
+        # Encoded outside the lock, so that a large result does not delay the answers of other threads.
         line = encode(frame)
         with self._lock:
             if self._output < 0:
@@ -87,8 +89,8 @@ class HostPipe:
                 self._write(line)
 
     def frames(self) -> Iterator[Frame]:
-        """What the host sends, until it closes the pipe. A line that is no JSON object is logged and skipped."""
-        # Binary: only LF ends a line, for text files also split at characters that may stand in a JSON string.
+        """Yield the host's frames until it closes the pipe. A line that is not a JSON object is logged and skipped."""
+        # Binary: only LF ends a line. Text files also split at characters that are valid in a JSON string.
         with open(self._input, "rb") as lines:
             for line in lines:
                 try:
@@ -103,14 +105,15 @@ class HostPipe:
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         try:
+            # A pipe may accept only part of the data.
             while view:
                 view = view[os.write(self._output, view) :]
         except BrokenPipeError:
-            return  # the end of stdin, which follows, ends the process
+            return  # the end of stdin follows and ends the process
 
 
 def encode(frame: Mapping[str, object]) -> bytes:
-    """One line. Lone surrogates (names of files that are no UTF-8) become `?`: no JSON reader would take them."""
+    """Encode a frame as a line. Lone surrogates (file names that are not UTF-8) become `?`, as JSON readers refuse them."""
     text = json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
     line = text.encode("utf-8", "replace") + b"\n"
     if len(line) > MAX_LINE_BYTES:
@@ -119,10 +122,10 @@ def encode(frame: Mapping[str, object]) -> bytes:
 
 
 def plain(value: object) -> object:
-    """The fields of a dataclass, the value of an Enum: what authors return beside plain JSON."""
+    """Convert a dataclass to its fields and an Enum to its value, which authors return beside plain JSON."""
     fields = getattr(type(value), "__dataclass_fields__", None)
     if fields is not None:
         return {name: getattr(value, name) for name in fields}
     if hasattr(type(value), "__members__"):
-        return getattr(value, "value")  # noqa: B009  no type has told that it is there
+        return getattr(value, "value")  # noqa: B009  the attribute is unknown to the type checker
     raise TypeError(f"{type(value).__name__} is no JSON value")

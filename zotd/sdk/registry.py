@@ -1,4 +1,4 @@
-"""What an extension offers: its tools, commands, event handlers, guards and panels, each with the frame that tells so."""
+"""The tools, commands, event handlers, guards and panels of an extension, with the frames that register them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .shapes import ArgumentError, Function, ObjectShape, Schema
 from .work import FunctionRun
 
 TOOL_OPTIONS = frozenset({"output_schema", "namespace", "exposure", "deferred", "interactive"})
-"""Fields of `register_tool` that are passed on as they are (`docs/extensions.md`)."""
+"""Fields of `register_tool` that are passed on unchanged (`docs/extensions.md`)."""
 
 CAPABILITIES = ("tool_cancel", "tool_progress", "call_tool", "ui")
-"""What this SDK always can; `hello` announces it beside what the extension has registered."""
+"""Capabilities of this SDK, announced in `hello` in addition to those of the extension."""
 
 
 class RegisteredTool(NamedTuple):
-    """A tool for the model."""
+    """A tool, with the frame that registers it."""
 
     function: Function
     frame: Frame
-    """That registers it."""
+    """The `register_tool` frame."""
     arguments: ObjectShape | None
-    """None if the author wrote the schema: then arguments are passed on unchecked."""
+    """None if the author supplied the schema; arguments are then passed on unchecked."""
     takes_call: bool
     lane: deque[FunctionRun] | None
-    """For `parallel=False`: its calls run one after another."""
+    """Set for `parallel=False`, to run its calls one after another."""
 
     def bind(self, args: object, call: Call) -> Callable[[], object]:
-        """The function with the arguments of one call.
+        """Bind the function to the arguments of a call.
 
         Raises:
-            ArgumentError: they don't fit the function's hints.
+            ArgumentError: the arguments do not fit the function's hints.
         """
         if not isinstance(args, dict):
             raise ArgumentError(f"the arguments must be an object, not {args!r}")
@@ -48,19 +48,19 @@ class RegisteredTool(NamedTuple):
 
 
 class RegisteredCommand(NamedTuple):
-    """A slash command."""
+    """A slash command, with the frame that registers it."""
 
     function: Function
     frame: Frame
 
     def bind(self, args: str, call: CommandCall) -> Callable[[], object]:
-        """The function with what was typed after the command's name, and with `call` if it takes that."""
+        """Bind the function to the text after the command's name, and to `call` if it has that parameter."""
         bound = with_values(self.function, args)
         return functools.partial(bound, call=call) if "call" in parameter_names(self.function) else bound
 
 
 class Registry:
-    """All that an extension offers; a name that is registered again replaces the earlier one."""
+    """Everything that an extension offers. Registering a name again replaces the earlier function."""
 
     def __init__(self) -> None:
         self.tools: dict[str, RegisteredTool] = {}
@@ -71,7 +71,7 @@ class Registry:
         self.on_hello: Function | None = None
 
     def capabilities(self) -> list[str]:
-        """For the frame `hello`."""
+        """Return the capabilities for the frame `hello`."""
         offered = {
             "commands": self.commands,
             "tools": self.tools,
@@ -81,7 +81,7 @@ class Registry:
         return [name for name, there in offered.items() if there] + list(CAPABILITIES)
 
     def functions(self) -> list[Function]:
-        """All of the author's functions that the host may cause to run."""
+        """Return all functions of the author that the host may call."""
         offered = [tool.function for tool in self.tools.values()]
         offered += [command.function for command in self.commands.values()]
         offered += [handler for handlers in self.handlers.values() for handler in handlers]
@@ -91,15 +91,22 @@ class Registry:
 def make_tool(
     function: Function, name: str, *, schema: Schema | None = None, options: Mapping[str, object], offers_call: bool
 ) -> RegisteredTool:
-    """A tool from a function; `options` are further fields of `register_tool`, `offers_call`: a parameter may be `call`.
+    """Make a tool from a function.
+
+    Args:
+        function: called with named arguments.
+        name: of the tool.
+        schema: of the arguments; None: derived from the type hints.
+        options: further fields of `register_tool`.
+        offers_call: a parameter `call` gets the `Call`.
 
     Raises:
-        TypeError: the function takes parameters that have no name.
+        TypeError: the function has parameters that cannot be named.
     """
     arguments = None
     if schema is None:
         arguments = parameters(function)
-        # `call: str` is an argument like any other; `call` and `call: Call` are the call itself.
+        # `call: str` is an ordinary argument; `call` and `call: Call` are the call itself.
         takes_call = offers_call and any(field.name == "call" and not field.shape.schema for field in arguments.fields)
         if takes_call:
             arguments = ObjectShape([field for field in arguments.fields if field.name != "call"])
@@ -118,10 +125,12 @@ def make_tool(
 
 
 def with_values(function: Function, *values: object) -> Function:
-    """The function with as many of the values as it has parameters, `call` not counted.
+    """Bind a function to as many of the values as it has parameters, `call` not counted.
+
+    A handler may therefore leave out parameters that it does not need.
 
     Raises:
-        TypeError: it is no Python function.
+        TypeError: it is not a Python function.
     """
     names = [name for name in parameter_names(function) if name != "call"]
     return functools.partial(function, **dict(zip(names, values)))

@@ -1,4 +1,4 @@
-"""Values that JSON can carry: their JSON Schema, and how they become the Python values that an author's hints promise.
+"""JSON Schemas of type hints, and the conversion of JSON values to the hinted Python values.
 
 A `Shape` is both for one hint; `hints` finds the shape of a hint.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Callable, NamedTuple
 
-# What mypy calls explicit Any is here the `...`: an author's function, with parameters that only its author knows.
+# `...` counts as an explicit Any for mypy. The parameters of an author's function are unknown here.
 Function = Callable[..., object]  # type: ignore[explicit-any]  # there is no other way to write it before Python 3.10
 
 Schema = dict[str, object]
@@ -17,7 +17,7 @@ Schema = dict[str, object]
 JSON_SCALARS = (str, int, float, bool, type(None))
 
 SHOWN_CHARS = 80
-"""How much of a wrong value an error message repeats; the model knows the rest."""
+"""Longest excerpt of a wrong value in an error message; the model knows the whole value."""
 
 
 class ArgumentError(ValueError):
@@ -25,15 +25,15 @@ class ArgumentError(ValueError):
 
 
 class Shape(NamedTuple):
-    """What one hint accepts."""
+    """The JSON that a hint accepts, and its conversion."""
 
     schema: Schema
     expected: str
-    """For error messages: "expected …"."""
+    """Completes the error message "expected …"."""
     convert: Callable[[object, str], object]
-    """The Python value for a JSON value. The text tells which argument it is; raises `ArgumentError`."""
+    """Converts a JSON value to the Python value. The text names the argument. Raises `ArgumentError`."""
     undescribed: tuple[str, ...] = ()
-    """The hints in it of which nothing is known, so that the model may send anything there."""
+    """Unknown hints in it, for which the model may send anything."""
 
 
 class Field(NamedTuple):
@@ -43,10 +43,10 @@ class Field(NamedTuple):
     shape: Shape
     required: bool
     default: object = ...
-    """The schema shows it if JSON has such a value; `...` is none to show."""
+    """Part of the schema if JSON can represent it; `...` if there is no default."""
 
     def schema(self) -> Schema:
-        """The member's schema, with its default."""
+        """Return the member's schema, with its default."""
         default = self.default.value if isinstance(self.default, Enum) else self.default
         return {**self.shape.schema, "default": default} if is_json(default) else self.shape.schema
 
@@ -58,17 +58,17 @@ class ObjectShape:
         self.fields = fields
 
     def schema(self) -> Schema:
-        """JSON Schema of the object."""
+        """Return the JSON Schema of the object."""
         required = [field.name for field in self.fields if field.required]
         schema: Schema = {"type": "object", "properties": {field.name: field.schema() for field in self.fields}}
         return {**schema, "required": required} if required else schema
 
     def undescribed(self) -> dict[str, str]:
-        """The members of which the schema says too little, each with the hints that are not known."""
+        """Return the members that the schema does not fully describe, each with its unknown hints."""
         return {field.name: ", ".join(field.shape.undescribed) for field in self.fields if field.shape.undescribed}
 
     def members(self, value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-        """The given members, converted.
+        """Convert the given members; missing optional ones are left to the function's defaults.
 
         Raises:
             ArgumentError: a member is missing, unknown, or does not fit.
@@ -84,7 +84,7 @@ class ObjectShape:
 
 
 def misfit(where: str, expected: str, value: object) -> ArgumentError:
-    """The error for a value of the wrong kind."""
+    """Build the error for a value of the wrong type."""
     shown = repr(value)
     if len(shown) > SHOWN_CHARS:
         shown = shown[: SHOWN_CHARS - 1] + "…"
@@ -92,7 +92,7 @@ def misfit(where: str, expected: str, value: object) -> ArgumentError:
 
 
 def is_json(value: object) -> bool:
-    """Whether JSON has this very value (no tuples, no objects)."""
+    """Return True if JSON represents exactly this value (no tuples, no objects)."""
     if isinstance(value, list):
         return all(map(is_json, value))
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def is_json(value: object) -> bool:
 
 
 def accepts_null(shape: Shape) -> bool:
-    """Whether null fits."""
+    """Return True if the shape accepts null."""
     try:
         shape.convert(None, "")
     except ArgumentError:
@@ -113,7 +113,7 @@ def _scalar(kind: str, expected: str, *types: type) -> Shape:
     def convert(value: object, where: str) -> object:
         if kind == "integer" and isinstance(value, float) and value.is_integer():
             return int(value)  # some models write 3.0
-        # By exact type: bool is an int in Python, not in JSON.
+        # Compared by exact type, because bool is a subclass of int in Python but not in JSON.
         if type(value) not in types:
             raise misfit(where, expected, value)
         return value
@@ -133,12 +133,12 @@ SCALARS: Mapping[type, Shape] = {
 
 
 def unknown(name: str) -> Shape:
-    """A hint of which nothing is known but its name: anything fits."""
+    """Return the shape of an unknown hint, which accepts anything."""
     return ANYTHING._replace(undescribed=(name,))
 
 
 def array(item: Shape, make: Callable[[list[object]], object] = list) -> Shape:
-    """`list[T]`; with `make`, `tuple[T, ...]`, `set[T]` or `frozenset[T]`."""
+    """Return the shape of `list[T]`, or with `make` of `tuple[T, ...]`, `set[T]` or `frozenset[T]`."""
 
     def convert(value: object, where: str) -> object:
         if not isinstance(value, list):
@@ -156,7 +156,7 @@ def array(item: Shape, make: Callable[[list[object]], object] = list) -> Shape:
 
 
 def fixed_array(items: Sequence[Shape]) -> Shape:
-    """`tuple[X, Y]`."""
+    """Return the shape of `tuple[X, Y]`."""
     size = len(items)
     expected = f"an array of {size} values"
 
@@ -166,13 +166,13 @@ def fixed_array(items: Sequence[Shape]) -> Shape:
         return tuple(item.convert(member, f"{where}[{n}]") for n, (item, member) in enumerate(zip(items, value)))
 
     schemas = [item.schema for item in items]
-    # `items` says nothing new beside `prefixItems`, but some model APIs refuse arrays without it.
+    # `items` is redundant beside `prefixItems`, but some model APIs refuse arrays without it.
     schema: Schema = {"type": "array", "prefixItems": schemas, "items": {}, "minItems": size, "maxItems": size}
     return Shape(schema, expected, convert, _undescribed(items))
 
 
 def table(item: Shape, key: Shape) -> Shape:
-    """`dict[K, T]`; the names of an object are text, which `key` converts."""
+    """Return the shape of `dict[K, T]`. JSON keys are text, which `key` converts."""
 
     def convert(value: object, where: str) -> object:
         if not isinstance(value, dict):
@@ -186,7 +186,7 @@ def table(item: Shape, key: Shape) -> Shape:
 
 
 def whole_number_name() -> Shape:
-    """The `int` of `dict[int, T]`: text, for the names of an object are."""
+    """Return the shape of the key in `dict[int, T]`, which JSON writes as text."""
 
     def convert(value: object, where: str) -> object:
         try:
@@ -198,11 +198,12 @@ def whole_number_name() -> Shape:
 
 
 def choice(values: Sequence[tuple[object, object]]) -> Shape:
-    """`Literal` and `Enum`: pairs of a JSON scalar and the Python value that it stands for."""
+    """Return the shape of `Literal` or `Enum`, given pairs of a JSON scalar and the Python value."""
     expected = "one of " + ", ".join(repr(word) for word, _ in values)
 
     def convert(value: object, where: str) -> object:
         for word, meaning in values:
+            # 1 == True in Python, but they are different choices in JSON.
             if type(word) is type(value) and word == value:
                 return meaning
         raise misfit(where, expected, value)
@@ -213,7 +214,7 @@ def choice(values: Sequence[tuple[object, object]]) -> Shape:
 
 
 def either(members: Sequence[Shape]) -> Shape:
-    """`Union` and `Optional`: the first member that fits."""
+    """Return the shape of `Union` or `Optional`, which converts by the first member that fits."""
     expected = " or ".join(dict.fromkeys(member.expected for member in members))
 
     def convert(value: object, where: str) -> object:
@@ -228,12 +229,12 @@ def either(members: Sequence[Shape]) -> Shape:
 
 
 def described(shape: Shape, text: str) -> Shape:
-    """`Annotated[T, "text"]`."""
+    """Return the shape of `Annotated[T, "text"]`."""
     return shape._replace(schema={**shape.schema, "description": text})
 
 
 def instance(record: ObjectShape, make: Function) -> Shape:
-    """A class with fields: `make` gets the members by name."""
+    """Return the shape of a class with fields; `make` gets the members by name."""
 
     def convert(value: object, where: str) -> object:
         if not isinstance(value, dict):
@@ -244,7 +245,7 @@ def instance(record: ObjectShape, make: Function) -> Shape:
 
 
 def again(convert: Callable[[object, str], object]) -> Shape:
-    """A class inside itself: its schema would have no end, so that it only says that an object is expected."""
+    """Return the shape of a class inside itself. Its schema would be infinite, so it only asks for an object."""
     return Shape({"type": "object"}, "an object", convert)
 
 

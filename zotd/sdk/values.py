@@ -1,7 +1,7 @@
-"""What handlers are given and what they return: values that know nothing of the wire.
+"""Arguments and return values of handlers, independent of the protocol.
 
-No dataclasses here: that module imports `inspect`, which would cost every extension about 10 ms of start-up time, and
-twenty extensions may start at once.
+No dataclasses: that module imports `inspect`, which would delay the start of every extension by about 10 ms, and twenty
+extensions may start at once.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ SIGNATURES = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-"""How files of the image formats begin that models accept; WebP is told by `image_type`, its mark is not at the start."""
+"""First bytes of the image formats that models accept. `image_type` handles WebP, whose signature is not at the start."""
 
 
 def image_type(data: bytes) -> str | None:
-    """The media type of an image file's bytes; None if they are no PNG, JPEG, GIF or WebP."""
+    """Return the media type of an image file; None if it is not PNG, JPEG, GIF or WebP."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for start, mime in SIGNATURES if data.startswith(start)), None)
 
 
 class Image(NamedTuple):
-    """An image in a tool's result."""
+    """An image in the result of a tool."""
 
     data: bytes
-    """The image file, not base64."""
+    """Bytes of the image file, not base64."""
     mime_type: str
 
     @classmethod
     def from_bytes(cls, data: bytes, mime_type: str | None = None) -> Image:
-        """An image from the bytes of its file.
+        """Create an image from the bytes of its file.
 
         Raises:
-            ValueError: `mime_type` is not given and the bytes are no PNG, JPEG, GIF or WebP.
+            ValueError: `mime_type` is not given and the bytes are not PNG, JPEG, GIF or WebP.
         """
         mime_type = mime_type or image_type(data)
         if mime_type is None:
@@ -48,7 +48,7 @@ class Image(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a tool gives to the model, and what `Extension.call_tool` gives to the extension."""
+    """The result of a tool: returned by a tool's function, and by `Extension.call_tool`."""
 
     text: str = ""
     images: Sequence[Image] = ()
@@ -56,17 +56,17 @@ class Result(NamedTuple):
     """The result as JSON, for a tool with `output_schema`; None if there is none."""
     is_error: bool = False
     activate_tools: Sequence[str] = ()
-    """Names of deferred tools that the model gets to see from now on."""
+    """Names of deferred tools to show to the model from now on."""
     truncated: bool = False
     """Set by the host on the answer to `call_tool` when it cut the result."""
 
 
 class Decision:
-    """What a guard decides. To allow, a guard returns None."""
+    """The decision of a guard. To allow, a guard returns None instead."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.fields = fields
-        """Of the frame `event_intercept_response`."""
+        """Fields of the frame `event_intercept_response`."""
 
     @classmethod
     def block(cls, reason: str) -> Decision:
@@ -112,30 +112,30 @@ class Noop(NamedTuple):
 
 
 class HelloAck(NamedTuple):
-    """What the host said about itself; see `docs/extensions.md`."""
+    """The host's `hello_ack`; see `docs/extensions.md`."""
 
     provider: str = ""
-    """Of the session that opened the workspace; later changes are not announced."""
+    """Provider of the session that opened the workspace; later changes are not announced."""
     model: str = ""
     cwd: str = ""
-    """The directory that the sessions work in; the extension's own process runs in `extension_dir`."""
+    """Working directory of the sessions; the extension itself runs in `extension_dir`."""
     extension_dir: str = ""
     data_dir: str = ""
-    """Where the extension keeps its state."""
+    """Directory for the extension's state."""
     features: Sequence[str] = ()
     zot_version: str = ""
     protocol_version: int = 1
 
 
 class Event(NamedTuple):
-    """What happened, or (for a guard) is about to happen; fields that the event does not have are empty."""
+    """An event that has happened or, for a guard, is about to happen. Fields that it does not have are empty."""
 
     name: str
     """`session_start`, `turn_start`, `tool_call`, `assistant_message`, `turn_end` …"""
     session_id: str = ""
     cwd: str = ""
     step: int = 0
-    """Which model call of the run this is, from 1."""
+    """Number of the model call in its run, from 1."""
     tool_id: str = ""
     tool_name: str = ""
     tool_args: Mapping[str, object] = {}
@@ -145,7 +145,7 @@ class Event(NamedTuple):
     error: str = ""
     system_prompt: str = ""
     fields: Mapping[str, object] = {}
-    """The whole frame, for what newer hosts add."""
+    """The whole frame, including fields that newer hosts add."""
 
 
 class Message(NamedTuple):
@@ -155,7 +155,7 @@ class Message(NamedTuple):
     sender: str
     channel: str
     metadata: Mapping[str, object] | None = None
-    """The channel's own: comes back with the answer, unchanged."""
+    """Data of the channel, which comes back unchanged with the answer."""
     images: Sequence[Image] = ()
     choices: Sequence[tuple[str, str]] = ()
-    """Of a question: what a button says, and what its sender writes by pressing it. The text says what to write, too."""
+    """Answers to a question: the label of a button and the text that pressing it sends. `text` also names what to write."""

@@ -1,4 +1,4 @@
-"""Running the author's functions: coroutines on one loop, plain functions in threads, and knowing what is unfinished.
+"""Runs the author's functions: coroutines on one loop, plain functions in threads.
 
 A `FunctionRun` is one run of one function. It settles exactly once, with a value or an error, whatever happens first: the
 function returns, it raises, it is cancelled, or the extension has to end.
@@ -18,19 +18,19 @@ from .hints import is_coroutine_function
 from .pipe import log_error
 
 Settled = Callable[[object, Optional[BaseException]], None]
-"""Gets what a function returned, or what it raised."""
+"""Called with the return value of a function, or with its exception."""
 
 
 LAST_WORDS_S = 0.2
-"""For the `finally` of coroutines that had to be cancelled at the end; with the grace before, under the host's 2 s."""
+"""Time for the `finally` blocks of cancelled coroutines. Together with the grace period it stays under the host's 2 s."""
 
 
 class Cancelled(Exception):  # noqa: N818  an outcome, not a fault
-    """The answer is not wanted any more, or cannot be had: the extension ends."""
+    """The answer is no longer needed, or the extension ends before there is one."""
 
 
 class FrameOrigin(NamedTuple):
-    """What a run of a function is about; frames that it sends on its way carry it."""
+    """The session and call that a function runs for; frames that it sends carry them."""
 
     session_id: str = ""
     call_id: str = ""
@@ -39,23 +39,23 @@ class FrameOrigin(NamedTuple):
 
 NOWHERE = FrameOrigin()
 origin: ContextVar[FrameOrigin] = ContextVar("origin", default=NOWHERE)
-"""The origin of what runs here; set in the task or thread of each job."""
+"""Origin of the running function; set in the task or thread of each job."""
 
 
 class Coroutines(Protocol):
-    """What runs coroutines; `loop.Loop`, which is imported when the first coroutine comes."""
+    """Interface of `loop.Loop`, which is imported with the first coroutine."""
 
     def start(
         self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]
     ) -> None:
-        """Run it; hand what cancels it to `started`."""
+        """Run a coroutine; call `started` with a function that cancels it."""
 
     def close(self, patience_s: float) -> bool:
-        """End; False if something would not."""
+        """Cancel all coroutines and stop; return False if one does not end in time."""
 
 
 class FunctionRun:
-    """One run of a function; `settled` is called once, in whatever thread the run ends."""
+    """One run of a function. `settled` is called exactly once, in the thread in which the run ends."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class FunctionRun:
         lane: deque[FunctionRun] | None = None,
         interruptible: bool = False,
     ) -> None:
-        """`lane`: jobs of one lane run one after another. `interruptible`: cancelling it cancels its coroutine."""
+        """Prepare a run. Jobs of one `lane` run one after another; cancelling an `interruptible` one cancels its coroutine."""
         self.run = run
         self.about = about
         self.lane = lane
@@ -78,37 +78,37 @@ class FunctionRun:
         self._is_settled = False
 
     def cancel(self) -> None:
-        """The result is not wanted. A plain function cannot be stopped, and its result is passed on all the same."""
+        """Cancel the run if possible. A plain function cannot be stopped; its result is still passed on."""
         self.cancelled = True
         if self._interrupt is not None:
             self._interrupt()
 
     def settle(self, value: object, error: BaseException | None) -> None:
-        """Give the result; only the first one counts."""
+        """Set the result; later ones are ignored."""
         with self._lock:
             if self._is_settled:
                 return
             self._is_settled = True
         try:
             self._settled(value, error)
-        except Exception as fault:  # noqa: BLE001  the thread goes on with other jobs
+        except Exception as fault:  # noqa: BLE001  the thread has to continue with other jobs
             log_error(fault)
 
     async def drive(
         self, result: Awaitable[object], finished: Callable[[FunctionRun, object, BaseException | None], None]
     ) -> None:
-        """Wait for the function's coroutine and hand on how it ended."""
+        """Wait for the function's coroutine and pass on its result or exception."""
         origin.set(self.about)
         try:
             value = await result
-        except BaseException as error:  # noqa: BLE001  whatever ends it, the host gets its one answer
+        except BaseException as error:  # noqa: BLE001  the host needs an answer however the coroutine ends
             interrupted = self.cancelled and not isinstance(error, Exception)
             finished(self, None, Cancelled("cancelled") if interrupted else error)
         else:
             finished(self, value, None)
 
     def may_interrupt(self, interrupt: Callable[[], object]) -> None:
-        """Learn how to cancel the coroutine that now runs."""
+        """Record how to cancel the running coroutine; do it at once if that was requested before."""
         if self._interruptible:
             self._interrupt = interrupt
             if self.cancelled:
@@ -116,7 +116,7 @@ class FunctionRun:
 
 
 class Threads:
-    """As many threads as there are plain functions at work; idle ones are used again."""
+    """A pool without a limit: one thread for each running function. Idle threads are reused."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -124,7 +124,7 @@ class Threads:
         self._lock = threading.Lock()
 
     def run(self, work: Callable[[], None]) -> None:
-        """Run it at once, beside all others: a handler that hangs must not keep a guard from answering."""
+        """Run a function at once, in parallel with all others: a hanging handler must not delay a guard's answer."""
         with self._lock:
             spare = self._idle > 0
             self._idle -= spare
@@ -140,7 +140,7 @@ class Threads:
 
 
 class Workers:
-    """Runs jobs and knows which are unfinished. All methods may be called by any thread."""
+    """Runs jobs and tracks unfinished ones. Thread-safe."""
 
     def __init__(self) -> None:
         self._threads = Threads()
@@ -149,7 +149,7 @@ class Workers:
         self._changed = threading.Condition()
 
     def start(self, job: FunctionRun) -> None:
-        """Run a job: at once, or when those before it in its lane have finished."""
+        """Run a job at once, or after the earlier ones of its lane."""
         with self._changed:
             self._unfinished.add(job)
             if job.lane is not None:
@@ -159,23 +159,23 @@ class Workers:
         self._launch(job)
 
     def expect_coroutines(self) -> None:
-        """Import asyncio and start the loop now rather than at the first call."""
+        """Import asyncio and start the loop now, so that the first call is not delayed by it."""
         with self._changed:
             if self._loop is None:
-                from .loop import Loop  # noqa: PLC0415  asyncio doubles the start-up time of those who don't need it
+                from .loop import Loop  # noqa: PLC0415  asyncio doubles the start-up time, and not all extensions need it
 
                 self._loop = Loop()
 
     def background(
         self, coroutine: Coroutine[object, object, None], started: Callable[[Callable[[], object]], None]
     ) -> None:
-        """Run a coroutine that nobody waits for, and that ends when the extension does."""
+        """Run a coroutine without waiting for it; it is cancelled when the extension ends."""
         self.expect_coroutines()
         assert self._loop is not None
         self._loop.start(coroutine, started)
 
     def close(self, patience_s: float) -> bool:
-        """Let jobs finish, settle those that don't with `Cancelled`, end the loop; False if something still runs."""
+        """Wait for jobs, settle the unfinished ones with `Cancelled`, stop the loop. Return False if something still runs."""
         deadline = time.monotonic() + patience_s
         with self._changed:
             finished = self._changed.wait_for(lambda: not self._unfinished, patience_s)
@@ -192,7 +192,7 @@ class Workers:
         if job.cancelled:
             self._finished(job, None, Cancelled("cancelled before it began"))
         elif is_coroutine_function(job.run):
-            self._run(job)  # this only makes the coroutine
+            self._run(job)  # only creates the coroutine, so it needs no thread
         else:
             self._threads.run(lambda: self._run(job))
 
@@ -200,7 +200,7 @@ class Workers:
         origin.set(job.about)
         try:
             value = job.run()
-        except BaseException as error:  # noqa: BLE001  also sys.exit(): the host gets its one answer
+        except BaseException as error:  # noqa: BLE001  also sys.exit(): the host needs an answer
             self._finished(job, None, error)
             return
         if isinstance(value, Awaitable):  # a plain function around a coroutine function
@@ -212,6 +212,7 @@ class Workers:
         self.background(job.drive(result, self._finished), job.may_interrupt)
 
     def _finished(self, job: FunctionRun, value: object, error: BaseException | None) -> None:
+        # Settled before it counts as finished: `close` must not end the process before the answer is sent.
         job.settle(value, error)
         with self._changed:
             self._unfinished.discard(job)

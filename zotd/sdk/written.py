@@ -1,7 +1,7 @@
-"""Shapes of values that JSON carries as text: paths, dates and times, UUIDs, decimal numbers.
+"""Shapes of types that JSON writes as text: paths, dates and times, UUIDs, decimal numbers.
 
-The modules of these types are looked up, not imported: an author who uses a type has imported its module, and every
-other extension starts without it.
+Their modules are looked up in sys.modules, not imported: an author who uses such a type has imported its module, and
+other extensions start faster without it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ DURATION = re.compile(
     r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
     re.ASCII,
 )
-"""A duration of ISO 8601 without years and months, which have no fixed length."""
+"""An ISO 8601 duration without years and months, which have no fixed length."""
 
 
 class _Kind(NamedTuple):
-    """One type of the standard library that is written as text."""
+    """A type of the standard library that JSON writes as text."""
 
     module: str
     name: str
     format: str
-    """Of JSON Schema; models know them."""
+    """Value of `format` in JSON Schema, which models know."""
     expected: str
     parse: Callable[[Function, str], object]
-    """The value for the type and a text; raises ValueError or ArithmeticError for another text."""
+    """Creates the value from its type and text; raises ValueError or ArithmeticError for invalid text."""
 
 
 def _call(kind: Function, text: str) -> object:
@@ -37,7 +37,7 @@ def _call(kind: Function, text: str) -> object:
 
 
 def _from_iso(kind: Function, text: str) -> object:
-    # Before Python 3.11 `fromisoformat` does not know the Z, which models like to write.
+    # Before Python 3.11 `fromisoformat` does not accept the Z that models often write.
     return kind.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)  # type: ignore[attr-defined]
 
 
@@ -52,6 +52,7 @@ def _duration(kind: Function, text: str) -> object:
 
 def _decimal(kind: Function, text: str) -> object:
     value = kind(text)
+    # Decimal accepts NaN and Infinity, which no author expects as an amount.
     if not value.is_finite():  # type: ignore[attr-defined]
         raise ValueError(text)
     return value
@@ -68,7 +69,7 @@ _KINDS = (
 
 
 def written(hint: type) -> Shape | None:
-    """The shape of a type whose values JSON carries as text; None for every other type."""
+    """Return the shape of a type that JSON writes as text; None for other types."""
     paths = getattr(sys.modules.get("pathlib"), "PurePath", None)
     if paths is not None and issubclass(hint, paths):
         return Shape({"type": "string", "format": "path"}, "a path", _converter("a path", hint, _call))
@@ -84,7 +85,7 @@ def _converter(
 ) -> Callable[[object, str], object]:
     def convert(value: object, where: str) -> object:
         if parse is _decimal and type(value) in {int, float}:
-            value = repr(value)  # a model writes 12.5 as readily as "12.5"
+            value = repr(value)  # models write both 12.5 and "12.5"
         if not isinstance(value, str):
             raise misfit(where, expected, value)
         try:

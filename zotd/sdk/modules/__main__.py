@@ -1,4 +1,4 @@
-"""Starts the host program of Python modules, as a module of its package or by its path."""
+"""Starts the program that serves Python modules, as a module of its package or by its path."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def adopt() -> None:
-    """Make the SDK around this file `zotd.sdk`, for an interpreter that has no zotd, or another version of it."""
+    """Import the SDK around this file as `zotd.sdk`, for an interpreter without zotd or with another version."""
     here = Path(__file__).absolute().parent
-    # Started by path, this directory comes first on sys.path, where its names would hide those of others.
+    # When started by path, this directory comes first on sys.path, and its `files` or `tools` would hide other modules.
     sys.path = [entry for entry in sys.path if Path(entry).absolute() != here]
     if importlib.util.find_spec("zotd") is None:
         sys.modules["zotd"] = types.ModuleType("zotd")

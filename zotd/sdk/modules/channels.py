@@ -21,11 +21,11 @@ from .reload import Reloader
 
 CONTRACT = ("connect", "recv", "send")
 BUSY = "busy"
-"""May be there as well: called every few seconds with a message that the agent works on."""
+"""Optional: called every few seconds with a message that the agent is working on."""
 
 
 class ChannelModules:
-    """A module file as a channel. Its next version takes over when the earlier one has been told to stop."""
+    """Serves a module file as a channel. A new version takes over after the earlier one was asked to stop."""
 
     def __init__(self, peer: HostPeer) -> None:
         self._peer = peer
@@ -33,13 +33,13 @@ class ChannelModules:
         self._current: ModuleLoop | None = None
         self._sending: deque[FunctionRun] = deque()
         self._busy_with: dict[tuple[str, str], Busy] = {}
-        """By channel and sender: the sign that a message of theirs is worked on."""
+        """By channel and sender: the "busy" sign for their message."""
         self._stop: Callable[[], object] = lambda: None
         peer.receivers["channel_send"] = self._send
         peer.receivers["channel_busy"] = self._busy
 
     def load(self, path: Path) -> ModuleLoop:
-        """The channel that a file defines, not connected yet."""
+        """Load the channel that a file defines, without connecting it."""
         module = import_file(path)
         functions = {name: vars(module)[name] for name in (*CONTRACT, BUSY) if callable(vars(module).get(name))}
         missing = [f"{name}()" for name in CONTRACT if name not in functions]
@@ -51,7 +51,7 @@ class ChannelModules:
         return ModuleLoop(path.stem, about, functions, pipe=self._peer.pipe, receipts=self._receipts)
 
     def adopt(self, name: str, module: ModuleLoop) -> None:
-        """Connect it; the earlier version, if there is one, stops receiving first."""
+        """Connect a channel after its earlier version, if any, was asked to stop."""
         self._stop_all()
         self._current = module
         frame: Frame = {"type": "register_channel", "name": name, "description": module.description}
@@ -59,7 +59,7 @@ class ChannelModules:
         self._peer.workers.background(module.run(), self._started)
 
     def drop(self, name: str) -> None:
-        """Stop receiving and take it back."""
+        """Stop receiving and remove the registration."""
         self._stop_all()
         if self._current is not None:
             self._current = None
@@ -87,7 +87,7 @@ class ChannelModules:
             settled(None, LookupError("the channel's file is gone or does not load"))
             return
         message = _message(frame)
-        # One lane: answers arrive in the order in which they were given, also when one needs several tries.
+        # One lane: answers arrive in the order in which they were given, even if one needs several tries.
         self._peer.workers.start(FunctionRun(lambda: channel.send(message), settled, lane=self._sending))
 
     def _busy(self, frame: Frame) -> None:
@@ -95,7 +95,7 @@ class ChannelModules:
         key = message.channel, message.sender
         earlier = self._busy_with.get(key)
         if earlier is not None and frame.get("busy") and earlier.message.metadata == message.metadata:
-            earlier.message = message  # it does something else, which the next call shows
+            earlier.message = message  # only the text has changed; the next call shows it
             return
         if earlier is not None:
             del self._busy_with[key]
@@ -107,7 +107,7 @@ class ChannelModules:
 
 
 class Busy:
-    """A message that is worked on, and the end of that, which another thread may not have begun to show yet."""
+    """The "busy" sign for a message. Its end may be requested before another thread has started to show it."""
 
     def __init__(self, message: Message) -> None:
         self.message = message
@@ -116,14 +116,14 @@ class Busy:
         self._is_over = False
 
     def started(self, stop: Callable[[], object]) -> None:
-        """The work has begun; `stop` ends it."""
+        """Record how to end the sign; end it at once if that was requested before."""
         with self._lock:
             self._stop = stop
         if self._is_over:
             stop()
 
     def end(self) -> None:
-        """End it now, or as soon as it begins."""
+        """End the sign now, or as soon as it starts."""
         with self._lock:
             self._is_over, stop = True, self._stop
         if stop is not None:
@@ -147,6 +147,7 @@ def _message(frame: Frame) -> Message:
 
 def serve_channel(peer: HostPeer, name: str, directories: Sequence[Path]) -> None:
     """Serve one channel until the host ends it."""
+    # At the end: a helper must not hide a module of a library.
     sys.path.extend(map(str, directories))
     peer.workers.expect_coroutines()
     peer.run(prepare=Reloader(peer.pipe, ChannelModules(peer), directories, only=name).start)

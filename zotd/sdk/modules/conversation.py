@@ -1,4 +1,4 @@
-"""One version of a channel at work: connect, receive for ever, send what the host answers.
+"""Runs one version of a channel: connects, receives for ever, sends the host's answers.
 
 connecting --connect() returns--> connected --recv() raises--> retrying --recv() returns--> connected
     |                                 ^
@@ -22,11 +22,11 @@ from .receipts import Receipts
 
 FIRST_DELAY_S, MAX_DELAY_S = 1.0, 60.0
 BUSY_S = 4.0
-"""Between two calls of `busy`: platforms show such a sign for five seconds or longer."""
+"""Time between two calls of `busy`; platforms show such a sign for at least five seconds."""
 BUSY_LIMIT_S = 6 * 3600
-"""After so long the word of the end was lost."""
+"""Longest time for the sign: by then, the frame that ends it must have been lost."""
 SEND_TRIES = 5
-"""Of one message, over 1 + 2 + 4 + 8 s; then the host is told, which still has the message."""
+"""Tries for one message, over 1 + 2 + 4 + 8 s. Then the host gets an error; it still has the message."""
 
 
 class ModuleLoop:
@@ -35,7 +35,7 @@ class ModuleLoop:
     def __init__(
         self, name: str, description: str, functions: Mapping[str, Function], *, pipe: HostPipe, receipts: Receipts
     ) -> None:
-        """`functions`: `connect`, `recv` and `send`, perhaps `busy`."""
+        """Prepare a channel; `functions` has `connect`, `recv`, `send` and optionally `busy`."""
         self.description = description
         self.shows_busy = "busy" in functions
         self._name = name
@@ -55,7 +55,7 @@ class ModuleLoop:
             await self._until_it_works(self._receive)
 
     async def send(self, message: Message) -> None:
-        """Send a message once the channel is connected, with `SEND_TRIES` tries; what the last one raises is passed on."""
+        """Send a message once the channel is connected, with `SEND_TRIES` tries; raises what the last one raises."""
         assert self._connected is not None, "run() is started first"
         await self._connected.wait()
         for _, delay in zip(range(SEND_TRIES - 1), _delays()):
@@ -68,7 +68,7 @@ class ModuleLoop:
         await _call(self._functions["send"], message)
 
     async def keep_busy(self, message: Callable[[], Message]) -> None:
-        """Show that a message is worked on until cancelled, for `BUSY_LIMIT_S` at most; a failure ends it, too."""
+        """Show the "busy" sign until cancelled, for at most `BUSY_LIMIT_S`. A failure ends it."""
         assert self._connected is not None, "run() is started first"
         try:
             async with asyncio.timeout(BUSY_LIMIT_S):
@@ -80,7 +80,7 @@ class ModuleLoop:
             log_error(error)
 
     async def _receive(self) -> None:
-        # recv() is called again only when the host has this message: a channel that keeps its place then loses none.
+        # recv() is called again only after the host has stored this message, so a channel with a position loses none.
         message = await _call(self._functions["recv"])
         await self._receipts.hand_over(_frame_of(message, self._name))
 
@@ -111,13 +111,13 @@ def _delays() -> Iterator[float]:
 
 
 async def _call(function: Function, *args: object) -> object:
-    """Call a coroutine function here, a plain one in a thread of its own."""
+    """Call a coroutine function on the loop, a plain function in a new thread."""
     result = function(*args) if is_coroutine_function(function) else await _in_thread(function, *args)
     return await result if isinstance(result, Awaitable) else result
 
 
 async def _in_thread(function: Function, *args: object) -> object:
-    # Not asyncio.to_thread: the interpreter waits at its end for those threads, and a plain recv() may never return.
+    # Not asyncio.to_thread: the interpreter waits for its threads at exit, and a plain recv() may never return.
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
 
@@ -141,7 +141,7 @@ async def _in_thread(function: Function, *args: object) -> object:
 
 
 def _frame_of(message: object, name: str) -> Frame:
-    """The frame for anything with the attributes of a `Message`."""
+    """Build the frame for any object with the attributes of a `Message`."""
     text, sender = getattr(message, "text", None), getattr(message, "sender", None)
     if not isinstance(text, str) or sender is None:
         raise ContractError(f"recv() returned a {type(message).__name__} without the attributes text and sender")

@@ -1,4 +1,4 @@
-"""The module files of some directories: which are there, which have changed, and importing one."""
+"""Lists the module files of directories with their versions, and imports them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..answers import message_of
 from .guard import ModuleGuard, UntrustedError
 
 IMPORT_PATIENCE_S = 5.0
-"""How long one file's import may hold up the others: enough for the slowest libraries (1 to 2 s), under the 10 s that
-the host waits for all registrations."""
+"""How long one import may delay the others: enough for the slowest libraries (1 to 2 s), less than the 10 s that the host
+waits for all registrations."""
 
 
 class ContractError(Exception):
-    """A file does not define what a module of its kind must."""
+    """A file lacks the functions that its kind of module must define."""
 
 
 class Version(NamedTuple):
-    """One state of one file; differs from the next one even if that is saved within the clock's tick."""
+    """One version of a file. Size and inode distinguish two versions saved within one tick of the clock."""
 
     path: Path
     modified_ns: int
@@ -31,7 +31,7 @@ class Version(NamedTuple):
 
 
 def versions(directories: Sequence[Path]) -> dict[str, Version]:
-    """The modules that are there now, by name; of a name in several directories, the first. `_helpers` are none."""
+    """Return the current modules by name; the first directory with a name wins. `_helpers` are not modules."""
     found: dict[str, Version] = {}
     for directory in directories:
         for path in sorted(directory.glob("*.py")):
@@ -40,27 +40,26 @@ def versions(directories: Sequence[Path]) -> dict[str, Version]:
             try:
                 status = path.stat()
             except OSError:
-                continue  # gone since
+                continue  # deleted in the meantime
             found[path.stem] = Version(path, status.st_mtime_ns, status.st_size, status.st_ino)
     return found
 
 
 def import_file(path: Path, guard: ModuleGuard | None = None) -> types.ModuleType:
-    """Import a file anew; whatever it raises is passed on, and an earlier import of it stays in place.
+    """Import a file again. Its exceptions are passed on, and an earlier import then stays in place.
 
     Raises:
-        UntrustedError: `guard` does not let it run.
-
-    Not with importlib: its cache of bytecode goes by whole seconds and size, and would serve the old code for a file
-    that is saved twice within a second.
+        UntrustedError: `guard` refuses the file.
     """
+    # Not with importlib: its bytecode cache compares whole seconds and sizes, so it would run old code if a file is
+    # saved twice within a second.
     code = path.read_bytes() if guard is None else guard.read(path)
     name = f"_zot_{path.parent.name}_{path.stem}"
     module = types.ModuleType(name)
     module.__file__ = str(path)
     _forget_helpers(path.parent)
     earlier = sys.modules.get(name)
-    sys.modules[name] = module  # dataclasses and type hints look their module up
+    sys.modules[name] = module  # dataclasses and type hints look up their module
     try:
         exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102  its purpose
     except BaseException:
@@ -73,7 +72,7 @@ def import_file(path: Path, guard: ModuleGuard | None = None) -> types.ModuleTyp
 
 
 def import_patiently(work: Callable[[], None]) -> bool:
-    """Run `work`, which imports a file, in a thread; False if it has not ended yet (it goes on)."""
+    """Run `work`, which imports a file, in a thread; return False if it takes too long (it continues)."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(IMPORT_PATIENCE_S)
@@ -81,7 +80,7 @@ def import_patiently(work: Callable[[], None]) -> bool:
 
 
 def complaint(path: Path, error: BaseException) -> str:
-    """What is wrong with a file, in one line, with the line number if it has one."""
+    """Describe the error of a file in one line, with the line number if there is one."""
     if isinstance(error, (ContractError, UntrustedError)):
         return str(error)
     if isinstance(error, SyntaxError):
@@ -100,7 +99,7 @@ def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
 
 
 def _forget_helpers(directory: Path) -> None:
-    """Let `import _helper` read the helper's file again: it may have changed together with the module."""
+    """Make `import _helper` read the helper's file again, which may have changed together with the module."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file and name.startswith("_") and Path(file).parent == directory and not name.startswith("_zot_"):

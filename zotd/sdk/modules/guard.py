@@ -1,8 +1,8 @@
-"""Running only those files of a directory that a person has trusted: by the very bytes that are run.
+"""Restricts imports to trusted files, by a digest of the very bytes that are run.
 
-What may run is given as digests by path from the workspace, as `zotd.tree_digest` makes them: of a file over
-`file` or `program` (it may be executed), a NUL and its bytes; of a link over `link`, a NUL, its target, a NUL and where
-that leads, from the workspace.
+The trusted files are given as digests by path relative to the workspace, in the format of `zotd.tree_digest`. The digest
+of a file covers `file` or `program` (if executable), a NUL and its bytes; that of a link covers `link`, a NUL, its target,
+a NUL and the resolved path relative to the workspace.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from pathlib import Path
 
 
 class UntrustedError(ImportError):
-    """A file is not what was trusted."""
+    """A file differs from the trusted version, or is new."""
 
 
 class ModuleGuard:
-    """The digests of one workspace."""
+    """The trusted digests of one workspace."""
 
     def __init__(self, workspace: Path, directory: Path, granted: Mapping[str, str]) -> None:
-        """`directory`: what lies below runs only with a digest."""
+        """Guard the files below `directory`, which run only with a digest in `granted`."""
         self._workspace = os.path.realpath(workspace)
         self._named = os.path.abspath(workspace)
         self.directory = directory
         self._granted = granted
 
     def covers(self, path: str | os.PathLike[str]) -> bool:
-        """Whether this file lies below the directory, by its name."""
+        """Return True if the file is below the directory, judging by its name."""
         return os.path.abspath(path).startswith(f"{self.directory}{os.sep}")
 
     def read(self, path: str | os.PathLike[str]) -> bytes:
-        """The content of a file, which may run; any file that is not covered may.
+        """Read a file that may run. Files that are not covered may always run.
 
         Raises:
-            UntrustedError: it is not what was trusted.
-            OSError: it cannot be read.
+            UntrustedError: the file differs from the trusted version, or is new.
+            OSError: the file cannot be read.
         """
         with open(path, "rb") as file:
             data = file.read()
+        # Checked on the bytes just read and returned: a file that changes afterwards cannot slip through.
         if self.covers(path) and not self._holds(os.path.abspath(path), data):
             raise UntrustedError(
                 f"{os.path.basename(path)} has changed since its directory was trusted, or is new;"
@@ -52,11 +53,13 @@ class ModuleGuard:
     def _holds(self, path: str, data: bytes) -> bool:
         parts = os.path.relpath(path, self._named).split(os.sep)
         links = [self._named + os.sep + os.sep.join(parts[:end]) for end in range(1, len(parts) + 1)]
+        # Every directory on the path may be a link, and a changed link would lead to other code.
         if not all(self._holds_link(link) for link in links if os.path.islink(link)):
             return False
         real = os.path.relpath(os.path.realpath(path), self._workspace)
         if real.startswith(".." + os.sep):
-            return True  # outside: where the links lead was trusted, and it did not come with the repository
+            return True  # outside: the link was trusted with its target, and the file did not come with the repository
+        # The execute bit does not matter for an import, so either digest is accepted.
         kinds = (b"file\0", b"program\0")
         return self._granted.get(_shown(real)) in {hashlib.sha256(kind + data).hexdigest() for kind in kinds}
 
@@ -70,13 +73,13 @@ class ModuleGuard:
         return self._granted.get(_shown(os.path.relpath(link, self._named))) == digest
 
     def install(self) -> None:
-        """Check what modules import from the directory as well: helpers, and packages of them."""
+        """Check everything that modules import from the directory: helpers and packages."""
         guard = self
 
         class Loader(SourceFileLoader):
             def get_data(self, path: str) -> bytes:
                 if guard.covers(path) and path.endswith(".pyc"):
-                    raise OSError(f"{path} is not used")  # made from a source that nobody has seen
+                    raise OSError(f"{path} is not used")  # bytecode may come from another source than the trusted one
                 return guard.read(path)
 
         hook = FileFinder.path_hook((Loader, [".py"]))
@@ -91,7 +94,7 @@ class ModuleGuard:
 
 
 def granted(words: list[str]) -> dict[str, str]:
-    """`DIGEST:PATH` as a mapping of paths."""
+    """Parse words `DIGEST:PATH`; return digests by path."""
     pairs = (word.split(":", 1) for word in words)
     return {path: digest for digest, path in pairs}
 

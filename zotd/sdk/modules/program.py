@@ -1,4 +1,4 @@
-"""The command line of the host program."""
+"""The command line of the program that serves Python modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handing messages over to the host so that none is lost, whoever of the two is killed."""
+"""Hands messages over to the host so that none is lost if either process is killed."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ..peer import HostPeer
 from ..pipe import Frame, text
 
 FEATURE = "channel_accepted"
-"""Of a host that answers a `channel_message` when the message is safe with it."""
+"""Feature of a host that answers a `channel_message` after it has stored the message."""
 
 
 class Receipts:
-    """Gives messages to the host and waits until it has them, if it is one that says so."""
+    """Sends messages to the host and waits until they are stored, if the host reports that."""
 
     def __init__(self, peer: HostPeer) -> None:
         self._peer = peer
         self._greeted: Future[None] = Future()
         self._waiting: dict[str, Future[None]] = {}
-        # An earlier process of this channel may get its answer when this one runs: ids are nobody else's.
+        # The answer to an earlier process of this channel may arrive here, so ids must be unique over processes.
         self._ids = map(f"{secrets.token_hex(4)}-{{}}".format, count(1))
         self._take_hello = peer.receivers["hello_ack"]
         peer.receivers["hello_ack"] = self._hello_ack
         peer.receivers["channel_accepted"] = self._accepted
 
     async def hand_over(self, frame: Frame) -> None:
-        """Send a `channel_message`; returns when the platform may forget it. Ends at the latest with the process."""
-        # Shielded: a cancelled wait would cancel the future, which belongs to all messages.
+        """Send a `channel_message`; return when the platform may forget it. May wait until the end of the process."""
+        # Shielded: cancelling this wait would cancel the future, which all messages share.
         await asyncio.shield(asyncio.wrap_future(self._greeted))
         if FEATURE not in self._peer.hello.features:
             self._peer.pipe.send(frame)

@@ -1,4 +1,4 @@
-"""Keeping what module files define in step with the files, one file at a time."""
+"""Keeps loaded modules in step with their files, one file at a time."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ T = TypeVar("T")
 
 
 class ModuleKind(Protocol[T]):
-    """What is done with modules of one kind; `adopt` and `drop` are called one at a time."""
+    """Loads and uses modules of one kind. `adopt` and `drop` are never called concurrently."""
 
     def load(self, path: Path) -> T:
         """Import a file. Runs foreign code, which may raise anything or never return.
 
         Raises:
-            ContractError: it does not define what it must.
+            ContractError: the file lacks required functions.
         """
 
     def adopt(self, name: str, module: T) -> None:
-        """Use this from now on in place of an earlier version."""
+        """Use a module from now on, in place of an earlier version."""
 
     def drop(self, name: str) -> None:
-        """The file is gone; what was adopted, if anything, is used no more."""
+        """Stop using the module of a deleted file, if it was adopted."""
 
 
 class Reloader(Generic[T]):
-    """Adopts files as they appear and change, drops them as they go.
+    """Adopts new and changed files, and drops deleted ones.
 
-    A file that cannot be loaded is reported to the host (`module_error`), and what was adopted from it stays; so does
-    everything of other files.
+    A file that cannot be loaded is reported to the host (`module_error`). Its earlier version stays in use, and other
+    files are not affected.
     """
 
     def __init__(
         self, pipe: HostPipe, kind: ModuleKind[T], directories: Sequence[Path], only: str | None = None
     ) -> None:
-        """`directories`: the first one that has a name wins. `only`: leave all other names alone."""
+        """Follow `directories`, the first of which wins for a name. `only`: ignore all other names."""
         self._pipe = pipe
         self._kind = kind
         self._directories = directories
@@ -52,7 +52,8 @@ class Reloader(Generic[T]):
         self._changes = changes(directories)
 
     def start(self) -> None:
-        """Load what is there, and follow the changes in a thread."""
+        """Load the existing files, and follow changes in a thread."""
+        # Starts watching before the first look, so that no change in between is missed.
         next(self._changes)
         self._look()
         threading.Thread(target=self._follow, daemon=True).start()
@@ -84,7 +85,7 @@ class Reloader(Generic[T]):
             return
         with self._lock:
             if self._seen.get(name) != version:
-                return  # an import that took so long that the file has changed meanwhile
+                return  # the import took so long that the file has changed again
             self._kind.adopt(name, module)
         self._mended(version.path)
 

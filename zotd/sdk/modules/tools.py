@@ -1,4 +1,4 @@
-"""Serving `tools/*.py`: one file, one tool."""
+"""Serves `tools/*.py`, one tool for each file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .reload import Reloader
 
 
 class Tools:
-    """Module files as tools."""
+    """Registers module files as tools."""
 
     def __init__(self, peer: HostPeer, guard: ModuleGuard | None = None) -> None:
         self._peer = peer
         self._guard = guard
 
     def load(self, path: Path) -> RegisteredTool:
-        """The tool that a file defines."""
+        """Load the tool that a file defines."""
         run = getattr(import_file(path, self._guard), "run", None)
         if not callable(run):
             raise ContractError(f"{path.name} defines no function run(): a tool is a file with `async def run(…)`")
@@ -31,20 +31,20 @@ class Tools:
             raise ContractError(f"{path.name}: {error}") from error
 
     def adopt(self, name: str, module: RegisteredTool) -> None:
-        """Register it, also in place of its earlier version."""
+        """Register a tool, replacing its earlier version."""
         self._peer.registry.tools[name] = module
         self._peer.pipe.send(module.frame)
 
     def drop(self, name: str) -> None:
-        """Take it back."""
+        """Remove the registration of a tool."""
         if self._peer.registry.tools.pop(name, None) is not None:
             self._peer.pipe.send({"type": "unregister", "kind": "tool", "name": name})
 
 
 def serve_tools(peer: HostPeer, directories: Sequence[Path], guard: ModuleGuard | None = None) -> None:
-    """Serve the tools of some directories until the host ends it; `guard` says which files may run."""
+    """Serve the tools of some directories until the host ends it. `guard` decides which files may run."""
     if guard is not None:
         guard.install()
-    # At the end: a tool may be called `email` or `calendar`, and must not hide the library's module of that name.
+    # At the end of the path: a tool named `email` or `calendar` must not hide the standard module of that name.
     sys.path.extend(map(str, directories))
     peer.run(prepare=Reloader(peer.pipe, Tools(peer, guard), directories).start)

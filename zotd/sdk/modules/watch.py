@@ -1,7 +1,7 @@
-"""Waiting for changes in directories: inotify where there is one, else a look every half second.
+"""Waits for changes in directories, with inotify if available, else by polling every half second.
 
-An event only says *look again*: what has changed is found by comparing what is there with what was, so that no order
-of events (editors save by renaming, deleting, writing in pieces) can mislead.
+An event only triggers a comparison with the earlier state. Editors save by renaming, deleting or writing in pieces, so the
+events themselves would be misleading.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 POLL_S = 0.5
-"""Between two looks where there is no inotify; half of what a save may take to be seen."""
+"""Polling interval without inotify: half the time in which a saved file should be noticed."""
 QUIET_S = 0.05
-"""An editor's last step follows the one before within this time."""
+"""The steps of an editor's save follow each other within this time."""
 MAX_WAIT_S = 0.4
-"""For quiet: a directory that changes all the time is looked at in between."""
+"""Longest wait for quiet, so that a directory that changes constantly is still compared."""
 
 IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
 IN_DELETE_SELF, IN_MOVE_SELF = 0x400, 0x800
 FILES = IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF
-"""Not IN_CREATE: a file that has just been created is empty still."""
+"""Without IN_CREATE: a new file is still empty."""
 ARRIVALS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF
-"""For the parent of a directory that does not exist yet."""
+"""Events for the parent of a directory that does not exist yet."""
 
 
 def changes(directories: Sequence[Path]) -> Iterator[None]:
-    """Yields at once, then whenever something may have changed; directories may come and go."""
+    """Yield at once, then after each possible change. Directories may be created and removed."""
     descriptor = _inotify()
     while True:
-        # Watch first and look afterwards: a change in between is then seen twice rather than never.
-        watched = descriptor is not None and all({_watch(descriptor, directory) for directory in directories})  # noqa: C419  each must be watched, also after one that cannot be
+        # Watch first and compare afterwards: a change in between is seen twice rather than never.
+        watched = descriptor is not None and all({_watch(descriptor, directory) for directory in directories})  # noqa: C419  a set, not a generator: each must be watched, even after one that fails
         yield
         if watched and descriptor is not None:
             _wait(descriptor)
@@ -43,7 +43,7 @@ def changes(directories: Sequence[Path]) -> Iterator[None]:
 
 
 def _inotify() -> int | None:
-    """A descriptor that reports changes; None where the system has no such thing, or none left to give."""
+    """Open an inotify descriptor; return None if inotify is not available or exhausted."""
     if sys.platform != "linux":
         return None
     descriptor: int = ctypes.CDLL(None).inotify_init1(os.O_CLOEXEC)
@@ -51,7 +51,7 @@ def _inotify() -> int | None:
 
 
 def _watch(descriptor: int, directory: Path) -> bool:
-    """Watch a directory, or its nearest parent that exists; watching again what is watched changes nothing."""
+    """Watch a directory or its nearest existing parent. Watching a directory twice has no effect."""
     library = ctypes.CDLL(None)
     if library.inotify_add_watch(descriptor, os.fsencode(directory), FILES) >= 0:
         return True
