@@ -1,7 +1,7 @@
-"""The tool `bash`: one command in a shell, its output shown while it runs.
+"""The tool `bash`: runs a command in a shell and shows its output while it runs.
 
-child ──bytes──> Progress   at most every PROGRESS_EVERY_S, only the newest of a flood
-            └──> Capture    head and tail in memory; all of it in a file as soon as something must be left out
+child ──bytes──> Progress   at most every PROGRESS_EVERY_S; of a flood only the newest
+            └──> Capture    head and tail in memory; everything in a file as soon as the result must omit something
                     └────── pauses the child while the disk is behind
 """
 
@@ -25,16 +25,16 @@ from zotd.process import Child, ChildLedger, descent, spawn
 from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, ToolError, text_outcome
 
 PROGRESS_EVERY_S = 0.05
-"""Shortest time between two pieces of progress: twenty a second look continuous."""
+"""Shortest time between two progress texts; twenty a second look continuous."""
 
 PROGRESS_BYTES = 16 * 1024
-"""Most that one piece of progress shows; people cannot read more, and every client gets it."""
+"""Longest progress text. People cannot read more, and it is sent to every client."""
 
 BEHIND_BYTES = 1024 * 1024
-"""Output that may wait for the disk before the child is paused."""
+"""Unwritten output at which the child is paused."""
 
 ECHO_CHARS = 2_000
-"""How much of the command the result repeats."""
+"""Longest excerpt of the command in the result."""
 
 
 class BashArgs(msgspec.Struct, frozen=True):
@@ -48,16 +48,16 @@ class BashArgs(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CommandFinished:
-    """A command that is over."""
+    """The result of a command."""
 
     output: str
-    """As results show it; ends with a newline if there is any."""
+    """The output in the form of a result; ends with a newline unless empty."""
     code: int | None
-    """Its exit code, 128 + N after the signal N; None: it was ended, because nobody had the patience."""
+    """Its exit code, 128 + N after signal N; None if it timed out."""
     took_s: float
 
     def told(self, command: str, ended: str = "") -> str:
-        """What a model is told of it; `ended` says how it ended, if not by itself."""
+        """Return the text for the model; `ended` replaces the exit code if the command was ended."""
         how = ended or f"exit {self.code}"
         return f"$ {_shortened(command)}\n\n{self.output}[{how}]  Took {self.took_s:.1f}s"
 
@@ -70,9 +70,9 @@ async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
 
 
 async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> CommandFinished:
-    """Run a command to its end, or end it with all that it has started when `patience` has an end.
+    """Run a command; end it and all its processes when `patience` expires.
 
-    Safe to cancel: it is then ended in the same way. Raises ToolError when it cannot be started.
+    Safe to cancel, which ends the command in the same way. Raises ToolError if it cannot be started.
     """
     capture = Capture(Path(context.out_dir, f"{context.call_id}.txt"))
     progress = OutputProgress(context.progress)
@@ -90,6 +90,7 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
         try:
             code = await _end_of(child, patience)
         finally:
+            # In both cases: without it, `spill` would wait for ever and keep the group open.
             capture.end()
             progress.end()
     return CommandFinished(capture.text(), code, time.monotonic() - started)
@@ -111,7 +112,7 @@ TOOL = BuiltinTool(
 
 
 async def _end_of(child: Child, patience: asyncio.Timeout) -> int | None:
-    """The exit code as a shell tells it, with 128 + N after the signal N; None: the patience had an end first."""
+    """Return the exit code in the form of a shell, 128 + N after signal N; None if `patience` expired first."""
     with suppress(TimeoutError):
         async with patience, child:
             code = await child.wait()
@@ -123,6 +124,7 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
     path = context.env.get("PATH")
     shell = shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
     try:
+        # Recorded, so that the next daemon can end the command if this one is killed.
         ledger = ChildLedger(Path(context.ledger)) if context.ledger else None
         argv = [shell, "-c", command]
         child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger)
@@ -131,6 +133,7 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
         raise ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}") from error
     except ValueError as error:
         raise ToolError("the command or the environment contains a NUL; leave it out") from error
+    # Marks what the command starts as a descendant that may read only this session.
     descent.belongs(child.pid, (context.session,))
     return child
 
@@ -140,34 +143,34 @@ def _shortened(command: str) -> str:
 
 
 class Capture:
-    """What a result shows of an output of any length; memory does not grow with it.
+    """The part of an output that a result shows, in constant memory.
 
-    Short output is kept as it is. As soon as it is too long for a result, its beginning and its end are kept, and
-    all of it goes to a file.
+    Short output is kept whole. If it becomes too long for a result, its beginning and end are kept and all of it is
+    written to a file.
     """
 
     def __init__(self, path: Path) -> None:
-        """`path`: the file, made when it is needed, with its directory."""
+        """Use the file `path` for long output; it is created on demand, with its directory."""
         self._path = path
         self._bytes = 0
         self._newlines = 0
         self._head = bytearray()
-        """Everything, as long as it fits."""
+        """The whole output while it fits, then its beginning."""
         self._tail: bytearray | None = None
-        """The end, when not everything fits."""
+        """The end of an output that does not fit, else None."""
         self._pending = bytearray()
-        """For the file."""
+        """Bytes not yet written to the file."""
         self._more = asyncio.Event()
         self._has_ended = False
         self._file_error = ""
 
     @property
     def is_behind(self) -> bool:
-        """More waits for the disk than should."""
+        """Too much output is waiting for the disk."""
         return len(self._pending) > BEHIND_BYTES
 
     def feed(self, data: bytes) -> None:
-        """The next piece of output."""
+        """Add a chunk of output."""
         self._bytes += len(data)
         self._newlines += data.count(b"\n")
         if self._tail is not None:
@@ -182,25 +185,26 @@ class Capture:
             del self._head[TEXT_BYTES // 2 :]
 
     def end(self) -> None:
-        """There is no more output."""
+        """Mark the end of the output."""
         self._has_ended = True
         self._more.set()
 
     async def spill(self, child: Child) -> None:
-        """Write to the file what belongs there, until the end; a child that was paused goes on."""
+        """Write waiting output to the file until the end, and resume a paused child."""
         while not self._has_ended or self._pending:
             await self._more.wait()
             self._more.clear()
             waiting, self._pending = self._pending, bytearray()
+            # A full disk must not fail the command: its output is lost, and the result says so.
             if waiting and not self._file_error:
                 await asyncio.to_thread(self._append, waiting)
             child.resume_output()
 
     def text(self) -> str:
-        """The output as a result shows it; ends with a newline if there is any."""
+        """Return the output in the form of a result; ends with a newline unless empty."""
         if self._tail is None:
             return _closed(self._head.decode(errors="replace"))
-        # Whole lines, unless one alone is longer than that.
+        # Cut at line ends, unless a single line is longer than the limit.
         head, tail = bytes(self._head), bytes(self._tail)
         head = head[: head.rfind(b"\n") + 1] or head
         tail = tail[tail.find(b"\n", 0, -1) + 1 :]
@@ -234,10 +238,10 @@ def _closed(text: str) -> str:
 
 
 class OutputProgress:
-    """Shows output while it comes, at once and then not too often; of a flood only the newest."""
+    """Shows output while it arrives: the first chunk at once, then at a limited rate; of a flood only the newest."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
-        """`show` is called on the event loop."""
+        """Call `show` with each text, on the event loop."""
         self._show = show
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = bytearray()
@@ -245,14 +249,14 @@ class OutputProgress:
         self._loop = asyncio.get_running_loop()
 
     def feed(self, data: bytes) -> None:
-        """The next piece of output."""
+        """Add a chunk of output."""
         self._pending += data
         del self._pending[:-PROGRESS_BYTES]
         if self._timer is None:
             self._flush()
 
     def end(self) -> None:
-        """Show what is left."""
+        """Show the rest and stop the timer."""
         if self._timer:
             self._timer.cancel()
         self._emit(final=True)
@@ -264,6 +268,7 @@ class OutputProgress:
             self._timer = self._loop.call_later(PROGRESS_EVERY_S, self._flush)
 
     def _emit(self, *, final: bool = False) -> None:
+        # Incremental: a chunk may end in the middle of a character.
         text = self._decoder.decode(bytes(self._pending), final=final)
         self._pending.clear()
         if text:

@@ -1,8 +1,8 @@
 """The tool `edit`: exact replacements in one file, all of them or none.
 
-The text that is searched has LF line ends, whatever the file has; places found there are mapped back, so that
-every byte outside the replaced text stays as it is. The diff is built from those places: comparing whole files
-would cost quadratic memory, and the answer is known.
+The search works on text with LF line ends. Positions found there are mapped back to the file, so that every byte outside
+of the replaced text stays unchanged. The diff is built from these positions: comparing whole files would need quadratic
+memory, although the changes are known.
 """
 
 import os
@@ -32,14 +32,14 @@ from zotd.tools.shared import (
 from zotd.wire.base import convert
 
 FILE_BYTES = 64 * 1024 * 1024
-"""Largest file; it is held in memory, up to three times."""
+"""Largest file. Up to three copies of it are in memory."""
 
 CONTEXT_LINES = 3
 """Unchanged lines around a change in the diff."""
 
 
 class Edit(msgspec.Struct, frozen=True, rename="camel"):
-    """One replacement."""
+    """One replacement, as the model requests it."""
 
     old_text: Annotated[str, Meta(description="Text to replace; must occur exactly once in the file as it is now")]
     new_text: Annotated[str, Meta(description="Text to put there")]
@@ -54,7 +54,7 @@ class EditArgs(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Bytes `start` to `end` of the file give way to `new`; `number` is the edit's place in the call."""
+    """Replaces the bytes `start` to `end` of the file by `new`. `number` is the edit's position in the call, from 1."""
 
     start: int
     end: int
@@ -82,10 +82,10 @@ TOOL = BuiltinTool(
 
 
 def diff_of(path: Path, args: Mapping[str, object]) -> str:
-    """What a call with these arguments would change in the file `path`, as a unified diff; changes nothing. Blocks.
+    """Return the unified diff of a call with these arguments to the file `path`, without changing it. Blocks.
 
     Raises:
-        ToolError, BadFrameError, OSError: the call would fail; says why.
+        ToolError, BadFrameError, OSError: the call would fail; the message says why.
     """
     wanted = convert(args, EditArgs)
     data = _content(path, wanted)
@@ -116,9 +116,9 @@ def _content(path: Path, args: EditArgs) -> bytes:
 
 
 def _changes(data: bytes, args: EditArgs) -> list[Change]:
-    """Where each edit goes, in the order of the file."""
+    """Locate each edit; return the changes in the order of the file."""
     text = data.replace(b"\r\n", b"\n")
-    # Where in `text` the newlines are that lost their CR: 8 bytes each.
+    # Positions in `text` of newlines that have lost their CR. An array, because 8 bytes each is a quarter of a list.
     shortened = array("q", (match.start() - i for i, match in enumerate(re.finditer(rb"\r\n", data))))
     changes: list[Change] = []
     for number, edit in enumerate(args.edits, 1):
@@ -126,6 +126,7 @@ def _changes(data: bytes, args: EditArgs) -> list[Change]:
         if edit.old_text == edit.new_text:
             raise ToolError(f"edit {number}: newText is the same as oldText; leave that edit out")
         begin = _only_place(text, old, f"edit {number}", args.path)
+        # Every CR removed before a position shifts it by one byte.
         start = begin + bisect_left(shortened, begin)
         end = begin + len(old) + bisect_left(shortened, begin + len(old))
         new = _with_line_ends(edit.new_text.encode(), crlf=_is_crlf_at(data, start))
@@ -144,13 +145,13 @@ def _only_place(text: bytes, old: bytes, name: str, path: str) -> int:
     if place < 0:
         raise ToolError(f"{name}: oldText not found in {path}; read the file, and copy the text exactly")
     if text.find(old, place + 1) >= 0:
-        times = max(text.count(old), 2)  # `count` misses places that overlap
+        times = max(text.count(old), 2)  # `count` misses overlapping matches
         raise ToolError(f"{name}: oldText matches {times} times in {path}; make it unique")
     return place
 
 
 def _is_crlf_at(data: bytes, place: int) -> bool:
-    """How the line at `place` ends; of the last line, how the one before does."""
+    """Return True if the line at `place` ends with CRLF; for the last line, the one before decides."""
     newline = data.find(b"\n", place)
     if newline < 0:
         newline = data.rfind(b"\n", 0, place)
@@ -166,7 +167,7 @@ def _with_line_ends(text: bytes, *, crlf: bool) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Lines that give way to other lines: bytes `start` to `end` of the file, `line` lines behind its beginning."""
+    """Lines that are replaced: bytes `start` to `end` of the file, `line` lines after its beginning."""
 
     start: int
     end: int
@@ -176,7 +177,7 @@ class Region:
 
 
 def unified_diff(data: bytes, changes: list[Change], path: str) -> str:
-    """The changes as a unified diff, cut at `TEXT_BYTES`; `changes` in the order of the file."""
+    """Return the changes, in the order of the file, as a unified diff that is cut at `TEXT_BYTES`."""
     shown = [f"--- {path}", f"+++ {path}"]
     size = 0
     for line in _diff_lines(data, _regions(data, changes)):
@@ -189,14 +190,14 @@ def unified_diff(data: bytes, changes: list[Change], path: str) -> str:
 
 
 def _regions(data: bytes, changes: list[Change]) -> list[Region]:
-    """The changes as whole lines; those that touch the same line are one region."""
+    """Extend the changes to whole lines; changes in the same line form one region."""
     spans: list[tuple[int, int, list[Change]]] = []
     for change in changes:
         if spans and change.start < spans[-1][1]:
             start, end, together = spans.pop()
         else:
             start, end, together = data.rfind(b"\n", 0, change.start) + 1, 0, []
-        if change.end >= end:  # a span ends with a line: looked for once, however long that line is
+        if change.end >= end:  # the end of a line is searched only once, however many changes it has
             end = data.find(b"\n", change.end) + 1 or len(data)
         together.append(change)
         spans.append((start, end, together))
@@ -226,12 +227,12 @@ def _region(data: bytes, span: tuple[int, int, list[Change]], line: int) -> Regi
 
 
 def _common(old: list[bytes], new: list[bytes]) -> int:
-    """How many lines are the same at the beginning."""
+    """Return the number of equal lines at the beginning."""
     return next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 def _diff_lines(data: bytes, regions: list[Region]) -> Iterator[bytes]:
-    """Hunks, one after the other, their lines without newlines."""
+    """Yield the lines of all hunks, without newlines."""
     shift = 0
     for hunk in _hunks(data, regions):
         lead = _lines_before(data, hunk[0].start)
@@ -252,7 +253,7 @@ def _diff_lines(data: bytes, regions: list[Region]) -> Iterator[bytes]:
 
 
 def _hunks(data: bytes, regions: list[Region]) -> Iterator[list[Region]]:
-    """Regions whose context would touch are one hunk."""
+    """Group regions whose context lines would touch."""
     hunk: list[Region] = []
     for region in regions:
         if hunk and data.count(b"\n", hunk[-1].end, region.start) > 2 * CONTEXT_LINES:
@@ -263,7 +264,7 @@ def _hunks(data: bytes, regions: list[Region]) -> Iterator[list[Region]]:
 
 
 def _range(first: int, count: int) -> str:
-    """Lines from 1; an empty range stands for the place behind the line before it."""
+    """Format a range of lines, counted from 1; an empty one names the line before it, as in diff(1)."""
     return f"{first + (count > 0)},{count}"
 
 
@@ -283,5 +284,5 @@ def _lines_after(data: bytes, place: int) -> list[bytes]:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """Cut behind each LF, and nowhere else."""
+    """Split after each LF. bytes.splitlines would also split at a lone CR."""
     return re.findall(rb"[^\n]*\n|[^\n]+", data)

@@ -1,4 +1,4 @@
-"""The tool `glob`: files by name."""
+"""The tool `glob`: finds files by name."""
 
 import re
 import threading
@@ -22,7 +22,7 @@ from zotd.tools.shared import (
 )
 
 MATCHES = 500
-"""Most paths of a result: a model that sees more has asked the wrong question."""
+"""Limit of paths in a result. More would not help: the pattern is too wide."""
 
 
 class GlobArgs(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ async def _glob(args: GlobArgs, context: ToolContext) -> ToolOutcome:
         matches = glob_matcher(pattern)
     except BadGlobError as error:
         raise ToolError(str(error)) from error
-    # A pattern that names a hidden file wants it found.
+    # A pattern that names a hidden file is meant to find it.
     hidden = args.hidden or any(part.startswith(".") for part in pattern.split("/"))
 
     def find(abandoned: threading.Event) -> tuple[list[Path], bool]:
@@ -78,7 +78,7 @@ TOOL = BuiltinTool(
 
 
 def _split(pattern: str) -> tuple[str, str]:
-    """The folders that a pattern names outright, and the rest: only what is below them has to be walked."""
+    """Split off the leading folders without wildcards, so that only these have to be walked."""
     parts = pattern.split("/")
     plain = next((i for i, part in enumerate(parts[:-1]) if re.search(r"[*?\[{]", part)), len(parts) - 1)
     return "/".join(parts[:plain]) + "/" * (plain == 1 and not parts[0]), "/".join(parts[plain:])

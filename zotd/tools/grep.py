@@ -1,6 +1,6 @@
-"""The tool `grep`: lines by content, with ripgrep, or where there is none with `search.py` beside this module.
+"""The tool `grep`: finds lines by content, with ripgrep or, if that is missing, with `search.py` beside this module.
 
-Both run as a child that prints `path NUL line-number : line`; it is killed as soon as there are enough matches.
+Both run as a child that prints `path NUL line-number : line`. It is killed as soon as there are enough matches.
 """
 
 import asyncio
@@ -39,16 +39,16 @@ from zotd.tools.shared import (
 from zotd.wire.framing import Lines, TooLong
 
 MATCHES = 200
-"""Most lines of a result."""
+"""Limit of lines in a result."""
 
 LINE_CHARS = 400
-"""How much of a line is shown; lines of generated code have no end."""
+"""Longest excerpt of a line; generated code has very long lines."""
 
 OUTPUT_LINE_BYTES = 64 * 1024
-"""Longest line taken from the child, whose own limit is much lower."""
+"""Longest accepted line of the child, whose own limit is much lower."""
 
 SEARCH_S = 60
-"""A search that takes longer is one in the wrong place, or a regular expression that runs away."""
+"""Time limit. A longer search is in the wrong place, or its regular expression backtracks without end."""
 
 SEARCH_PROGRAM = Path(__file__).with_name("search.py")
 
@@ -64,7 +64,7 @@ class GrepArgs(msgspec.Struct, frozen=True, rename={"ignore_case": "ignoreCase"}
 
 @dataclass(frozen=True, slots=True)
 class SearchRoot:
-    """Where to search: all of `folder`, or the one file `name` in it."""
+    """Where to search: all of `folder`, or only the file `name` in it."""
 
     folder: Path
     in_repository: bool
@@ -72,13 +72,13 @@ class SearchRoot:
 
 
 class Matches:
-    """Takes the child's output; keeps what a result shows."""
+    """Parses the child's output and keeps the lines that the result shows."""
 
     def __init__(self, is_wanted: Callable[[str], bool], show: Callable[[str], str]) -> None:
-        """Both get a path as the child prints it: relative to where it runs."""
+        """Filter and format paths with these functions; both get them relative to the child's directory."""
         self.lines: list[str] = []
         self.message = ""
-        """What the child had to say besides matches: why the pattern is bad."""
+        """Other output of the child, such as the error in the pattern."""
         self.is_full = False
         self._is_wanted = is_wanted
         self._show = show
@@ -86,13 +86,13 @@ class Matches:
         self._size = 0
 
     def feed(self, data: bytes) -> None:
-        """The next piece of output; nothing more is kept when `is_full`."""
+        """Parse a chunk of output; ignored once `is_full`."""
         for line in self._framing.feed(data):
             if not isinstance(line, TooLong) and not self.is_full:
                 self._take(line)
 
     def text(self, *, is_cut: bool) -> str:
-        """The result; `is_cut`: not every file was searched."""
+        """Return the result; `is_cut` says that not every file was searched."""
         lines = list(self.lines)
         if self.is_full:
             lines.append(f"[only the first {len(lines)} matches; use a narrower pattern, path or glob]")
@@ -132,7 +132,7 @@ async def _grep(args: GrepArgs, context: ToolContext) -> ToolOutcome:
         with tempfile.TemporaryFile() as names:
             is_cut = await in_thread(lambda abandoned: _list(place, names, abandoned))
             code = await _run(_search(args), place.folder, context.env, stdin=names.fileno(), matches=matches)
-    # Code 1 is no match; 2 without a word: ripgrep could not read some file, which `search.py` does not mind either.
+    # Exit code 1 means no match. 2 without a message means that ripgrep could not read some file, which is no error here.
     if matches.lines or code in {0, 1} or (code == 2 and not matches.message):
         return text_outcome(matches.text(is_cut=is_cut))
     raise ToolError(f"the search failed ({code}): {' '.join(matches.message.split())}")
@@ -160,7 +160,7 @@ def _place(path: Path, home: str) -> SearchRoot:
 
 
 def _is_secret(path: Path, home: str) -> bool:
-    """Whether lines of this file are not to be shown; asked for the names of secrets only, and for links to them."""
+    """Return True if lines of this file must not be shown, whatever name or link leads to it."""
     try:
         found = path.stat()
     except OSError:
@@ -169,7 +169,7 @@ def _is_secret(path: Path, home: str) -> bool:
 
 
 def _filter(glob: str, place: SearchRoot) -> Callable[[str], bool]:
-    """A glob without a slash is one for names, wherever they are; a file that was named needs no glob."""
+    """Return the filter for paths. A glob without a slash matches names in any folder; a single file needs no glob."""
     if place.name or not glob:
         return lambda _: True
     try:
@@ -179,10 +179,10 @@ def _filter(glob: str, place: SearchRoot) -> Callable[[str], bool]:
 
 
 def _ripgrep(program: str, args: GrepArgs, place: SearchRoot) -> list[str]:
-    """The command that finds what `search.py` would find.
+    """Return a command that finds the same lines as `search.py`.
 
-    `--glob` is not used: it brings back files that `.gitignore` names. Sorting costs ripgrep its threads, but gives
-    the same matches each time when there are too many.
+    `--glob` is not used, because it includes files that `.gitignore` excludes. Sorting restricts ripgrep to one thread,
+    but if there are too many matches, it gives the same ones each time.
     """
     ignoring = ["--no-require-git", "--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global"]
     if not place.in_repository:
@@ -195,12 +195,12 @@ def _ripgrep(program: str, args: GrepArgs, place: SearchRoot) -> list[str]:
 
 def _search(args: GrepArgs) -> list[str]:
     case = "-i" if args.ignore_case else "-s"
-    # -I -S: neither the environment nor the working directory can add code, and it starts fast.
+    # -I -S: the environment and the working directory cannot add code, and the start is fast.
     return [sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", str(SEARCH_PROGRAM), case, args.pattern]
 
 
 def _list(place: SearchRoot, names: IO[bytes], abandoned: threading.Event) -> bool:
-    """Write the paths to search, each ended by a NUL; tells whether there were too many."""
+    """Write the paths to search, each ended by a NUL; return True if there were too many."""
     if place.name:
         names.write(os.fsencode(place.name))
         is_cut = False
@@ -216,6 +216,7 @@ async def _run(command: list[str], folder: Path, env: Mapping[str, str], *, stdi
     def on_output(data: bytes) -> None:
         matches.feed(data)
         if matches.is_full:
+            # Enough matches: the rest of the search would be wasted.
             child.signal_group(signal.SIGKILL)
 
     try:

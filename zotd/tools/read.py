@@ -1,4 +1,4 @@
-"""The tool `read`: a piece of a text file, or an image. Memory does not grow with the file."""
+"""The tool `read`: reads part of a text file, or an image, in constant memory."""
 
 import base64
 import codecs
@@ -24,13 +24,13 @@ from zotd.tools.shared import (
 from zotd.wire.content import Image, Text
 
 SNIFF_BYTES = 8 * 1024
-"""A NUL among the first bytes means binary, as git and grep have it."""
+"""A NUL in the first bytes marks a binary file, as in git and grep."""
 
 BLOCK_BYTES = 256 * 1024
-"""Read at once on the way to the first line that is wanted."""
+"""Block size while skipping to the first requested line."""
 
 IMAGE_BYTES = 3_932_160
-"""Largest image: 5 MiB as base64, which is what the strictest vendor takes."""
+"""Largest image: 5 MiB as base64, the limit of the strictest vendor."""
 
 
 class ReadArgs(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ TOOL = BuiltinTool(
 def _outcome(path: Path, args: ReadArgs, abandoned: threading.Event, home: str) -> ToolOutcome:
     with open_regular(path, home) as file:
         start: bytes | None = file.read(SNIFF_BYTES)
-        if start is None:  # as in /proc/kmsg, which the kernel calls a regular file
+        if start is None:  # such as /proc/kmsg, which claims to be a regular file
             raise ToolError(f"{args.path} has no data at the moment and no end; use a program in bash")
         kind = _image_kind(start)
         if kind:
@@ -97,7 +97,7 @@ def _image(file: BinaryIO, kind: str, path: str) -> ToolOutcome:
 def _text(file: BinaryIO, args: ReadArgs, abandoned: threading.Event) -> str:
     before = _skip_lines(file, args.offset - 1, abandoned)
     begin = file.tell()
-    data = file.read(TEXT_BYTES + 1)  # the extra byte tells whether the rest fits
+    data = file.read(TEXT_BYTES + 1)  # the extra byte shows whether there is more
     if not data and args.offset > 1:
         raise ToolError(f"{args.path} has {before} lines; offset {args.offset} is past the last one")
     if not data:
@@ -107,7 +107,7 @@ def _text(file: BinaryIO, args: ReadArgs, abandoned: threading.Event) -> str:
         file.seek(begin)
         return _long_line(file, args.offset, abandoned)
     text = shown.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
-    # Files of /proc have no size; that something follows what is shown is known all the same.
+    # Files of /proc report a size of 0, but the extra data just read shows that more follows.
     left = max(_size(file) - begin - len(shown), len(data) - len(shown))
     if not left:
         return text
@@ -116,12 +116,12 @@ def _text(file: BinaryIO, args: ReadArgs, abandoned: threading.Event) -> str:
 
 
 def _skip_lines(file: BinaryIO, wanted: int, abandoned: threading.Event) -> int:
-    """Move behind that many lines, or to the end of the file; the number of lines before."""
+    """Skip lines, at most to the end of the file; return the number of skipped lines."""
     newlines, last = 0, b""
     while newlines < wanted and not abandoned.is_set():
         block = file.read(BLOCK_BYTES)
         if not block:
-            return newlines + (last not in b"\n")  # a last line without a newline is one too
+            return newlines + (last not in b"\n")  # a last line without a newline counts too
         last = block[-1:]
         found = block.count(b"\n")
         if newlines + found >= wanted:
@@ -132,7 +132,7 @@ def _skip_lines(file: BinaryIO, wanted: int, abandoned: threading.Event) -> int:
 
 
 def _behind_newline(block: bytes, number: int) -> int:
-    """Where the line after the newline of that number begins."""
+    """Return the position after the given number of newlines."""
     position = 0
     for _ in range(number):
         position = block.index(b"\n", position) + 1
@@ -140,7 +140,7 @@ def _behind_newline(block: bytes, number: int) -> int:
 
 
 def _whole_lines(data: bytes, limit: int) -> bytes:
-    """The first lines that fit into a result; none when the first one is too long already."""
+    """Return the first lines that fit into a result; empty if the first one is too long."""
     if data.count(b"\n") >= limit:
         data = data[: _behind_newline(data, limit)]
     if len(data) <= TEXT_BYTES:
@@ -149,11 +149,11 @@ def _whole_lines(data: bytes, limit: int) -> bytes:
 
 
 def _long_line(file: BinaryIO, number: int, abandoned: threading.Event) -> str:
-    """The beginning of a line that alone is longer than a result; the next call starts behind that line."""
+    """Show the beginning of a line that is longer than a result; the next call continues after the line."""
     begin = file.tell()
     data = file.read(TEXT_BYTES)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text = decoder.decode(data.removeprefix(codecs.BOM_UTF8))  # without the character that is cut in two
+    text = decoder.decode(data.removeprefix(codecs.BOM_UTF8))  # drops a character that was cut in half
     file.seek(begin)
     _skip_lines(file, 1, abandoned)
     more = file.tell() - begin - len(data)

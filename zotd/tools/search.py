@@ -1,10 +1,10 @@
-"""A program, run by `grep` where there is no ripgrep: `search.py -s|-i PATTERN < PATHS`.
+"""A program that `grep` runs if there is no ripgrep: `search.py -s|-i PATTERN < PATHS`.
 
-Reads paths, each ended by a NUL, and prints `path NUL line-number : line` for each line that matches, as
-`rg --null --line-number` does. It imports nothing of ours, so that it starts fast.
+Reads paths, each ended by a NUL, and prints `path NUL line-number : line` for each matching line, like
+`rg --null --line-number`. It imports nothing of zot, so that it starts fast.
 
-It is a process of its own because a regular expression can run for ever (`(a+)+$`), and Python's `re` then holds up
-every thread: here it can be killed.
+A separate process can be killed: a regular expression may run for ever (`(a+)+$`), and Python's `re` would then block all
+threads of the daemon.
 """
 
 import os
@@ -16,17 +16,17 @@ from contextlib import suppress
 from typing import BinaryIO
 
 SNIFF_BYTES = 8 * 1024
-"""A NUL among the first bytes means binary: skipped."""
+"""A NUL in the first bytes marks a binary file, which is skipped."""
 
 LINE_BYTES = 64 * 1024
-"""How much of a line is searched, and held in memory."""
+"""Longest part of a line that is searched."""
 
 SHOWN_BYTES = 2_000
-"""How much of a line is printed."""
+"""Longest part of a line that is printed."""
 
 
 def main(arguments: list[str], paths: BinaryIO, out: BinaryIO) -> int:
-    """`-i`: upper and lower case are alike. Exit code 0, also without a match; 2 for a bad pattern."""
+    """Run the program; `-i` ignores case. Return 0, even without a match, or 2 for an invalid pattern."""
     case, text = arguments
     try:
         pattern = re.compile(text, re.IGNORECASE if case == "-i" else 0)
@@ -34,21 +34,21 @@ def main(arguments: list[str], paths: BinaryIO, out: BinaryIO) -> int:
         out.write(f"regex parse error: {error}\n".encode(errors="replace"))
         return 2
     for path in paths.read().split(b"\0"):
-        with suppress(OSError, ValueError):  # gone, not permitted, not a regular file
+        with suppress(OSError, ValueError):  # deleted, unreadable, or not a regular file
             search(path, pattern, out)
     return 0
 
 
 def search(path: bytes, pattern: re.Pattern[str], out: BinaryIO) -> None:
-    """Print the lines of one file that match."""
+    """Print the matching lines of one file."""
     with open_regular(path) as file:
         for number, line in matching_lines(file, pattern):
             out.write(b"%b\0%d:%b\n" % (path, number, line[:SHOWN_BYTES]))
-            out.flush()  # the reader stops us as soon as it has enough
+            out.flush()  # the reader kills this process once it has enough
 
 
 def matching_lines(file: BinaryIO, pattern: re.Pattern[str]) -> Iterator[tuple[int, bytes]]:
-    """Lines of a text file that match, with their number."""
+    """Yield the matching lines of a text file with their numbers."""
     if b"\0" in file.read(SNIFF_BYTES):
         return
     file.seek(0)
@@ -58,10 +58,10 @@ def matching_lines(file: BinaryIO, pattern: re.Pattern[str]) -> Iterator[tuple[i
 
 
 def open_regular(path: bytes) -> BinaryIO:
-    """A regular file that is no symbolic link.
+    """Open a regular file without following a symbolic link.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is not a regular file.
     """
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -71,7 +71,7 @@ def open_regular(path: bytes) -> BinaryIO:
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """Lines without their end; of a line longer than `LINE_BYTES` only the beginning."""
+    """Yield lines without line ends, cut at `LINE_BYTES`."""
     while line := file.readline(LINE_BYTES):
         yield line.rstrip(b"\r\n")
         while not line.endswith(b"\n") and line:

@@ -1,9 +1,9 @@
-"""Skills: instructions in a `SKILL.md` that the model reads when it needs them. The tool `skill`, and how to find them.
+"""Skills: instructions in a `SKILL.md` that the model reads on demand. Finds skills, and defines the tool `skill`.
 
 ---
 name: release          (default: the name of the directory)
 description: How this project makes a release.
-disable-model-invocation: true      (only people may ask for it)
+disable-model-invocation: true      (only people may invoke it)
 ---
 Instructions, which may name files beside this one.
 """
@@ -28,7 +28,7 @@ from zotd.tools.shared import TEXT_BYTES, BuiltinTool, ToolError, in_thread, ope
 log = logging.getLogger(__name__)
 
 FILE_BYTES = 256 * 1024
-"""Largest `SKILL.md`; of its instructions `TEXT_BYTES` are given at once."""
+"""Largest `SKILL.md`; one result shows at most `TEXT_BYTES` of its instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Skill:
 
     name: str
     description: str
-    """One line."""
+    """A single line."""
     path: str
-    """Its `SKILL.md`, absolute when the directory given to `find_skills` was."""
+    """Path of its `SKILL.md`, absolute if the directory given to `find_skills` was."""
 
 
 class SkillArgs(msgspec.Struct, frozen=True):
@@ -63,11 +63,11 @@ TOOL = BuiltinTool(
 
 
 def find_skills(dirs: Sequence[str], report: Callable[[str], None] = log.warning) -> list[Skill]:
-    """The skills that the model may use, sorted by name; reads files, so call it in a thread.
+    """Find the skills that the model may use, sorted by name. Blocks: call it in a thread.
 
-    Looks for `SKILL.md` in each directory and in the directories in it. Of two skills with one name the first wins,
-    in the order of `dirs`; one that is only for people hides later ones too. A file that is no skill is left out,
-    with a sentence to `report`.
+    Looks for `SKILL.md` in each directory and in its subdirectories. If two skills have the same name, the first one in the
+    order of `dirs` is used; one that is only for people hides later ones too. An invalid file is left out and described to
+    `report`.
     """
     found: dict[str, Skill | None] = {}
     for path in _candidates(dirs):
@@ -87,19 +87,19 @@ def find_skills(dirs: Sequence[str], report: Callable[[str], None] = log.warning
 def _candidates(dirs: Sequence[str]) -> Iterator[str]:
     for folder in dirs:
         yield f"{folder}/SKILL.md"
-        with suppress(OSError):  # most of the usual places do not exist
+        with suppress(OSError):  # most of the usual directories do not exist
             yield from (f"{folder}/{name}/SKILL.md" for name in sorted(os.listdir(folder)))  # noqa: PTH208  (before each run)
 
 
 def _load(path: str) -> tuple[str, Skill | None]:
-    """Name and skill; None in its place when it is only for people."""
+    """Return name and skill; None instead of a skill that is only for people."""
     found = os.stat(path)  # noqa: PTH116  (before each run, for each skill)
     return _parsed(path, found.st_mtime_ns, found.st_size)
 
 
 @lru_cache(maxsize=256)
 def _parsed(path: str, mtime_ns: int, size: int) -> tuple[str, Skill | None]:
-    """The same, read once for each state of the file: skills are looked for before every run."""
+    """Parse a file once for each version of it, because skills are searched before every run."""
     del mtime_ns, size  # part of the key
     fields, _ = _parse(Path(path))
     name = fields.get("name") or Path(path).parent.name
@@ -128,10 +128,10 @@ def _instructions(name: str, dirs: Sequence[str]) -> str:
 
 
 def _parse(path: Path) -> tuple[dict[str, str], str]:
-    """The fields between the `---` lines, and the instructions.
+    """Return the fields between the `---` lines and the instructions.
 
     Raises:
-        ToolError: too large, or not of that shape.
+        ToolError: the file is too large or has no such fields.
     """
     with open_regular(path) as file:
         data = file.read(FILE_BYTES + 1)
@@ -145,7 +145,7 @@ def _parse(path: Path) -> tuple[dict[str, str], str]:
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
-    """`key: value` lines, the part of YAML that skills use; lists and nested keys are passed over."""
+    """Parse `key: value` lines, the part of YAML that skills use; lists and nested keys are skipped."""
     fields: dict[str, str] = {}
     i = 0
     while i < len(lines):
@@ -161,13 +161,13 @@ def _fields(lines: list[str]) -> dict[str, str]:
 
 
 def _value(first: str, more: list[str]) -> str:
-    """A value from what stands behind its key and the indented lines below."""
+    """Parse a value: the text after its key and the indented lines below."""
     if re.fullmatch(r"[>|][-+0-9]*", first):
         return _block(more, is_folded=first[0] == ">")
     whole = " ".join([first, *(line.strip() for line in more)]).strip()
     if whole.startswith('"'):
         try:
-            value: object = json.JSONDecoder().raw_decode(whole)[0]  # the escapes of JSON are YAML's commonest
+            value: object = json.JSONDecoder().raw_decode(whole)[0]  # YAML's common escapes are those of JSON
         except ValueError:
             return whole.strip('"')
         return str(value)

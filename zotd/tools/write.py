@@ -1,4 +1,4 @@
-"""The tool `write`: a whole file, new or replaced."""
+"""The tool `write`: creates or replaces a whole file."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What more than one tool needs; the tools themselves do not know each other."""
+"""Code shared by several tools, which do not import each other."""
 
 from zotd.tools.shared.builtin import (
     TEXT_BYTES,

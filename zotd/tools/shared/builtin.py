@@ -1,4 +1,4 @@
-"""A built-in tool: a Struct of arguments and a function, made into what `core.ports.Tool` asks for."""
+"""Adapts a function with a Struct of arguments to `core.ports.Tool`."""
 
 import asyncio
 import threading
@@ -12,28 +12,28 @@ from zotd.wire.base import BadFrameError, convert
 from zotd.wire.content import Text
 
 TEXT_BYTES = 50 * 1024
-"""Longest text of a result, in bytes: some 12,000 tokens."""
+"""Longest text of a result in bytes, about 12,000 tokens."""
 
 TEXT_LINES = 2_000
-"""Most lines of a result."""
+"""Limit of lines in a result."""
 
 ABANDON_S = 1.0
-"""How long a cancelled tool waits for its thread, which looks at its event far more often. Only a file system that
-does not answer takes longer."""
+"""How long a cancelled tool waits for its thread. Threads check their event far more often; only a file system that does
+not answer takes longer."""
 
 T = TypeVar("T")
 A = TypeVar("A", bound=msgspec.Struct)
 
 
 class ToolError(Exception):
-    """A tool cannot do what it was asked to; the message is one sentence for the model."""
+    """A call failed; the message is one sentence for the model."""
 
 
 class BuiltinTool(Generic[A]):
-    """A tool of ours; satisfies `core.ports.Tool`.
+    """A built-in tool; satisfies `core.ports.Tool`.
 
-    `work` gets decoded arguments. Its `ToolError`, and an `OSError` or `UnicodeEncodeError` of the files it touches,
-    become outcomes; any other exception is a bug and passes.
+    `work` gets decoded arguments. Its ToolError, OSError and UnicodeEncodeError become outcomes; any other exception is a
+    bug and propagates.
     """
 
     extension = None
@@ -48,7 +48,7 @@ class BuiltinTool(Generic[A]):
         parallel: bool,
         replay: Replay,
     ) -> None:
-        """`arguments`: its fields carry descriptions; a field with a default is optional."""
+        """Make a tool. `arguments` has fields with descriptions; fields with a default are optional."""
         self.spec = ToolSpec(name, description, _schema(arguments))
         self.parallel = parallel
         self.replay = replay
@@ -56,9 +56,10 @@ class BuiltinTool(Generic[A]):
         self._work = work
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:
-        """See `core.ports.Tool.run`; an argument that is null counts as left out."""
+        """See `core.ports.Tool.run`. Arguments that are null count as missing."""
         name = self.spec.name
         try:
+            # Some models send null for every optional argument.
             given = {key: value for key, value in args.items() if value is not None}
             return await self._work(convert(given, self._arguments), context)
         except BadFrameError as error:
@@ -72,15 +73,15 @@ class BuiltinTool(Generic[A]):
 
 
 def text_outcome(text: str, *, is_error: bool = False) -> ToolOutcome:
-    """An outcome of one text. A file name need not be UTF-8; what JSON cannot carry becomes `?`."""
+    """Return an outcome with one text. Bytes of file names that are not UTF-8 become `?`, because JSON cannot hold them."""
     return ToolOutcome([Text(text.encode(errors="replace").decode())], is_error)
 
 
 async def in_thread(work: Callable[[threading.Event], T]) -> T:
-    """`work`'s result, from a thread, so that a slow disk stops nobody else.
+    """Run `work` in a thread, so that a slow disk does not block the event loop.
 
-    `work` gets an event that is set when the caller is cancelled and has to return soon after; the caller stays
-    for it, so that nothing runs on behind an aborted tool.
+    `work` gets an event that is set when the caller is cancelled, and has to return soon after. The caller waits for that,
+    so that no work continues after an aborted tool.
     """
     abandoned = threading.Event()
     future = asyncio.get_running_loop().run_in_executor(None, work, abandoned)
@@ -93,19 +94,19 @@ async def in_thread(work: Callable[[threading.Event], T]) -> T:
 
 
 def _reason(error: OSError) -> str:
-    """What and why, without the errno and the quotes of `str(error)`."""
+    """Return file and reason without the errno and the quotes of `str(error)`."""
     reason = (error.strerror or str(error)).lower()
     return f"{error.filename}: {reason}" if error.filename else f"the file: {reason}"
 
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, object]:
-    """The JSON Schema of a Struct as one object; many models and vendors do not follow a `$ref`."""
+    """Return the JSON Schema of a Struct without `$ref`, which many models and vendors do not follow."""
     whole: dict[str, object] = msgspec.json.schema(arguments)
     parts = whole["$defs"]
     assert isinstance(parts, dict)
     schema = _inlined(whole, parts)
     assert isinstance(schema, dict)
-    del schema["description"]  # the Struct's docstring is for readers of the code
+    del schema["description"]  # the Struct's docstring is not for models
     return schema
 
 
@@ -116,5 +117,5 @@ def _inlined(node: object, parts: Mapping[str, object]) -> object:
         return node
     if "$ref" in node:
         return _inlined(parts[str(node["$ref"]).removeprefix("#/$defs/")], parts)
-    titled = isinstance(node.get("title"), str)  # a property may be called `title`; its schema is no string
+    titled = isinstance(node.get("title"), str)  # a property may be named `title`; its schema is not a string
     return {key: _inlined(value, parts) for key, value in node.items() if not (titled and key == "title")}

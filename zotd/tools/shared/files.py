@@ -1,4 +1,4 @@
-"""Paths as a model writes them, and files opened and replaced with care. All of it may block: use a thread."""
+"""Resolves paths of models, and opens and replaces files safely. All functions may block: call them in a thread."""
 
 import errno
 import os
@@ -13,10 +13,10 @@ from zotd.tools.shared.builtin import ToolError
 
 
 def resolve(path: str, context: ToolContext) -> Path:
-    """`path` from the session's working directory, absolute; `~` is the session's HOME.
+    """Resolve `path` relative to the session's working directory; `~` is the session's HOME.
 
     Raises:
-        ToolError: no path at all, or one with a NUL.
+        ToolError: the path is empty or contains a NUL.
     """
     if not path or "\0" in path:
         raise ToolError("the path is empty or contains a NUL; give the path of a file or directory")
@@ -24,14 +24,14 @@ def resolve(path: str, context: ToolContext) -> Path:
 
 
 def locate(path: str, *, cwd: str, home: str | None) -> Path:
-    """The same without a look at `path`; rules about paths go by this, too."""
+    """Like `resolve` without validation. Approval rules use it too, so both see the same path."""
     if home and (path == "~" or path.startswith("~/")):
         path = home + path[1:]
     return Path(cwd, path)
 
 
 def shown_path(path: Path, context: ToolContext) -> str:
-    """An absolute path as results show it: relative to the working directory when it lies below."""
+    """Format an absolute path for a result: relative if it is below the working directory."""
     relative = os.path.relpath(path, context.cwd)
     return str(path) if relative == ".." or relative.startswith("../") else relative
 
@@ -41,26 +41,27 @@ SECRETS = ("auth.json", "tokens.json", "zot.db", "zot.db-wal", "zot.db-shm")
 
 
 def is_secret(found: os.stat_result, home: str) -> bool:
-    """Whether a file, by whatever name or link it was found, is one of `SECRETS` of this home (empty: there is none)."""
+    """Return True if a file is one of `SECRETS` of this home, whatever name or link led to it. `home` may be empty."""
     for name in SECRETS if home else ():
         with suppress(OSError):
+            # Compared by device and inode: a hard link or a symbolic link has another name.
             if os.path.samestat(found, Path(home, name).stat()):
                 return True
     return False
 
 
 def open_regular(path: Path, home: str = "") -> BinaryIO:
-    """A regular file, open for reading; the caller closes it.
+    """Open a regular file for reading; the caller closes it.
 
     Raises:
-        ToolError: a directory, something whose reading might never end (a FIFO, a device), or a secret of this home.
+        ToolError: it is a directory, a FIFO or device (whose reading might never end), or a secret of this home.
     """
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         raise ToolError(f"{path} is a directory; use glob, or ls in bash, to see what is in it")
     if not stat.S_ISREG(mode):
         raise ToolError(f"{path} is not a regular file; only regular files can be read or changed")
-    # O_NONBLOCK: the name may have become a FIFO since, and opening one waits for a writer.
+    # O_NONBLOCK: in the meantime the name may have become a FIFO, and opening one waits for a writer.
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     if is_secret(os.fstat(file.fileno()), home):
         file.close()
@@ -69,16 +70,16 @@ def open_regular(path: Path, home: str = "") -> BinaryIO:
 
 
 def replace_file(path: Path, data: bytes) -> bool:
-    """Make `data` the content of `path`, in one step: a reader sees the old content or the new. Tells if it existed.
+    """Replace the content of `path` atomically; return True if the file existed.
 
-    Parents are made; mode and, when permitted, owner are kept; a symbolic link stays, its target is replaced. Hard
-    links to the old content keep the old content.
+    Creates parent directories. Keeps the mode and, if permitted, the owner. A symbolic link stays and its target is
+    replaced. Hard links keep the old content.
 
     Raises:
-        ToolError: the path names a directory or another thing that is not a regular file.
-        PermissionError: the file is read-only; that a directory lets its files be replaced does not change that.
+        ToolError: the path names something other than a regular file.
+        PermissionError: the file is read-only, even if its directory would permit replacing it.
     """
-    target = Path(os.path.realpath(path))  # `Path.resolve` raises no OSError for a loop of links
+    target = Path(os.path.realpath(path))  # for a loop of links, `Path.resolve` raises another error than OSError
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -88,7 +89,8 @@ def replace_file(path: Path, data: bytes) -> bool:
     if old and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, for a rename does not cross file systems; a name of its own, for a long one would not fit.
+    # In the same directory, because a rename cannot cross file systems. A short name, because that of the target may already
+    # have the maximum length.
     draft = target.with_name(f".zot-{secrets.token_hex(8)}.tmp")
     try:
         _write_new(draft, data, old)
@@ -101,7 +103,7 @@ def replace_file(path: Path, data: bytes) -> bool:
 
 
 def _write_new(path: Path, data: bytes, old: os.stat_result | None) -> None:
-    """Create a file like `old`; a really new one gets its mode from the umask, as `open` does it."""
+    """Create a file with the owner and mode of `old`; without `old`, the umask determines the mode."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
         if old:
             with suppress(PermissionError):

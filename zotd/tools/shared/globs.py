@@ -1,7 +1,7 @@
 """Glob patterns, matched name by name.
 
-`fnmatch` makes an expression of each name of a pattern, one that cannot run away however hostile the pattern is: a
-regular expression for a whole path could, and would hold up the daemon.
+`fnmatch` translates each name of a pattern to an expression that cannot backtrack without end, however hostile the pattern
+is. A regular expression for a whole path could, and would block the daemon.
 """
 
 import fnmatch
@@ -9,27 +9,28 @@ import re
 from collections.abc import Callable, Sequence
 
 ALTERNATIVES = 100
-"""Most patterns that the braces of one glob may stand for."""
+"""Limit of patterns that the braces of one glob expand to."""
 
 Part = Callable[[str], object] | None
-"""Matches one name of a path; None stands for `**`, any number of folders."""
+"""Matches one name of a path; None is `**`, any number of folders."""
 
 
 class BadGlobError(ValueError):
-    """A glob pattern that means nothing; the message is one sentence."""
+    """An invalid glob pattern; the message is one sentence."""
 
 
 def glob_matcher(pattern: str) -> Callable[[str], bool]:
-    """Tells whether a relative path matches: `*` `?` `[a-z]` within a name, `**` any number of folders, `{a,b}`.
+    """Compile a glob for relative paths: `*` `?` `[a-z]` within a name, `**` for any number of folders, `{a,b}`.
 
-    Braces that stand for too many patterns raise `BadGlobError`.
+    Raises:
+        BadGlobError: the braces expand to too many patterns.
     """
     alternatives = [parts_of(plain) for plain in _without_braces(pattern)]
     return lambda path: any(matches(parts, path.split("/")) for parts in alternatives)
 
 
 def parts_of(pattern: str) -> list[Part]:
-    """A pattern without braces, cut at its slashes; `**` at the end is everything inside, not the folder itself."""
+    """Split a pattern without braces at its slashes. A final `**` matches everything inside, not the folder itself."""
     names = pattern.split("/")
     if names[-1] == "**":
         names.append("*")
@@ -37,11 +38,11 @@ def parts_of(pattern: str) -> list[Part]:
 
 
 def matches(parts: Sequence[Part], names: Sequence[str]) -> bool:
-    """Whether the names of a path match the whole pattern.
+    """Return True if the names of a path match the whole pattern.
 
-    Follows all the places in the pattern that the names so far lead to at once: no backtracking.
+    Tracks all possible positions in the pattern at once instead of backtracking, so the time is bounded.
     """
-    if len(parts) == 2 and parts[0] is None and parts[1]:  # `**/name` is what most patterns are
+    if len(parts) == 2 and parts[0] is None and parts[1]:  # fast path: most patterns are `**/name`
         return bool(parts[1](names[-1]))
     places = _passed({0}, parts)
     for name in names:
@@ -57,11 +58,11 @@ def matches(parts: Sequence[Part], names: Sequence[str]) -> bool:
 
 
 def _nothing(_: str) -> None:
-    """What follows a pattern's end."""
+    """Match nothing: the part after the end of a pattern."""
 
 
 def _passed(places: set[int], parts: Sequence[Part]) -> set[int]:
-    """`places`, and those behind each `**`, which may stand for no folder at all."""
+    """Add the positions after each `**`, which may match no folder at all."""
     for place in tuple(places):
         following = place
         while following < len(parts) and parts[following] is None:
@@ -74,7 +75,7 @@ _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
 def _without_braces(pattern: str) -> list[str]:
-    """The patterns that `{a,b}` stands for, innermost braces first; braces without a comma are ordinary."""
+    """Expand `{a,b}`, innermost braces first. Braces without a comma are ordinary characters."""
     plain: list[str] = []
     waiting = [pattern]
     while waiting:

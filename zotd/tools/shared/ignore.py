@@ -1,8 +1,8 @@
-"""What `.gitignore` files leave out (gitignore(5)).
+"""Evaluates `.gitignore` files (gitignore(5)).
 
-Each entry of a walk is judged by itself, as git does it: a folder that is ignored is not entered, so no pattern has to
-match what lies below a folder. The package `pathspec` judges whole paths instead, which takes `*` with `!*/` wrongly
-for a folder, and a repository could bring patterns that make its expressions run for hours.
+Each entry of a walk is judged separately, as in git: an ignored folder is not entered, so no pattern has to match what is
+below it. The package `pathspec` judges whole paths instead. That treats `*` with `!*/` wrongly for folders, and a
+repository could contain patterns that make its expressions run for hours.
 """
 
 import os
@@ -14,29 +14,29 @@ from pathlib import Path
 from zotd.tools.shared.globs import Part, matches, parts_of
 
 FILE_BYTES = 256 * 1024
-"""How much of a `.gitignore` counts."""
+"""Longest part of a `.gitignore` that is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class IgnorePattern:
-    """One line."""
+    """One line of a `.gitignore`."""
 
     is_ignored: bool
-    """False: brought back, with `!`."""
+    """False for a line with `!`, which includes an entry again."""
     only_folders: bool
     parts: Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One `.gitignore`: its patterns, last one first. Paths are given from the top of the repository."""
+    """One `.gitignore`: its patterns, last one first. Paths are relative to the top of the repository."""
 
     patterns: Sequence[IgnorePattern]
     depth: int
     """Number of folders between the top and the file."""
 
     def verdict(self, names: Sequence[str], *, is_folder: bool) -> bool | None:
-        """Whether an entry is ignored; None: this file does not mention it."""
+        """Return whether an entry is ignored; None if no pattern of this file matches."""
         below = names[self.depth :]
         for pattern in self.patterns:
             if (is_folder or not pattern.only_folders) and matches(pattern.parts, below):
@@ -45,7 +45,7 @@ class Rules:
 
 
 def is_ignored(names: Sequence[str], rules: Sequence[Rules], *, is_folder: bool) -> bool:
-    """The first of `rules`, deepest file first, that mentions the entry decides."""
+    """Return True if an entry is ignored. The first of `rules` (deepest file first) with a match decides."""
     for rule in rules:
         verdict = rule.verdict(names, is_folder=is_folder)
         if verdict is not None:
@@ -54,7 +54,7 @@ def is_ignored(names: Sequence[str], rules: Sequence[Rules], *, is_folder: bool)
 
 
 def rules_in(folder: Path, depth: int) -> tuple[Rules, ...]:
-    """The rules of a folder's `.gitignore`; none when there is none that can be read. Blocks."""
+    """Read the rules of a folder's `.gitignore`; empty if it is missing or unreadable. Blocks."""
     path = folder / ".gitignore"
     try:
         if not path.is_file():  # opening a FIFO would wait for a writer
@@ -67,9 +67,9 @@ def rules_in(folder: Path, depth: int) -> tuple[Rules, ...]:
 
 
 def rules_above(names: Sequence[str], top: Path) -> tuple[Rules, ...]:
-    """The rules of `top` and the folders below it, down to the parent of the folder `names`; deepest first. Blocks.
+    """Read the rules from `top` down to the parent of the folder `names`; deepest first. Blocks.
 
-    When they ignore that folder, it has been named on purpose, and they do not count.
+    If they ignore that folder, it was named on purpose, and they are not applied.
     """
     rules: tuple[Rules, ...] = ()
     for depth in range(len(names)):
@@ -89,12 +89,12 @@ def _pattern(line: str) -> IgnorePattern | None:
     text = text.removesuffix("/")
     if not text:
         return None
-    # A slash ties a pattern to the folder of its file; without one it is for names anywhere below.
+    # A pattern with a slash is relative to the folder of its file; without one it matches names anywhere below.
     anchored = text.removeprefix("/") if "/" in text else f"**/{text}"
     return IgnorePattern(not is_negative, only_folders, parts_of(_for_fnmatch(anchored)))
 
 
 def _for_fnmatch(text: str) -> str:
-    r"""`fnmatch` knows neither `\*` nor `[^a]`."""
+    r"""Translate `\*` and `[^a]`, which `fnmatch` does not know."""
     text = re.sub(r"(?<!\\)\[\^", "[!", text)
     return re.sub(r"\\(.)", lambda match: f"[{match[1]}]" if match[1] in "*?[" else match[1], text)

@@ -1,4 +1,4 @@
-"""The files of a directory tree, without what git ignores."""
+"""Walks a directory tree without the files that git ignores."""
 
 import os
 import threading
@@ -9,14 +9,14 @@ from pathlib import Path
 from zotd.tools.shared.ignore import Rules, is_ignored, rules_above, rules_in
 
 WALK_ENTRIES = 200_000
-"""Most directory entries that one walk looks at: a few seconds."""
+"""Limit of directory entries in one walk, which takes a few seconds."""
 
 
 class DirectoryWalk:
-    """Walks a directory: iterate for files and symbolic links, relative to `root`, ordered by the names in their path.
+    """Iterates over the files and symbolic links of a directory, relative to `root`, sorted by the names in their path.
 
-    Symbolic links are not followed; directories that cannot be read are left out, and `.git` always is. A root that
-    is itself ignored was named on purpose: then only `.gitignore` files in it count.
+    Does not follow symbolic links; skips `.git` and unreadable directories. A root that is itself ignored was named on
+    purpose, so only `.gitignore` files inside it are applied.
     """
 
     def __init__(
@@ -28,12 +28,17 @@ class DirectoryWalk:
         max_entries: int = WALK_ENTRIES,
         skipped: Collection[str] = (),
     ) -> None:
-        """`hidden`: names with a leading dot too. Iteration ends early when `abandoned` is set.
+        """Prepare a walk.
 
-        `skipped`: names of directories that are not entered, whatever git says of them.
+        Args:
+            root: the directory to walk.
+            hidden: include names with a leading dot.
+            abandoned: ends the iteration early when it is set.
+            max_entries: limit of directory entries.
+            skipped: names of directories that are never entered.
         """
         self.cut = False
-        """The walk ended because it had looked at `max_entries`."""
+        """The walk ended early because of `max_entries`."""
         self._root = root
         self._hidden = hidden
         self._abandoned = abandoned
@@ -44,7 +49,7 @@ class DirectoryWalk:
         self._rules = rules_above(self._above, top)
 
     def __iter__(self) -> Iterator[str]:
-        # A stack instead of recursion: a path may have two thousand names. Paths of folders end with a slash.
+        # A stack instead of recursion, because a path may have two thousand names. Paths of folders end with a slash.
         stack: list[tuple[str, tuple[Rules, ...]]] = [("", self._rules)]
         while stack:
             path, rules = stack.pop()
@@ -57,7 +62,7 @@ class DirectoryWalk:
                 stack += [(child, rules) for child in self._children(path, rules)]
 
     def _children(self, folder: str, rules: tuple[Rules, ...]) -> list[str]:
-        """What is in a folder and not left out, last one first."""
+        """List a folder without excluded entries, in reverse order for the stack."""
         try:
             with os.scandir(self._root / folder) as entries:
                 listed = list(islice(entries, self._left))
@@ -81,5 +86,5 @@ class DirectoryWalk:
 
 
 def repository_of(path: Path) -> Path | None:
-    """The root of the git repository that `path` is in."""
+    """Return the root of the git repository that contains `path`, or None."""
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
