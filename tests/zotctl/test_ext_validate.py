@@ -207,16 +207,15 @@ async def test_validate_reports_a_failing_exit_after_an_event(extensions):
     assert broken(await check(directory)) == {"events": "it exited with code 1"}
 
 
-async def test_validate_suggests_the_correct_event_name(extensions):
-    directory = extensions.polite(
-        """
-        say({"type": "subscribe", "events": ["turnend"]})
+async def test_validate_reports_unknown_events_and_suggests_the_correct_name(extensions):
+    directory = extensions.polite("""
+        greet()
+        say({"type": "subscribe", "events": ["turnend"], "intercept": ["rain"]})
         greet()
         serve()
-    """.replace("say(", "greet(); say(", 1)
-    )
-    found = broken(await check(directory))
-    assert found == {"subscriptions": 'there is no event "turnend"; did you mean turn_end?'}
+    """)
+    sentence = 'these events cannot be intercepted: rain; there is no event "turnend"; did you mean turn_end?'
+    assert broken(await check(directory)) == {"subscriptions": sentence}
 
 
 async def test_tools_and_commands_are_described_and_have_names_of_their_own(extensions):

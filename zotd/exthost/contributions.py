@@ -23,6 +23,9 @@ MAX_BYTES = 8 * 1024 * 1024
 """Limit of all tools and commands of one process, as JSON. Every model request contains the tools, and no vendor accepts
 more than 32 MiB."""
 
+UNKNOWN_INTERCEPTS = "these events cannot be intercepted"
+"""Begins the sentence about interceptions that do not exist; the validation looks for it."""
+
 EVENT_CHARS = 64
 """Longest name of an event. Longer names match no event, so they are not stored."""
 
@@ -99,7 +102,7 @@ class Registrations:
         self.events.update(islice(names, MAX_REGISTRATIONS - len(self.events)))
         self.intercepts.update(event for event in frame.intercept if event in INTERCEPTS)
         unknown = sorted(set(frame.intercept) - set(INTERCEPTS))
-        return f"these events cannot be intercepted: {', '.join(unknown)[:200]}" if unknown else None
+        return f"{UNKNOWN_INTERCEPTS}: {', '.join(unknown)[:200]}" if unknown else None
 
     def _judged(self, what: str, fault: str | None) -> str | None:
         """Record whether `what` is refused, and return the sentence if it is."""

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from zotd.exthost.contributions import BUILTIN_TOOLS, Registrations
+from zotd.exthost.contributions import BUILTIN_TOOLS, UNKNOWN_INTERCEPTS, Registrations
 from zotd.exthost.validation.questions import EVENTS
 
 
@@ -32,7 +32,7 @@ def command_faults(registered: Registrations, refused: Sequence[str]) -> Iterato
 
 def subscription_faults(registered: Registrations, refused: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each subscription to an event that does not exist."""
-    yield from (sentence for sentence in refused if sentence.startswith("there is nothing to intercept"))
+    yield from (sentence for sentence in refused if sentence.startswith(UNKNOWN_INTERCEPTS))
     for event in sorted(registered.events - EVENTS.keys()):
         near = difflib.get_close_matches(event, EVENTS, 1)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
