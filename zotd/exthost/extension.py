@@ -6,7 +6,6 @@ An extension has no task. Every event (a line, an exit, a timer) is a callback o
 
 import asyncio
 import logging
-import os
 import random
 import secrets
 from collections import deque
@@ -17,9 +16,9 @@ from typing import Protocol
 from zotd.core import life
 from zotd.core.life import ExtensionState
 from zotd.core.supervision import DRAIN_S, HELLO_S, LATE, LEAVE_S, TERM_S, Supervision
-from zotd.exthost import data
 from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Registration, Registrations
+from zotd.exthost.greeting import hello_ack
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import Manifest, ReloadBy
 from zotd.exthost.peer import ExtensionPeer, Tap
@@ -367,20 +366,8 @@ class SupervisedExtension:
     def _greet(self, peer: ExtensionPeer) -> None:
         if peer.is_adopted:
             return  # the daemon that started it has sent the ack
-        where = self._surroundings
-        directory = str(self.manifest.directory)
-        ack = ext.HelloAck(
-            protocol_version=ext.PROTOCOL_VERSION,
-            zot_version=where.version,
-            provider=where.provider,
-            model=where.model,
-            cwd=_text(where.cwd),
-            extension_dir=_text(directory),
-            data_dir=_text(data.made(self.manifest, where, self.log.say)),
-            capabilities=(ext.CALL_TOOL,) if peer.can(ext.CALL_TOOL) else (),
-            features=where.features,
-        )
-        peer.send(ack)
+        can_call = peer.can(ext.CALL_TOOL)
+        peer.send(hello_ack(self.manifest, self._surroundings, can_call_tools=can_call, say=self.log.say))
 
     def _changed(self) -> None:
         serving = self.serving
@@ -405,8 +392,3 @@ class SupervisedExtension:
             self._timer.cancel()
         due = self._machine.wake_at
         self._timer = None if due is None else self._loop.call_at(due, self._tell, life.Tick())
-
-
-def _text(path: str) -> str:
-    """Return a path that is valid in JSON, although file names need not be UTF-8."""
-    return os.fsencode(path).decode(errors="replace")
