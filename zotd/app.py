@@ -130,7 +130,8 @@ class Daemon:
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             parts = self._assemble(journal)
             stack.push_async_callback(parts.close)
-            parts.models.last_used = _pair(await journal.settings.get(LAST_USED))
+            if last_used := _pair(await journal.settings.get(LAST_USED)):
+                parts.models.remember(*last_used)
             parts.manager.extension_pool.start()
             context = await self._furnish(parts, journal, heritage)
             await self._open_channels(context)

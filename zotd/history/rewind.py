@@ -8,6 +8,7 @@ from zotd.core import records
 from zotd.core.lineage import RewindPoint, events_left
 from zotd.history.past import Past, past_at
 from zotd.ledger.ledger import Ledger, Shown
+from zotd.runs.worker import Intake
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.wire.errors import Code, CommandError
@@ -43,7 +44,7 @@ def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None =
 
 
 def _refuse_when_busy(session: Session) -> None:
-    if session.work.is_stopping:
+    if session.work.intake is not Intake.OPEN:
         raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
     if session.ledger.damage is not None:
         raise CommandError(Code.BLOCKED, str(session.ledger.damage))

@@ -72,28 +72,24 @@ class Ledger:
         self._subscribers: dict[Subscriber, None] = {}
         self.observers: list[Callable[[Sequence[events.Event]], None]] = []
         """Told of committed events, as they are before a carrier's changes; they return at once and never raise."""
-        self.failed: Callable[[], None] | None = None
-        """Told when the journal could not write for the first time since `reset`; returns at once and never raises."""
-        self._shown_seq = row.seq
+        self._failed: Callable[[], None] | None = None
+        self.shown_seq = row.seq
+        """`seq` of the last event that subscribers have got."""
         self._state = Fold(transcript, row.base)
-        self._loaded = row.records == 0
+        self.loaded = row.records == 0
+        """The transcript is in memory. Without it only settings may be written; a long session is then cheap to show."""
         self._under_way = 0
         """Commits that the journal has not answered."""
         self.settled = asyncio.Event()
         """All that was written is on disk, or has failed."""
         self.settled.set()
         self.is_let_go = False
-        """Nothing more is written: the session has left memory, and the next one that is read would not know of it."""
+        """The session has left memory, so nothing more is written: the next one that is read would not know of it."""
 
     @property
     def transcript(self) -> Transcript:
         """What the records say, as far as they are loaded."""
         return self._state.transcript
-
-    @property
-    def loaded(self) -> bool:
-        """The transcript is in memory. Without it only settings may be written; a long session is then cheap to show."""
-        return self._loaded
 
     @property
     def damage(self) -> StorageError | None:
@@ -105,25 +101,28 @@ class Ledger:
         numbered = list(enumerate(stored, self.row.base))
         rewinds = [RewindPoint(n, one.to, n, one.to) for n, one in numbered if isinstance(one, records.RewindRow)]
         self._state.replay(numbered, records_left(rewinds))
-        self._loaded = True
+        self.loaded = True
 
     def reset(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow."""
         self.row = row
         self._state = Fold(Transcript(), row.base)
         self.failure = None
-        self._shown_seq = row.seq
-        self._loaded = row.records == 0
+        self.shown_seq = row.seq
+        self.loaded = row.records == 0
+
+    def let_go(self) -> None:
+        """Refuse to write from now on."""
+        self.is_let_go = True
+
+    def watch_failure(self, failed: Callable[[], None]) -> None:
+        """Call `failed` when the journal cannot write for the first time since `reset`; it returns at once."""
+        self._failed = failed
 
     @property
     def label(self) -> str | None:
         """The `session` field of events."""
         return self.row.id if self._addressed else None
-
-    @property
-    def shown_seq(self) -> int:
-        """`seq` of the last event that subscribers have got."""
-        return self._shown_seq
 
     @property
     def followers(self) -> int:
@@ -185,11 +184,11 @@ class Ledger:
             self.row,
             seq=self.row.seq + len(shown),
             records=self.row.records + len(entries),
-            messages=len(self.transcript.messages) if self._loaded else self.row.messages,
+            messages=len(self.transcript.messages) if self.loaded else self.row.messages,
             usage=self.row.usage + usage if usage else self.row.usage,
             spent=sum((counted(item.record) for item in items if isinstance(item.record, UsageRow)), self.row.spent),
             context=self.row.context if context is None else context,
-            base=self._state.base if self._loaded else self.row.base,
+            base=self._state.base if self.loaded else self.row.base,
             failed=_has_failed(items, before=self.row.failed),
             updated=items[-1].record.time if items else self.row.updated,
             **changes,
@@ -233,8 +232,8 @@ class Ledger:
     def _fail(self, error: StorageError) -> None:
         if self.failure is None:  # the commits behind a failed one fail because of it: theirs is not the reason
             self.failure = error
-            if self.failed is not None:
-                self.failed()
+            if self._failed is not None:
+                self._failed()
 
     def _record(self, items: Sequence[Shown]) -> tuple[list[JournalEntry], list[events.Event]]:
         """Number the items and fold them; their entries, and their events in order."""
@@ -244,7 +243,7 @@ class Ledger:
             entry, stamped = self._seal(item, len(entries), len(shown))
             entries.append(entry)
             shown.extend(stamped)
-            if self._loaded:
+            if self.loaded:
                 self._state.apply(entry.number, item.record)
         return entries, shown
 
@@ -260,7 +259,7 @@ class Ledger:
         return msgspec.structs.replace(event, session=self.row.id, seq=seq)
 
     def _show(self, shown: list[events.Event], data: bytes, last: int) -> None:
-        self._shown_seq = last
+        self.shown_seq = last
         if shown:
             for subscriber in list(self._subscribers):
                 subscriber.committed(shown, data, last)

@@ -74,6 +74,11 @@ class Job:
         """The sender knows that it was taken, and waits for its events."""
         return self.stored or (self.answered is not None and self.answered.done())
 
+    def expect_answer(self) -> asyncio.Future[None]:
+        """Return a future that is done when the job has started, and fails when it could not."""
+        self.answered = asyncio.get_running_loop().create_future()
+        return self.answered
+
     def answer(self, started: Started) -> None:
         """Tell the sender that it starts."""
         self.accepted(started)
@@ -96,6 +101,11 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    def clear(self) -> None:
+        """Forget all jobs, before they are loaded from the journal again."""
+        self._jobs.clear()
+        self._taken = None
 
     def add(self, job: Job, *, held: bool = False) -> None:
         """Put it last. A full queue that is `held` takes one more: that one lets them go on."""

@@ -9,6 +9,7 @@ It goes on whoever comes and leaves; only an abort, or the end of the process, c
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from enum import Enum, auto
 
 from zotd.clock import rfc3339
 from zotd.core import records
@@ -30,8 +31,33 @@ log = logging.getLogger(__name__)
 BROKEN = "the run failed inside zot; the log says more"
 
 
+class Phase(Enum):
+    """What a worker does now."""
+
+    IDLE = auto()
+    PREPARING = auto()  # a job was taken, or is about to be; there is no run yet that could be aborted
+    RUNNING = auto()
+    HOLDING = auto()  # a run has failed, and the inputs behind it are being recorded as held
+
+
+class Intake(Enum):
+    """Whether a worker starts jobs."""
+
+    OPEN = auto()
+    CLOSED = auto()  # the process ends
+    DRAINING = auto()  # the process ends soon; the run in progress stops where the next process can resume it
+
+
+class PendingAbort(Enum):
+    """An abort that arrived before the run that it is meant for."""
+
+    NONE = auto()
+    CURRENT = auto()  # for the run that is being prepared
+    NEXT = auto()  # for the prompt behind a run whose `done` has been shown, but that has not ended yet
+
+
 class Worker:
-    """What one session does."""
+    """Takes the jobs of one session and runs them."""
 
     def __init__(
         self,
@@ -58,23 +84,24 @@ class Worker:
         self._closing = closing
         self._hurry = hurry
         self._current: Runner | CompactionRun | ShellCommand | None = None
-        self.is_active = False
-        """A job runs, or is about to."""
         self.began = 0.0
         """When the last job began, by the clock of the event loop."""
-        self.is_aborting = False
-        """The run that is being prepared is to end at once."""
-        self._aborts_next = False
-        """An abort came behind a prompt that waits only for the end of a run whose `done` has been shown."""
-        self.asked_on = False
-        """An input came after the last abort: what waits goes on with it."""
-        self.is_holding = False
-        """A run has failed, and what waits is being held: there is nothing to abort."""
-        self.is_stopping = False
-        """Nothing more is started, because the process ends."""
-        self._is_draining = False
+        self.phase = Phase.IDLE
+        self.intake = Intake.OPEN
+        self._abort = PendingAbort.NONE
+        self._continues = False  # an input came after the last abort, so the queue is not held
         self._stopped = asyncio.Event()
         self._stopped.set()
+
+    @property
+    def is_active(self) -> bool:
+        """A job runs, or is about to."""
+        return self.phase is not Phase.IDLE
+
+    @property
+    def is_aborting(self) -> bool:
+        """The run that is being prepared is to end at once."""
+        return self._abort is PendingAbort.CURRENT
 
     def run_info(self) -> RunInfo | None:
         """The run in progress."""
@@ -101,37 +128,47 @@ class Worker:
     def wake(self) -> None:
         """There is something in the queue."""
         if not self.is_active:
-            self.is_active = True
+            self.phase = Phase.PREPARING
             self._stopped.clear()
             self._changed()
             self._spawn(f"session {self._ledger.row.id}", self._work())
 
     async def enter(self, job: Job, *, first: bool = False) -> None:
         """Take a job whose sender is answered when it starts; `first`: before everything that waits."""
-        job.answered = asyncio.get_running_loop().create_future()
+        answered = job.expect_answer()
         if first:
             self.queue.put_first(job)
         else:
             self.queue.add(job)
         self.wake()
-        await job.answered
+        await answered
+
+    def continue_after_abort(self) -> None:
+        """Go on with the queue although the last run was aborted: an input or a person asks for it."""
+        self._continues = True
+
+    def refuse_jobs(self) -> None:
+        """Start no more jobs, because the process ends."""
+        if self.intake is Intake.OPEN:
+            self.intake = Intake.CLOSED
 
     def abort(self, *, for_good: bool) -> None:
         """Cancel what runs now; `for_good`: and start nothing more."""
-        self.is_stopping |= for_good
-        self.asked_on = False
+        if for_good:
+            self.refuse_jobs()
+        self._continues = False
         if isinstance(self._current, Runner) and self._current.has_ended:
             # A client that sends a prompt and an abort directly behind a `done` means the prompt.
-            self._aborts_next = len(self.queue) > 0
+            self._abort = PendingAbort.NEXT if len(self.queue) else PendingAbort.NONE
         elif self._current is not None:
             self._current.abort()
-        elif self.is_active and not (self.is_holding and self._ledger.transcript.held):
-            self.is_aborting = True
+        elif self.is_active and not (self.phase is Phase.HOLDING and self._ledger.transcript.held):
+            self._abort = PendingAbort.CURRENT
             self._hurry()
 
     def drain(self) -> None:
         """Start nothing more, because the process ends soon; a run stops where another one can go on with it."""
-        self.is_stopping = self._is_draining = True
+        self.intake = Intake.DRAINING
         if isinstance(self._current, Runner):
             self._current.drain()
 
@@ -142,9 +179,11 @@ class Worker:
     async def _work(self) -> None:
         """Run what waits until nothing does."""
         try:
-            while not self.is_stopping and (job := self.queue.take(held=self._ledger.transcript.held)) is not None:
+            while (
+                self.intake is Intake.OPEN and (job := self.queue.take(held=self._ledger.transcript.held)) is not None
+            ):
                 stop = await self._run(job)
-                goes_on = stop == "end_turn" or (stop == "aborted" and self.asked_on)
+                goes_on = stop == "end_turn" or (stop == "aborted" and self._continues)
                 if not goes_on and self.queue.items():
                     await self._hold()
         except* StorageError as group:
@@ -154,16 +193,16 @@ class Worker:
             text = f"nothing can be stored: {error}; the session waits until that is mended"
             self._ledger.live([events.Notice("error", text, session=self._ledger.label)])
         finally:
-            self.is_active = self.is_aborting = False
+            self.phase, self._abort = Phase.IDLE, PendingAbort.NONE
             self._stopped.set()
             self._changed()
 
     async def _hold(self) -> None:
-        self.is_holding = True
+        self.phase = Phase.HOLDING
         try:
             await self._ledger.write([self.queue.record(held=True)], durable=True, state="held")
         finally:
-            self.is_holding = False
+            self.phase = Phase.PREPARING
 
     async def _run(self, job: Job) -> str:
         self.began = asyncio.get_running_loop().time()
@@ -189,8 +228,8 @@ class Worker:
             job.fail(error)
             raise
         finally:
-            self._current = None
-            self.is_aborting, self._aborts_next = self._aborts_next, False
+            self._current, self.phase = None, Phase.PREPARING
+            self._abort = PendingAbort.CURRENT if self._abort is PendingAbort.NEXT else PendingAbort.NONE
 
     async def _close_open_calls(self) -> None:
         """Give calls that a crash has left open their results: somebody asks for something else than going on."""
@@ -238,12 +277,12 @@ class Worker:
         return await shell.run(accepted=lambda: job.answer(Started(started=True, run=job.run)))
 
     def _rested(self) -> None:
-        if self._is_draining:  # else nobody waits for that
+        if self.intake is Intake.DRAINING:  # else no one waits for a run to rest
             self._changed()
 
     def _take(self, current: Runner | CompactionRun | ShellCommand) -> None:
-        self._current = current
+        self._current, self.phase = current, Phase.RUNNING
         if self.is_aborting:
             current.abort()
-        elif self._is_draining and isinstance(current, Runner):
+        elif self.intake is Intake.DRAINING and isinstance(current, Runner):
             current.drain()

@@ -36,15 +36,15 @@ class Closing:
 
         Raises CommandError: what runs does not end within `STOP_S`, or somebody else is closing it.
         """
-        if session.is_closing:
+        if session.is_closed:
             raise CommandError(Code.CONFLICT, f"somebody else is closing {session.id}, or has; send it again")
-        session.is_closing = True
+        session.is_closed = True
         done = self._under_way[session.id] = asyncio.Event()
         try:
             await _rest(session)
             yield
         finally:
-            session.is_closing = self._current(session.id) is not session
+            session.is_closed = self._current(session.id) is not session
             del self._under_way[session.id]
             done.set()
 

@@ -91,7 +91,7 @@ class Manager:
         self._sessions: dict[str, Session] = {}
         self._closing = Closing(self._sessions.get)
         self.is_stopping = False
-        """The process ends: no session starts anything."""
+        """The process ends, so no session starts anything."""
         self._blocked = (
             StorageRecovery(journal, current=self._sessions.get, spawn=spawn, changed=self._changed)
             if journal
@@ -271,17 +271,18 @@ class Manager:
             stored_queue=self._addressed,
             ephemeral=ephemeral,
         )
-        session.work.is_stopping = self.is_stopping
+        if self.is_stopping:
+            session.work.refuse_jobs()
         self._sessions[row.id] = session
         return session
 
     def _watch(self, session: Session) -> None:
         """Have it brought back when the journal could not write; one that is not stored never fails so."""
         if self._blocked is not None and not session.ephemeral:
-            session.ledger.failed = partial(self._blocked.add, session)
+            session.ledger.watch_failure(partial(self._blocked.add, session))
 
     async def _remember(self, settings: Settings) -> None:
-        self.models.last_used = (settings.provider, settings.model)
+        self.models.remember(settings.provider, settings.model)
         self._spawn(f"warm {settings.provider}", self.models.warm(settings.provider))
         if self.journal is not None:
             try:
@@ -330,7 +331,7 @@ class Manager:
         self._discarding.discard(session.id)
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
-        session.ledger.is_let_go = True
+        session.ledger.let_go()
 
     def _row_info(self, row: SessionRow) -> SessionInfo:
         session = self._sessions.get(row.id)

@@ -60,8 +60,12 @@ class ModelChooser:
         self._providers = providers
         self._keys = keys
         self._defaults = defaults
-        self.last_used: tuple[str, str] | None = None
+        self._last_used: tuple[str, str] | None = None
         """Vendor and model of the session that was created last."""
+
+    def remember(self, provider: str, model: str) -> None:
+        """Prefer these for new sessions that name none."""
+        self._last_used = (provider, model)
 
     def choose(
         self, provider: str | None, model: str | None, environment: Environment, *, keyless: bool = False
@@ -187,8 +191,8 @@ class ModelChooser:
     def _default_provider(self, environment: Environment, *, keyless: bool) -> str:
         if configured := self._defaults().provider:
             return configured
-        if self.last_used and self._usable(self.last_used[0], environment):
-            return self.last_used[0]
+        if self._last_used and self._usable(self._last_used[0], environment):
+            return self._last_used[0]
         for vendor in self.catalog.vendors():
             if vendor.key_env and self._has_key(vendor, environment):
                 return vendor.name
@@ -206,8 +210,8 @@ class ModelChooser:
         configured = self._defaults()
         if configured.model and configured.provider in {None, vendor.name}:
             return configured.model
-        if self.last_used and self.last_used[0] == vendor.name:
-            return self.last_used[1]
+        if self._last_used and self._last_used[0] == vendor.name:
+            return self._last_used[1]
         return None
 
     def _no_model(self, vendor: Vendor) -> str:

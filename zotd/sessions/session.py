@@ -23,7 +23,7 @@ from zotd.permissions.approvals import SessionApprovals
 from zotd.runs import recovery
 from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest
-from zotd.runs.worker import Worker
+from zotd.runs.worker import Intake, Phase, Worker
 from zotd.sessions import prompt_content
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
@@ -67,12 +67,14 @@ class Session:
         `stored_queue`: a waiting input is recorded and answered at once, and held after a failed run; on stdio it is
         neither, its answer comes when it starts.
         """
+        self.id = ledger.row.id
         self.ledger = ledger
         self.ephemeral = ephemeral
         """It has no journal on disk and ends with its last client."""
         self.holders = 0
         """Connections that keep an ephemeral session although they do not follow it: those that created it."""
         self.environment = environment
+        """The environment and keys that runs use: of the client that sent its own last, else of the daemon."""
         self._planner = planner
         self._stored_queue = stored_queue
         self._changed = changed
@@ -88,19 +90,14 @@ class Session:
         )
         """What it does; ask, and change it through the session."""
         self.extensions: Extensions | None = None
-        """What it has of extensions, while somebody needs the session; see `sessions.extension_pool`."""
+        """Its extensions while the session is needed; `sessions.extension_pool` attaches them."""
         self.is_quieted = False
-        """Somebody has aborted and asked for nothing since: extensions may not submit anything."""
-        self.is_closing = False
-        """It takes nothing more: it is being closed, or was; see `sessions.closing`."""
+        """A person aborted and has asked for nothing since: extensions may not submit prompts."""
+        self.is_closed = False
+        """It accepts no commands: it is being closed, or was; see `sessions.closing`."""
         self._loading = asyncio.Lock()
 
     # --- what it is -------------------------------------------------------------------------------------------
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self.ledger.row.id
 
     @property
     def state(self) -> str:
@@ -129,6 +126,10 @@ class Session:
         is_looked_at = ledger.loaded and not self._loading.locked()  # else somebody may be about to repair it
         return is_sound and not is_looked_at and ledger.row.state != "idle"
 
+    def use_environment(self, environment: Environment) -> None:
+        """Use the environment and keys of a client from the next run on."""
+        self.environment = environment
+
     # --- loading ----------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
@@ -145,7 +146,7 @@ class Session:
         """Begin anew from what the journal holds, when it could not write; followers, environment and keys stay."""
         if self.ledger.failure is not None:
             self.ledger.reset(row)
-            self.work.queue = Queue()  # what waits is in the journal; it was put here before, when loading failed again
+            self.work.queue.clear()  # what waits is in the journal; an earlier attempt to load may have queued it
             if row.state != "idle":
                 await self.load()
 
@@ -216,30 +217,30 @@ class Session:
         )
         if self.extensions is not None:
             self.extensions.subscriptions.prompted(message, queued=waits, images=len(images))
-        job = Job(accepted, record)
         if waits and self._stored_queue:
-            await self._enqueue(job, record)
+            await self._enqueue(Job(accepted, record, stored=True), record)
         else:
-            await self.work.enter(job)
+            await self.work.enter(Job(accepted, record))
 
     async def go_on(self, *, accepted: Callable[[Started], None]) -> None:
         """Go on with the run that was cut, failed or was aborted, and then with what waits; `accepted` as above."""
         self._refuse_when_blocked()
-        if self.work.is_active and not self.work.is_holding:  # else it goes on as soon as that is on disk
+        if self.work.is_active and self.work.phase is not Phase.HOLDING:  # else it goes on as soon as that is on disk
             raise CommandError(Code.BUSY, "the session is at work already")
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         transcript = self.ledger.transcript
         if not transcript.can_resume and not self.work.queue.items():
             raise CommandError(Code.CONFLICT, NOTHING_TO_CONTINUE)
         self.is_quieted = False
-        self.work.asked_on = True
-        job = Job(accepted, resumes=True)
+        self.work.continue_after_abort()
         if not transcript.held:
-            await self.work.enter(job, first=True)
+            await self.work.enter(Job(accepted, resumes=True), first=True)
             return
-        run = job.run if transcript.can_resume else None
-        if run is not None:
-            job.stored = True  # its sender is told now, with the order that lets everything go on
+        run = None
+        if transcript.can_resume:
+            # Stored: its sender is told now, with the order that lets everything go on.
+            job = Job(accepted, resumes=True, stored=True)
+            run = job.run
             self.work.queue.put_first(job)
         first = self.work.queue.items()[0].id if run is None else None
         answer = Started(started=True, input=first, run=run)
@@ -262,7 +263,7 @@ class Session:
         self.is_quieted = True
         if for_good and self._outlasts:
             self.approvals.freeze()  # the question outlives this process; its run is cut as by a crash
-            self.work.is_stopping = True
+            self.work.refuse_jobs()
             return
         if not for_good:
             self.approvals.cancel()  # before the run ends, and also of one that a crash has cut
@@ -327,8 +328,7 @@ class Session:
     async def _enqueue(self, job: Job, record: records.Input) -> None:
         """Store an input behind those that wait, and answer its sender."""
         self.work.queue.add(job, held=self.ledger.transcript.held)
-        self.work.asked_on = True
-        job.stored = True
+        self.work.continue_after_abort()
         position = len(self.work.queue.items())
         order = self.work.queue.record(held=False)
         future = self.ledger.write(
@@ -345,9 +345,9 @@ class Session:
             self.extensions.hurry()
 
     def _refuse_when_blocked(self) -> None:
-        if self.is_closing or self.ledger.is_let_go:
+        if self.is_closed or self.ledger.is_let_go:
             raise CommandError(Code.CONFLICT, str(LetGoError(self.id)))
-        if self.work.is_stopping:
+        if self.work.intake is not Intake.OPEN:
             raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"nothing can be stored: {self.ledger.failure}")

@@ -52,7 +52,7 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     if not isinstance(journal, SqliteJournal):
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and cannot be forked")
     session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, params.seq, name))
-    session.environment = origin.environment
+    session.use_environment(origin.environment)
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
 
 

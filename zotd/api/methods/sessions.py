@@ -101,7 +101,7 @@ async def attach(call: Invocation, params: api.Attach) -> None:
     session = await session_of(call, params.session)
     connection = connection_of(call)
     if params.env is not None and may_bring_code(call):
-        session.environment = environment_of(call, session, params.env)
+        session.use_environment(environment_of(call, session, params.env))
     call.manager.extension_pool.join(session)
     limit = await _holds_to(session, params.after)
     # Registering and the snapshot's figures belong to one step of the loop: no await in between.
@@ -149,7 +149,7 @@ async def configure(call: Invocation, params: api.SessionConfigure) -> None:
         await check_named(params.extensions)
     settings, environment = _settings(call, session, params, environment)
     await _configure(call, session, settings, checked_name(params.name) if params.name else session.ledger.row.name)
-    session.environment = environment
+    session.use_environment(environment)
 
 
 async def close(call: Invocation, params: api.Mutation) -> None:

@@ -182,7 +182,7 @@ async def set_model(call: Invocation, params: api.SetModel) -> api.ModelName | N
     models.check(settings, environment)
     answer = api.ModelName(model, None if call.door.stdio else provider)
     await _configure(call, session, settings, answer)
-    session.environment = environment
+    session.use_environment(environment)
     return None
 
 
