@@ -65,6 +65,11 @@ class Answers:
             return False
         return self.count == count
 
+    @property
+    def state(self) -> str:
+        """How many there are, and whether the connection is open, for the report of a failure."""
+        return f"{self.count:,} answers, {'connection closed' if self._is_over else 'connection open'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -139,6 +144,10 @@ class Daemon:
         """Resident memory."""
         return int(psutil.Process(self._process.pid).memory_info().rss)
 
+    def warnings(self) -> list[str]:
+        """The last warnings of its log."""
+        return [line for line in self._process.log.splitlines() if " WARNING " in line][-3:]
+
     def complaints(self) -> list[str]:
         """What must not be in its log, nor on its standard error, where the log goes too."""
         return list(dict.fromkeys([*errors(self._process.log), *errors(self._process.stderr)]))
@@ -196,6 +205,10 @@ class Rpc:
     def rss_bytes(self) -> int:
         """Resident memory."""
         return int(psutil.Process(self._pid).memory_info().rss)
+
+    def warnings(self) -> list[str]:
+        """It has no log."""
+        return []
 
     def complaints(self) -> list[str]:
         """What must not be on its standard error."""

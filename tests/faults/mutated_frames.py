@@ -45,8 +45,8 @@ class Outcome:
 
     carrier: str
     frames: int = 0
-    unanswered: int = 0
-    """Batches that had not as many answers as lines."""
+    failures: list[str] = field(default_factory=list)
+    """Batches that did not get one answer for each line, with the state of the connection and of the log."""
     internal: int = 0
     """Answers that say that the program failed."""
     complaints: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Outcome:
     @property
     def is_clean(self) -> bool:
         """Nothing broke; says nothing of memory."""
-        return not (self.unanswered or self.internal or self.complaints or self.admitted)
+        return not (self.internal or self.complaints or self.admitted)
 
     @property
     def grown_mib(self) -> float:
@@ -71,7 +71,7 @@ class Outcome:
 
     def words(self) -> str:
         """For the table."""
-        faults = self.unanswered + self.internal + len(self.complaints) + self.admitted
+        faults = self.internal + len(self.complaints) + self.admitted
         ping = f", pings <= {self.slowest_ping_s * 1000:.0f} ms" if self.slowest_ping_s else ""
         rate = f"{self.frames / self.seconds:,.0f}/s"
         first = f" ({self.strangers:,} of them before hello, a connection each)" if self.strangers else ""
@@ -141,9 +141,11 @@ async def _attack(options: Options, name: str, carrier: Carrier, where: DaemonPa
         outcome.rss_bytes.append(carrier.rss_bytes())
         options.say(f"{name}: {outcome.frames:,} frames, {outcome.rss_bytes[-1] / MIB:.1f} MiB")
     outcome.seconds = time.monotonic() - start
-    outcome.complaints = carrier.complaints()
+    outcome.complaints = [*outcome.failures, *carrier.complaints()]
     for complaint in outcome.complaints[:5]:
-        options.say(f"{name}: {complaint[-500:]}")
+        options.say(f"{name}: {complaint[-1500:]}")
+    if outcome.internal or outcome.admitted:
+        options.say(f"{name}: {outcome.internal} answers with `internal`, {outcome.admitted} connections admitted")
     return outcome
 
 
@@ -176,7 +178,9 @@ async def _use(line: Line, mutations: Mutations, count: int, outcome: Outcome, c
             await carrier.ping()
             outcome.slowest_ping_s = max(outcome.slowest_ping_s, time.monotonic() - asked)
         if not await line.answers.until(expected):
-            outcome.unanswered += 1
+            outcome.failures.append(
+                f"{line.answers.state}, {expected:,} expected; the last warnings: {carrier.warnings()}"
+            )
             break
     outcome.frames += sent
     outcome.internal += line.answers.internal - internal
