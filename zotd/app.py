@@ -12,7 +12,7 @@ from pathlib import Path
 
 from zotd import config, paths
 from zotd.api import websocket
-from zotd.api.context import DaemonContext
+from zotd.api.context import DaemonContext, DoorStatus
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.presence import Presences
@@ -36,7 +36,7 @@ from zotd.process.ledger import ChildLedger
 from zotd.process.subreaper import orphans_adopted
 from zotd.process.supervisor import Supervisor
 from zotd.sessions.boot_recovery import recover
-from zotd.sessions.manager import LAST_USED
+from zotd.sessions.manager import LAST_USED, Manager
 from zotd.store import space
 from zotd.store.archive import Archive
 from zotd.store.home import held
@@ -134,7 +134,6 @@ class Daemon:
                 parts.models.remember(*last_used)
             parts.manager.extension_pool.start()
             context = await self._furnish(parts, journal, heritage)
-            await self._open_channels(context)
             server = await self._open_doors(context, socket, listening, stack)
             self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
             self._spawn("watchdog", self._supervisor.feed())
@@ -144,7 +143,7 @@ class Daemon:
             self._supervisor.ready()
             await self._leaving.over.wait()
             log.info("zotd stops")
-            context.stopping = True
+            context.begin_stop()
             self._supervisor.stopping(STOP_S)
             await parts.stop()
             server.close()
@@ -216,29 +215,29 @@ class Daemon:
             self._spawn("heartbeat of the WebSocket door", door.heartbeat())
         return server
 
-    async def _open_channels(self, context: DaemonContext) -> None:
-        """Start what serves messaging channels; without it, when what is known about senders cannot be used."""
+    async def _open_channels(self, manager: Manager, warnings: list[str]) -> Channels | None:
+        """Start what serves messaging channels; None and a warning when what is known about senders cannot be used."""
         home, config = self._setup.home, self._setup.loaded.config
-        extension_pool = context.manager.extension_pool
+        extension_pool = manager.extension_pool
         try:
             store = await asyncio.to_thread(PeerStore, home / CHANNELS_FILE)
         except StorageError as error:
-            context.warnings.append(f"messaging channels are not served: {error}")
-            log.warning("%s", context.warnings[-1])
-            return
+            warnings.append(f"messaging channels are not served: {error}")
+            return None
         programs = Programs(home, config.channels.telegram, interpreter(config.ext.python, home, uses_workspace=True))
-        environment = context.manager.environment(None, None).variables
+        environment = manager.environment(None, None).variables
         token = {name: self._setup.env[name] for name in WITHHELD if name in self._setup.env}
         surroundings = await asyncio.to_thread(programs.surroundings, {**environment, **token})
-        channels = context.channels = Channels(
+        channels = Channels(
             store=store,
-            manager=context.manager,
+            manager=manager,
             send=extension_pool.send_channel,
             spawn=self._spawn,
             cwd=Path(config.channels.cwd or home / "channels"),
         )
         extension_pool.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())
+        return channels
 
     async def _furnish(self, parts: EmbeddedParts, journal: SqliteJournal, heritage: Heritage) -> DaemonContext:
         setup, manager, archive = self._setup, parts.manager, Archive(journal.database)
@@ -252,6 +251,7 @@ class Daemon:
             warnings.append(f"today's budget starts at zero, because today's spending cannot be read: {error}")
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
+        channels = await self._open_channels(manager, warnings)
         for warning in (*self._setup.loaded.warnings, *warnings):
             log.warning("%s", warning)
         context = DaemonContext(
@@ -263,12 +263,12 @@ class Daemon:
             reload=partial(self._reload, configuration),
             config_problems=configuration.problems,
             epoch=journal.epoch,
-            socket=str(self._setup.socket),
+            doors=DoorStatus(str(self._setup.socket), TokenStore(self._setup.home / FILE)),
+            channels=channels,
             stop=self.stop,
             changed=self._leaving.look,
             warnings=warnings,
             service=None if self._setup.autostarted else keeper(self._setup.env, os.getpid()),
-            tokens=TokenStore(self._setup.home / FILE),
             heritage=heritage,
         )
         self._leaving.watch(context)

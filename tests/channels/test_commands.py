@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.channels.house import ENV
-from zotd.api.context import DaemonContext
+from zotd.api.context import DaemonContext, DoorStatus
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.unix import Socket, UnixServer
@@ -49,7 +49,7 @@ async def shell(stack, tmp_path, open_chat, model):
         spawn=spawn,
         archive=Archive(chat.house.journal.database),
         epoch="e",
-        socket=str(tmp_path / "zotd.sock"),
+        doors=DoorStatus(str(tmp_path / "zotd.sock")),
         stop=lambda _: None,
         changed=lambda: None,
         channels=chat.house.channels,

@@ -79,7 +79,7 @@ class ServerConnection:
         """It has sent a line."""
         self.context = context
         self.peer = peer
-        context.tally.connections += 1
+        context.tally.count(connections=1)
         self._transport = transport
         self._dispatcher = dispatcher
         self._lines = Lines(CLIENT_LIMIT)
@@ -224,7 +224,7 @@ class ServerConnection:
             work = self._dispatcher.take(self, self._taken.popleft())
             if work is not None:
                 self._in_flight += 1
-                self.context.tally.commands += 1
+                self.context.tally.count(commands=1)
                 self.context.spawn(f"command of {self.id}", self._finish(work))
         if self._in_flight >= MAX_IN_FLIGHT:
             self._transport.pause_reading()
@@ -245,7 +245,7 @@ class ServerConnection:
     def _evict(self, reason: str) -> None:
         """Disconnect a client that is too slow; it can reconnect with its cursor."""
         log.warning("connection %s (%s) was cut: %s", self.id, self.sender, reason)
-        self.context.tally.evictions += 1
+        self.context.tally.count(evictions=1)
         outbox = self._outbox
         farewell = [events.Evicted(reason, outbox.sent.get(key, 0), session=key) for key in self._followers]
         outbox.close()

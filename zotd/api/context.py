@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from zotd.api.channel_desk import ChannelDesk
 from zotd.api.presence import Presences
+from zotd.core.life import ExtensionState
 from zotd.ledger.spending import Spending
 from zotd.process import figures
 from zotd.process.heritage import Heritage
@@ -38,6 +39,50 @@ class Tally:
     events: int = 0
     """Committed events, counted once for each client that received them."""
 
+    def count(self, *, connections: int = 0, evictions: int = 0, commands: int = 0, events: int = 0) -> None:
+        """Add to the counters."""
+        self.connections += connections
+        self.evictions += evictions
+        self.commands += commands
+        self.events += events
+
+
+@dataclass(slots=True)
+class DoorStatus:
+    """How clients reach the daemon; the doors report to it."""
+
+    socket: str
+    """Path of the Unix socket."""
+    tokens: TokenStore | None = None
+    """Tokens of the WebSocket door, also while it is closed; None: this daemon stores none."""
+    hidden: str = ""
+    """Why new clients do not find the socket; empty: they do."""
+    websocket: str | None = None
+    """The URL of the WebSocket door; None: it is closed."""
+    _check_tokens: Callable[[], None] = lambda: None
+
+    def socket_hidden(self, reason: str) -> bool:
+        """Record why clients do not find the socket, empty when they do; returns whether that is new."""
+        before, self.hidden = self.hidden, reason
+        return reason != before
+
+    def websocket_opened(self, url: str, *, check_tokens: Callable[[], None]) -> None:
+        """Record the URL. `check_tokens` disconnects clients whose token was revoked."""
+        self.websocket, self._check_tokens = url, check_tokens
+
+    def websocket_closed(self) -> None:
+        """Forget the URL."""
+        self.websocket = None
+
+    def tokens_changed(self) -> None:
+        """Disconnect clients whose token was revoked."""
+        self._check_tokens()
+
+    def problems(self) -> list[str]:
+        """Why clients do not get in, for `status`."""
+        closed = "" if self.websocket is None or self.tokens is None else self.tokens.problem()
+        return [problem for problem in (self.hidden, closed) if problem]
+
 
 @dataclass(slots=True)
 class DaemonContext:
@@ -49,7 +94,7 @@ class DaemonContext:
     archive: Archive
     """All stored sessions at once."""
     epoch: str
-    socket: str
+    doors: DoorStatus
     stop: Callable[[bool], None]
     """Stop the daemon: at once, or (True) when nothing runs."""
     changed: Callable[[], None]
@@ -60,16 +105,8 @@ class DaemonContext:
     """Reads the configuration again; raises CommandError when that cannot be used. None: it has none."""
     config_problems: Callable[[], Sequence[str]] = tuple
     """What is wrong with the configuration that was read last."""
-    hidden: str = ""
-    """Why new clients do not find the daemon's socket; empty: they do."""
     service: str | None = None
     """Who runs the daemon: `systemd`, `launchd`; None: it runs by itself."""
-    tokens: TokenStore | None = None
-    """Those of the WebSocket door, also while it is closed; None: this daemon has no place for any."""
-    tokens_changed: Callable[[], None] = lambda: None
-    """Called when tokens may have been revoked."""
-    websocket: str | None = None
-    """The URL of the WebSocket door; None: it is closed."""
     channels: ChannelDesk | None = None
     """Messaging channels; None: this daemon has none."""
     remote_heavy: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -102,13 +139,17 @@ class DaemonContext:
         self.connections -= 1
         self.changed()
 
+    def begin_stop(self) -> None:
+        """Report from now on that the daemon stops."""
+        self.stopping = True
+
     def status(self) -> Status:
         """Return the response to `daemon.status`."""
         sessions = self.manager.loaded
         return Status(
             v=1,
             state="stopping" if self.stopping else "running",
-            socket=self.socket,
+            socket=self.doors.socket,
             pid=os.getpid(),
             version=VERSION,
             protocol=PROTOCOL,
@@ -117,17 +158,22 @@ class DaemonContext:
             sessions=len(sessions),
             running=sum(session.state == "running" for session in sessions),
             clients=self.connections,
-            extensions=self.manager.extension_pool.count,
+            extensions=self._running_extensions(),
             warnings=[
                 *self.config_problems(),
                 *self.warnings,
-                *filter(None, [self._storage_problem(), self.hidden, self._token_problem()]),
+                *filter(None, [self._storage_problem()]),
+                *self.doors.problems(),
                 *self.spending.warnings(session.ledger.row for session in sessions),
             ],
             protocols=protocols(),
-            websocket=self.websocket,
+            websocket=self.doors.websocket,
             service=self.service,
         )
+
+    def _running_extensions(self) -> int:
+        found = (one for layer in self.manager.extension_pool.layers for one in layer.host.extensions)
+        return sum(one.state is not ExtensionState.STOPPED for one in found)
 
     def _storage_problem(self) -> str | None:
         trouble = self.archive.trouble
@@ -159,7 +205,3 @@ class DaemonContext:
             transactions=written.transactions,
             synced=written.synced,
         )
-
-    def _token_problem(self) -> str:
-        """Why the WebSocket door admits nobody; of no interest while it is closed."""
-        return "" if self.websocket is None or self.tokens is None else self.tokens.problem()

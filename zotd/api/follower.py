@@ -38,7 +38,7 @@ class OutboxSubscriber:
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
         """Send them, if they are not read from the journal anyway."""
         if self._is_live:
-            self._tally.events += len(shown)
+            self._tally.count(events=len(shown))
             self._outbox.write(data, frames=len(shown), session=self.session.id, last_seq=last_seq)
         elif any(isinstance(event, _REPLACES_LIVE) for event in shown):
             self._kept = LiveBatch()
@@ -66,7 +66,7 @@ class OutboxSubscriber:
                 if reached > ledger.shown_seq:  # stored, and not shown yet: it has its turn behind what is live by now
                     data = b"".join(data.splitlines(keepends=True)[: ledger.shown_seq - cursor])
                     reached = ledger.shown_seq
-                self._tally.events += reached - cursor
+                self._tally.count(events=reached - cursor)
                 self._outbox.write(data, session=self.session.id, last_seq=reached)
                 cursor = reached
         if self._stopped:  # the client has left, or attached again: another follower serves it

@@ -46,6 +46,11 @@ class _Answer:
         self.is_complete = True
         self._door.answered(self)
 
+    def complete(self) -> None:
+        """Nothing more comes of the command."""
+        self.is_complete = True
+        self._door.answered(self)
+
 
 class StdioDoor:
     """The parent process. It follows its one session from the start."""
@@ -171,8 +176,7 @@ class StdioDoor:
         try:
             await work
         finally:
-            answer.is_complete = True
-            self.answered(answer)
+            answer.complete()
             self._in_flight -= 1
             self._look()
 

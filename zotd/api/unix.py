@@ -237,11 +237,10 @@ class UnixServer:
         try:
             old = self._socket.restore()
         except SocketError as error:
-            if str(error) != self._context.hidden:  # once, and not with each heartbeat
+            if self._context.doors.socket_hidden(str(error)):  # once, and not with each heartbeat
                 log.error("%s", error)  # noqa: TRY400  (the sentence says it all)
-            self._context.hidden = str(error)
             return
-        self._context.hidden = ""
+        self._context.doors.socket_hidden("")
         if old is not None:
             log.warning("the socket had been removed; it was created again")
             self._door.move(self._socket.listener)

@@ -65,7 +65,7 @@ class ExtensionScope:
         self.started = asyncio.Event()
         """Set when it has looked for its extensions."""
         self.trusting = trusting
-        self.is_of_session = False
+        self.is_of_session = surroundings.is_explicit
         """Only one session has these extensions."""
         self.is_watched = False
         """A change of the workspace's code is told; else it is looked at when a run starts."""

@@ -47,7 +47,7 @@ class Leaving:
         """Stop: at once, or as soon as that cuts nothing."""
         if when_idle and self._context is not None:
             self._when_idle = True
-            self._context.manager.nested.ended = self.look
+            self._context.manager.nested.watch_end(self.look)
             self.look()
         else:
             self.over.set()
@@ -59,7 +59,7 @@ class Leaving:
             self.over.set()
             return
         log.info("zotd accepts no new work and stops when every run can be resumed, or in %g s", limit_s)
-        self._context.stopping = True
+        self._context.begin_stop()
         self._supervisor.stopping(limit_s + STOP_S)
         asyncio.get_running_loop().call_later(limit_s, self.over.set)
         drain(self._context.manager)

@@ -18,7 +18,6 @@ from zotd.contributions.resolution import Resolution
 from zotd.contributions.scope import LOOK_S, ExtensionScope, HostConfig, Tell, looked, rechecked
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import Extensions, Submission
-from zotd.core.life import ExtensionState
 from zotd.exthost.arrivals import Arrivals
 from zotd.exthost.changes import Changes
 from zotd.exthost.discovery import Discovered
@@ -60,6 +59,18 @@ class PoolConfig:
     """Lets extensions outlive the daemon; None: they end with it."""
 
 
+@dataclass(frozen=True, slots=True)
+class PoolListener:
+    """Gets what the extensions of all sessions want. The functions return at once."""
+
+    tell: Tell
+    """Gets events of topics."""
+    call_tool: Callable[[ToolRequest], None]
+    """Gets a tool that an extension wants run."""
+    submit: Callable[[Session, str, Submission], None]
+    """Gets a session, an extension's name, and what it wants submitted."""
+
+
 class ExtensionPool:
     """The hosts of one process."""
 
@@ -71,8 +82,7 @@ class ExtensionPool:
         self._grounds = grounds
         self._spawn = spawn
         self._host_config = HostConfig(self._tell, self._call_tool, grounds.limits, grounds.reserved_commands)
-        self.tell: Tell = lambda _: None
-        """Gets events of topics; set by who has followers."""
+        self._listener = _NOWHERE
         self._daemon: ExtensionScope | None = None
         self._channels: ExtensionScope | None = None
         self._workspaces: dict[str, ExtensionScope] = {}
@@ -82,10 +92,6 @@ class ExtensionPool:
         self._is_stopped = False
         self._arrivals = Arrivals(spawn)
         self._changes = Changes(spawn)
-        self.submit: Callable[[Session, str, Submission], None] = _nowhere
-        """Given a session, an extension's name, and what it wants submitted; set by who can run commands."""
-        self.call_tool: Callable[[ToolRequest], None] = _unanswered
-        """Given a tool that an extension wants run; set by who can run tools."""
 
     @property
     def layers(self) -> list[ExtensionScope]:
@@ -93,10 +99,9 @@ class ExtensionPool:
         daemon = [layer for layer in (self._daemon, self._channels) if layer is not None]
         return [*daemon, *self._workspaces.values(), *self._own.values()]
 
-    @property
-    def count(self) -> int:
-        """How many extensions there are that are not stopped, over all hosts."""
-        return sum(one.state is not ExtensionState.STOPPED for layer in self.layers for one in layer.host.extensions)
+    def connect(self, listener: "PoolListener") -> None:
+        """Send what extensions want to `listener`; the manager calls this once, before the first session."""
+        self._listener = listener
 
     def start(self) -> None:
         """Start what lives as long as the daemon."""
@@ -150,7 +155,7 @@ class ExtensionPool:
             Resolution(own=own, shared=shared, home=self._grounds.places.home),
             limits=self._grounds.limits,
             reserved_commands=self._grounds.reserved_commands,
-            submit=lambda extension, frame: self.submit(session, extension, frame),
+            submit=lambda extension, frame: self._listener.submit(session, extension, frame),
         )
         for layer in (own, *shared):
             if layer is not None:
@@ -275,7 +280,6 @@ class ExtensionPool:
         explicit = [Path(session.ledger.row.cwd, path) for path in paths]
         surroundings = replace(self._surroundings(session, f"session {session.id}"), is_explicit=True)
         layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_session, self.places, explicit))
-        layer.is_of_session = True
         self._own[session.id] = layer
         return self._begin(layer)
 
@@ -337,10 +341,10 @@ class ExtensionPool:
         )
 
     def _tell(self, event: events.Event) -> None:
-        self.tell(event)
+        self._listener.tell(event)
 
     def _call_tool(self, request: ToolRequest) -> None:
-        self.call_tool(request)
+        self._listener.call_tool(request)
 
 
 def _nowhere(session: Session, extension: str, frame: Submission) -> None:
@@ -349,3 +353,6 @@ def _nowhere(session: Session, extension: str, frame: Submission) -> None:
 
 def _unanswered(request: ToolRequest) -> None:
     log.warning("a call of %s by %s goes nowhere", request.name, request.extension)
+
+
+_NOWHERE = PoolListener(tell=lambda _: None, call_tool=_unanswered, submit=_nowhere)

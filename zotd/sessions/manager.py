@@ -21,7 +21,7 @@ from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.closing import STOP_S, Closing
 from zotd.sessions.defaults import new_settings
-from zotd.sessions.extension_pool import LINGER_S
+from zotd.sessions.extension_pool import LINGER_S, PoolListener
 from zotd.sessions.info import describe
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
@@ -78,7 +78,6 @@ class Manager:
         """Those that a session's model may use."""
         self.rules = planner.rules
         """The permission rules of all sessions."""
-        extension_pool.tell = self._tell
         self.journal = journal
         """Where sessions are stored."""
         self.planner = planner
@@ -101,7 +100,7 @@ class Manager:
             planner, session=self._sessions.get, spawn=spawn, limit_s=extension_pool.limits.tool_s
         )
         """Calls that extensions have made."""
-        extension_pool.call_tool = self.nested.begin
+        extension_pool.connect(PoolListener(self._tell, self.nested.begin, self.commands.submitted))
         self._unloads: dict[str, asyncio.TimerHandle] = {}
         self._discarding: set[str] = set()
         """Sessions that go when nobody has used them."""

@@ -58,8 +58,11 @@ class NestedCalls:
         self._limit_s = limit_s
         self.count = 0
         """How many calls have not been answered yet."""
-        self.ended: Callable[[], None] = lambda: None
-        """Told when the last of them was answered; set by who waits for that."""
+        self._ended: Callable[[], None] = lambda: None
+
+    def watch_end(self, ended: Callable[[], None]) -> None:
+        """Call `ended` whenever the last call was answered."""
+        self._ended = ended
 
     def begin(self, request: ToolRequest) -> None:
         """Run the tool, and answer; returns at once."""
@@ -72,7 +75,7 @@ class NestedCalls:
         finally:
             self.count -= 1
             if not self.count:
-                self.ended()
+                self._ended()
 
     async def _serve(self, request: ToolRequest) -> None:
         async with asyncio.TaskGroup() as tasks:

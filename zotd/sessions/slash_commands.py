@@ -57,7 +57,6 @@ class Commands:
         """`spawn` starts a named task for what an extension submits."""
         self._extension_pool = extension_pool
         self._spawn = spawn
-        extension_pool.submit = self._submitted
 
     async def run(self, session: Session, name: str, args: str, asker: Asker) -> None:
         """Run `/name args` in this session, and answer.
@@ -142,7 +141,8 @@ class Commands:
             opening=opening,
         )
 
-    def _submitted(self, session: Session, extension: str, frame: Submission) -> None:
+    def submitted(self, session: Session, extension: str, frame: Submission) -> None:
+        """Run what an extension submits; returns at once."""
         self._spawn(f"what {extension} submits to {session.id}", self._submit(session, extension, frame))
 
     async def _submit(self, session: Session, extension: str, frame: Submission) -> None:

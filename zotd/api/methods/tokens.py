@@ -47,11 +47,11 @@ async def revoke(call: Invocation, params: api.TokenName) -> None:
     if not await asyncio.to_thread(_tokens(call).revoke, params.name):
         raise CommandError(Code.NOT_FOUND, f'there is no token "{params.name}"; token.list names them')
     call.respond()
-    connection_of(call).context.tokens_changed()
+    connection_of(call).context.doors.tokens_changed()
 
 
 def _tokens(call: Invocation) -> TokenStore:
-    tokens = connection_of(call).context.tokens
+    tokens = connection_of(call).context.doors.tokens
     if tokens is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon does not store tokens")
     return tokens

@@ -37,9 +37,10 @@ async def opened(listening: Listening, context: DaemonContext, dispatcher: Dispa
         context.warnings.append(str(error))
         log.warning("%s", error)
         return None
-    assert context.tokens is not None
+    tokens = context.doors.tokens
+    assert tokens is not None
     from zotd.api.websocket.server import WebSocketServer  # noqa: PLC0415  (most daemons have no such door)
 
-    server = WebSocketServer(context, dispatcher, context.tokens, listening=listening, bound=bound)
+    server = WebSocketServer(context, dispatcher, tokens, listening=listening, bound=bound)
     log.info("the WebSocket door is open at %s", server.url)
     return server

@@ -99,7 +99,7 @@ class FrameCarrier:
         """Runs when somebody is to be refused: nothing that they say counts any more."""
         self._controls = 0
         self._quiet_beats = 0
-        self.farewell = CloseCode.GOING_AWAY
+        self._farewell = CloseCode.GOING_AWAY
         """What it closes with, when nothing else is said."""
         self.carrier = Carrier(network, self.leave)
 
@@ -154,6 +154,10 @@ class FrameCarrier:
         connection.heartbeat()
         self._network.write(frame(Op.PING, b""))
 
+    def close_with(self, code: CloseCode) -> None:
+        """Send this code when the connection closes."""
+        self._farewell = code
+
     def refuse(self, delay_s: float) -> None:
         """Hear no further message, and close after so long, as for whoever has no token that counts."""
         self._refusal = asyncio.get_running_loop().call_later(delay_s, self.leave, CloseCode.UNAUTHORIZED)
@@ -165,7 +169,7 @@ class FrameCarrier:
         self._is_leaving = True
         self.carrier.is_over = True
         if not self._network.is_closing():
-            self._network.write(closing(code or self.farewell))
+            self._network.write(closing(code or self._farewell))
             # What it has sent meanwhile is read and dropped: closing now would reset the connection, and lose the code.
             self._network.resume_reading()
         asyncio.get_running_loop().call_later(FAREWELL_S, self._hang_up)

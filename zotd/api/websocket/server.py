@@ -76,8 +76,7 @@ class WebSocketServer:
         self._doors = [Door(listener, self._enter) for listener in bound]
         host = str(listening.settings.listen).rpartition(":")[0]
         self.url = f"{gate.scheme.replace('http', 'ws')}://{host}:{port}/v1"
-        context.websocket = self.url
-        context.tokens_changed = self.look
+        context.doors.websocket_opened(self.url, check_tokens=self.look)
 
     async def heartbeat(self) -> None:
         """Keep telling clients that the daemon lives, and see who of them still may and does; run it in a task."""
@@ -91,12 +90,12 @@ class WebSocketServer:
         """Cut those whose token was revoked, or has expired."""
         for connection, member in list(self._members.items()):
             if not self._tokens.stands(member.name, member.token):
-                member.wire.farewell = CloseCode.UNAUTHORIZED
+                member.wire.close_with(CloseCode.UNAUTHORIZED)
                 connection.end(f'the token "{member.name}" is no longer valid')
 
     async def close(self) -> None:
         """Accept no more, tell everybody, and wait a moment until they are gone."""
-        self._context.websocket = None
+        self._context.doors.websocket_closed()
         for door, listener in zip(self._doors, self._bound, strict=True):
             door.close()
             listener.close()
