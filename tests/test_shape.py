@@ -72,6 +72,46 @@ def test_a_module_fits_in_a_head():
     assert [name(path) for path in PYTHON if is_too_long(path)] == []
 
 
+SHARED_NAMES = {
+    "BusyError": "public errors of two libraries: zotd.embed and zotd.client",
+    "Client": "a client library's connection, and what hello says about a client",
+    "Decision": "a record, and what a guard of the SDK returns",
+    "Event": "the base of all events, the extension frame `event`, and what the SDK makes of it",
+    "Finding": "what `zotctl doctor` prints, of the installation and of extensions",
+    "Fork": "a command, and a row of its answer",
+    "Hello": "the first frame of both protocols",
+    "HelloAck": "a frame, and what the SDK makes of it",
+    "Image": "a content block, and what the SDK makes of it",
+    "Interrupted": "a record, and the event that shows it",
+    "Message": "an entry of a transcript, and what a channel of the SDK receives",
+    "OpenPanel": "a frame, and what the SDK makes of it",
+    "Panel": "a frame, and what the SDK makes of it",
+    "PanelClose": "a frame of both protocols",
+    "PanelKey": "a frame of both protocols",
+    "PanelResize": "a frame of both protocols",
+    "Prompt": "a command, and what a slash command of the SDK returns",
+    "ReplyReader": "each vendor's dialect has its own",
+    "RequestWriter": "each vendor's dialect has its own",
+    "Session": "the daemon's session, and a client library's handle for it",
+    "Shutdown": "a frame of both protocols",
+    "Subscribe": "a frame of both protocols",
+    "ToolCall": "a content block, and a frame to an extension",
+    "ToolProgress": "an event, and a frame from an extension",
+    "ToolResult": "a content block, and a frame from an extension",
+}
+"""Public classes of the product that share a name, and why that helps: the same thing at both ends, or in two dialects."""
+
+
+def test_a_class_name_means_one_thing():
+    places: dict[str, list[str]] = {}
+    for path in PYTHON:
+        if path.relative_to(ROOT).parts[0] in {"zotd", "zotctl", "zottui"}:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(name(path))
+    assert {found for found, modules in places.items() if len(modules) > 1} == set(SHARED_NAMES)
+
+
 def test_a_function_fits_on_a_screen():
     found = [(name(path), function) for path in PYTHON for function in functions(ast.parse(path.read_text()))]
     assert [f"{path}: {function.name}" for path, function in found if length(function) > FUNCTION_LINES] == []

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 BROKEN = "the run failed inside zot; the log says more"
 
 
-class Phase(Enum):
+class Activity(Enum):
     """What a worker does now."""
 
     IDLE = auto()
@@ -86,7 +86,7 @@ class Worker:
         self._current: Runner | CompactionRun | ShellCommand | None = None
         self.began = 0.0
         """When the last job began, by the clock of the event loop."""
-        self.phase = Phase.IDLE
+        self.activity = Activity.IDLE
         self.intake = Intake.OPEN
         self._abort = PendingAbort.NONE
         self._continues = False  # an input came after the last abort, so the queue is not held
@@ -96,7 +96,7 @@ class Worker:
     @property
     def is_active(self) -> bool:
         """A job runs, or is about to."""
-        return self.phase is not Phase.IDLE
+        return self.activity is not Activity.IDLE
 
     @property
     def is_aborting(self) -> bool:
@@ -128,7 +128,7 @@ class Worker:
     def wake(self) -> None:
         """There is something in the queue."""
         if not self.is_active:
-            self.phase = Phase.PREPARING
+            self.activity = Activity.PREPARING
             self._stopped.clear()
             self._changed()
             self._spawn(f"session {self._ledger.row.id}", self._work())
@@ -162,7 +162,7 @@ class Worker:
             self._abort = PendingAbort.NEXT if len(self.queue) else PendingAbort.NONE
         elif self._current is not None:
             self._current.abort()
-        elif self.is_active and not (self.phase is Phase.HOLDING and self._ledger.transcript.held):
+        elif self.is_active and not (self.activity is Activity.HOLDING and self._ledger.transcript.held):
             self._abort = PendingAbort.CURRENT
             self._hurry()
 
@@ -193,16 +193,16 @@ class Worker:
             text = f"nothing can be stored: {error}; the session waits until that is mended"
             self._ledger.live([events.Notice("error", text, session=self._ledger.label)])
         finally:
-            self.phase, self._abort = Phase.IDLE, PendingAbort.NONE
+            self.activity, self._abort = Activity.IDLE, PendingAbort.NONE
             self._stopped.set()
             self._changed()
 
     async def _hold(self) -> None:
-        self.phase = Phase.HOLDING
+        self.activity = Activity.HOLDING
         try:
             await self._ledger.write([self.queue.record(held=True)], durable=True, state="held")
         finally:
-            self.phase = Phase.PREPARING
+            self.activity = Activity.PREPARING
 
     async def _run(self, job: Job) -> str:
         self.began = asyncio.get_running_loop().time()
@@ -228,7 +228,7 @@ class Worker:
             job.fail(error)
             raise
         finally:
-            self._current, self.phase = None, Phase.PREPARING
+            self._current, self.activity = None, Activity.PREPARING
             self._abort = PendingAbort.CURRENT if self._abort is PendingAbort.NEXT else PendingAbort.NONE
 
     async def _close_open_calls(self) -> None:
@@ -281,7 +281,7 @@ class Worker:
             self._changed()
 
     def _take(self, current: Runner | CompactionRun | ShellCommand) -> None:
-        self._current, self.phase = current, Phase.RUNNING
+        self._current, self.activity = current, Activity.RUNNING
         if self.is_aborting:
             current.abort()
         elif self.intake is Intake.DRAINING and isinstance(current, Runner):

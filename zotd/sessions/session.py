@@ -23,7 +23,7 @@ from zotd.permissions.approvals import SessionApprovals
 from zotd.runs import recovery
 from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest
-from zotd.runs.worker import Intake, Phase, Worker
+from zotd.runs.worker import Activity, Intake, Worker
 from zotd.sessions import prompt_content
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
@@ -225,7 +225,9 @@ class Session:
     async def go_on(self, *, accepted: Callable[[Started], None]) -> None:
         """Go on with the run that was cut, failed or was aborted, and then with what waits; `accepted` as above."""
         self._refuse_when_blocked()
-        if self.work.is_active and self.work.phase is not Phase.HOLDING:  # else it goes on as soon as that is on disk
+        if (
+            self.work.is_active and self.work.activity is not Activity.HOLDING
+        ):  # else it goes on as soon as that is on disk
             raise CommandError(Code.BUSY, "the session is at work already")
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         transcript = self.ledger.transcript

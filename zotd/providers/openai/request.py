@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class EncodedMessage:
     """One message of ours, encoded."""
 
     role: str
@@ -66,11 +66,11 @@ class RequestWriter:
             return {}
         return {"reasoning": {"effort": effort}} if style == "object" else {"reasoning_effort": effort}
 
-    def _fragment(self, message: Message) -> Fragment:
+    def _fragment(self, message: Message) -> EncodedMessage:
         if message.role == "tool":
             return self._results(message)
         encoded = self._assistant(message) if message.role == "assistant" else _user(message)
-        return Fragment(message.role, _encode(encoded) if encoded else b"")
+        return EncodedMessage(message.role, _encode(encoded) if encoded else b"")
 
     def _assistant(self, message: Message) -> dict[str, object] | None:
         text = "".join(block.text for block in message.content if isinstance(block, Text))
@@ -89,11 +89,11 @@ class RequestWriter:
         function = {"name": call.name, "arguments": _encode(call.args).decode()}
         return {"id": self._call_id(call.id), "type": "function", "function": function}
 
-    def _results(self, message: Message) -> Fragment:
+    def _results(self, message: Message) -> EncodedMessage:
         results = [block for block in message.content if isinstance(block, ToolResult)]
         encoded = b",".join(_encode(self._result(result)) for result in results)
         images = [b for result in results for b in result.content if isinstance(b, Image)]
-        return Fragment("tool", encoded, b",".join(_encode(_image(image)) for image in images))
+        return EncodedMessage("tool", encoded, b",".join(_encode(_image(image)) for image in images))
 
     def _result(self, result: ToolResult) -> dict[str, object]:
         texts = [b.text if isinstance(b, Text) else "(an image, shown below)" for b in result.content]
@@ -119,7 +119,7 @@ def _system(request: ModelRequest) -> bytes:
     return _encode({"role": "system", "content": request.system}) + b","
 
 
-def _messages(fragments: Sequence[Fragment]) -> Iterable[bytes]:
+def _messages(fragments: Sequence[EncodedMessage]) -> Iterable[bytes]:
     """The vendor's messages: images of tools come as a user's, once all calls of their step are answered."""
     images: list[bytes] = []
     for fragment in fragments:
