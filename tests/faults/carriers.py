@@ -96,7 +96,10 @@ class Daemon:
         cls, folder: Path, model_url: str, extra: Mapping[str, str] | None = None
     ) -> AsyncIterator["Daemon"]:
         """It lives until the end of the block. `extra`: variables of its environment."""
-        with DaemonProcess(folder, extra) as process:
+        # A mutated session may name a model that cannot be reached. Its `compact` is answered when it starts, behind
+        # the run that retries, so the run must give up before `ANSWER_S` ends.
+        patience = {"ZOT_LIMITS_RETRY_PATIENCE_S": "1"}
+        with DaemonProcess(folder, {**patience, **(extra or {})}) as process:
             async with WireClient.connect(process.place.socket) as control:
                 await control.ask("hello", role="admin")
                 yield cls(process, control, model_url)
