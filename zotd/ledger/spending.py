@@ -1,6 +1,6 @@
 """What all sessions of this process may spend together, and each of them: the budgets of the configuration.
 
-    refusal? -> reserve -> settle          around each model request; `runs.billing` does it
+    refusal? -> reserve -> settle          around each model request; `runs.request` does it
 
 The day's sum is read from the usage rows when the daemon starts, and kept in memory from then on. A session's own is
 in its row of the journal (`core.ports.SessionRow.spent`), which changes in the same commit as its usage rows.

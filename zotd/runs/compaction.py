@@ -15,8 +15,8 @@ from zotd.core.ports import Model, ModelRequest
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.runs.billing import COMPACTION, RequestBilling
 from zotd.runs.context import RunContext
+from zotd.runs.request import COMPACTION, RequestBilling
 from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
 from zotd.wire.content import Message

@@ -22,13 +22,11 @@ from zotd.core.retry import Failure, ModelError
 from zotd.exthost.guards import GuardRemark, GuardVerdict
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
-from zotd.runs.attempts import Attempts
-from zotd.runs.billing import RequestBilling
 from zotd.runs.compaction import Summary, compaction_record, summarise
 from zotd.runs.context import RunContext
-from zotd.runs.model_request import RequestSender, SentRequest, rewritten
 from zotd.runs.queue import Queue
 from zotd.runs.record_batch import RecordBatch
+from zotd.runs.request import Attempts, RequestBilling, RequestSender, SentRequest, rewritten
 from zotd.runs.retry_pause import Pause
 from zotd.runs.tool_calls import NOT_STARTED, ToolCalls
 from zotd.wire import events

@@ -12,8 +12,8 @@ from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.ledger.spending import Spending
-from zotd.runs.billing import COMPACTION, RequestBilling
 from zotd.runs.context import RunContext
+from zotd.runs.request import COMPACTION, RequestBilling
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel
 from zotd.wire.content import Text, Tokens

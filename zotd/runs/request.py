@@ -1,0 +1,378 @@
+"""The model requests of one run: on record, paid for, sent, and read.
+
+    begin ──> attempt on record ──> guards ──> budget ──> request ──> 200 on record ──> reply, as far as it comes
+                                                                  └─> guards about its text ──> bill
+
+An input enters the transcript with an attempt: the run's own with the first, inputs that steer with the first of each
+later step. So an input stops waiting in the very commit that shows it to the model.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+
+from zotd import ids
+from zotd.clock import rfc3339
+from zotd.contributions.guards import Hooks
+from zotd.contributions.toolbox import Toolbox
+from zotd.core import budget, records
+from zotd.core.pacing import Pacing
+from zotd.core.ports import ModelRequest, PartialText
+from zotd.core.records import Opening
+from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Part, RequestAccepted, Stopped
+from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
+from zotd.core.turn import Send
+from zotd.exthost.guards import GuardRemark, GuardVerdict
+from zotd.ledger.ledger import Ledger, Shown
+from zotd.runs.context import RunContext
+from zotd.runs.queue import Queue
+from zotd.wire import events
+from zotd.wire.api import Partial, ToolUse
+from zotd.wire.base import ENCODER
+from zotd.wire.content import Block, Text, Tokens, visible
+
+REPLY, COMPACTION = "reply", "compaction"
+"""What a request is for: `purpose` of a usage row."""
+
+
+class RequestBilling:
+    """One request after the other, and exactly one usage row for each, whatever becomes of it.
+
+        begin -> [admit -> [answered]] -> bill
+
+    `close` it when the run is over.
+    """
+
+    def __init__(self, plan: RunContext, ledger: Ledger, run: str) -> None:
+        self._plan = plan
+        self._ledger = ledger
+        self._run = run
+        self._coming = 0
+        self._purpose: str | None = None
+        self._reply: Assembler | None = None
+        self._reservation: int | None = None
+        self.estimate = Tokens()
+        """What the request counts with as long as nobody knows better."""
+
+    def expect(self, content: Sequence[Block]) -> None:
+        """The next request reads this too, which is not in the transcript yet."""
+        self._coming += budget.size(content)
+
+    def begin(self, purpose: str = REPLY) -> Tokens:
+        """A request is about to be recorded: from here on its usage row is due. The result is its estimate."""
+        messages, known = self._ledger.transcript.messages, self._ledger.row.context
+        reads = budget.context(messages, known, self._plan.system) + self._coming
+        self.estimate = budget.estimate(reads, self._plan.model.rates, self._plan.spending.floor)
+        self._coming = 0
+        self._purpose = purpose
+        self._reply = None
+        return self.estimate
+
+    def admit(self) -> None:
+        """Set the estimate aside: the request is sent now.
+
+        Raises:
+            ModelError: a budget is used up.
+        """
+        row = self._ledger.row
+        sentence = self._plan.spending.refusal(row.settings, row.spent)
+        if sentence is not None:
+            raise ModelError(Failure.REFUSED, sentence)
+        self._reservation = self._plan.spending.reserve(self.estimate)
+
+    def answered(self, reply: Assembler) -> None:
+        """The vendor has begun to answer; `reply` has its figures when they come."""
+        self._reply = reply
+
+    def bill(self, step: int, error: ModelError | None = None) -> records.UsageRow | None:
+        """The usage row of the request, which has ended: with `error`, else as its reply says.
+
+        None when no row is due.
+        """
+        if self._purpose is None:
+            return None
+        tokens = self._took(error)
+        row = records.UsageRow(
+            time=rfc3339(),
+            run=self._run,
+            step=step,
+            provider=self._plan.settings.provider,
+            model=self._plan.settings.model,
+            tokens=tokens,
+            purpose=self._purpose,
+            estimate=self._correction(tokens),
+        )
+        self._settle(budget.counted(row))
+        self._purpose = None
+        return row
+
+    def close(self) -> None:
+        """Let go of what is set aside for a request that nobody has billed: the journal could not write."""
+        self._settle(self.estimate)
+
+    def _took(self, error: ModelError | None) -> Tokens | None:
+        """The vendor's figures with their price; nothing for a request that costs nothing; None when nobody knows."""
+        if self._reply is not None:
+            return None if self._reply.tokens is None else self._plan.model.price(self._reply.tokens)
+        was_sent = self._reservation is not None
+        return None if was_sent and (error is None or error.failure in OF_UNKNOWN_COST) else Tokens()
+
+    def _correction(self, tokens: Tokens | None) -> Tokens | None:
+        if self._reservation is None or (self._reply is None and tokens is not None):
+            return None  # it cost nothing
+        return budget.correction(
+            tokens,
+            is_whole=self._reply is not None and self._reply.stop is not None,
+            expected=self.estimate,
+            rates=self._plan.model.rates,
+            floor=self._plan.spending.floor,
+        )
+
+    def _settle(self, took: Tokens) -> None:
+        reservation, self._reservation = self._reservation, None
+        if reservation is not None:
+            self._plan.spending.settle(reservation, took)
+
+
+class Attempts:
+    """The attempts of one run."""
+
+    def __init__(
+        self,
+        run: str,
+        settings: records.Settings,
+        queue: Queue,
+        first: records.Input | None,
+        *,
+        billing: RequestBilling,
+    ) -> None:
+        """`first`: the run's own input; None: it goes on where another run was cut. `billing` is told what begins."""
+        self._run = run
+        self._settings = settings
+        self._queue = queue
+        self._first = first
+        self._billing = billing
+
+    def resumed(self) -> Shown:
+        """The run begins where another one was cut; no model is asked by this."""
+        return Shown(self._record(0, 0, resumes=True))
+
+    def begin(self, send: Send) -> Shown:
+        """A request is about to be sent; with the events that begin a step."""
+        started, steered, shown = self._join() if send.number == 1 else (None, [], [])
+        if send.number == 1:
+            shown.append(events.TurnStart(send.step))
+        record = self._record(send.step, send.number, started=started, steered=steered, estimate=self._billing.begin())
+        return Shown(record, shown)
+
+    def summary(self, step: int) -> Shown:
+        """A summary is about to be asked for; what the run is about enters the transcript before that."""
+        started, steered, shown = self._join()
+        record = self._record(step, 0, started=started, steered=steered, estimate=self._billing.begin(COMPACTION))
+        return Shown(record, shown)
+
+    def answered(self, send: Send) -> Shown:
+        """The provider has begun to answer."""
+        record = self._record(send.step, send.number, answered=True, estimate=self._billing.estimate)
+        return Shown(record, [events.AssistantStart()])
+
+    def _join(self) -> tuple[str | None, list[str], list[events.Event]]:
+        """The run's input, once, and those that join it: their names, and the events that show them."""
+        first, self._first = self._first, None
+        shown: list[events.Event] = [] if first is None else [*self._queue.started(first), self._message(first)]
+        steered = self._queue.steering()
+        shown += [self._message(joined) for joined in steered]
+        if steered:  # behind them all: whoever misses an input in the queue may take the next event for its fate
+            shown.append(events.QueueChanged(self._queue.items(), held=False))
+        return None if first is None else first.id, [joined.id for joined in steered], shown
+
+    def _message(self, first: records.Input) -> events.UserMessage:
+        self._billing.expect(first.content)
+        return events.UserMessage(
+            visible(first.content), first.time, input=first.id, run=self._run, sender=first.sender or None
+        )
+
+    def _record(
+        self,
+        step: int,
+        number: int,
+        *,
+        started: str | None = None,
+        answered: bool = False,
+        steered: Sequence[str] = (),
+        resumes: bool = False,
+        estimate: Tokens | None = None,
+    ) -> records.Attempt:
+        return records.Attempt(
+            time=rfc3339(),
+            run=self._run,
+            step=step,
+            number=number,
+            provider=self._settings.provider,
+            model=self._settings.model,
+            input=started,
+            answered=answered,
+            steered=list(steered),
+            resumes=resumes,
+            estimate=estimate,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """How a request was answered; the reply itself is `RequestSender.take()`."""
+
+    toolbox: Toolbox
+    """What the model could choose from."""
+    seen: str | None
+    """The reply's text as guards want people to see it, empty when they hide it; None: as it is."""
+
+
+class RequestSender:
+    """The model requests of one run, one after another."""
+
+    def __init__(
+        self,
+        run: str,
+        plan: RunContext,
+        ledger: Ledger,
+        billing: RequestBilling,
+        *,
+        noted: Callable[[Sequence[GuardRemark]], None],
+    ) -> None:
+        """The requests of the run with this id. `billing` pays.
+
+        `noted` is told what guards did that a reader of the transcript should know.
+        """
+        self._plan = plan
+        self._ledger = ledger
+        self._billing = billing
+        self._noted = noted
+        self._run = run
+        self._pacing = Pacing()
+        self._reply: Assembler | None = None
+        self._system: str | None = None
+        """The system prompt, once the guards have seen it."""
+        self.holds_text = False
+        """The reply's text is not shown before the guards have seen all of it."""
+
+    async def ask(self, step: int, number: int, opened: Callable[[], Awaitable[None]]) -> SentRequest:
+        """Send the request for this try of this step, and read the reply to its end; shows what arrives.
+
+        `opened` is awaited when the provider has begun to answer. Safe to cancel: what has come so far stays.
+
+        Raises:
+            ModelError: the request failed, a guard did not want it sent, or a budget is used up.
+        """
+        toolbox = self._plan.toolbox()
+        if self._plan.hooks is not None:
+            await self._admit(self._plan.hooks, step, number)
+        if step == 1 and self._plan.opening is not None:
+            stream = self._opening(self._plan.opening)
+        else:
+            self._billing.admit()
+            stream = self._plan.model.stream(self._request(toolbox))
+        reply = Assembler(self._ledger.label, partial(ids.new, "c"))
+        self._pacing.begin()
+        async with aclosing(stream):  # else, cancelled between two chunks, it would be closed at some time or other
+            async for parts in stream:
+                if self._reply is None:
+                    self._reply = reply
+                    self._billing.answered(reply)
+                    await opened()  # to commit it while more is read took longer: the threads fight for the GIL
+                self._show(reply.feed(parts))
+                self._keep(step, reply)
+                reply.check()
+        return SentRequest(toolbox, await self._censored(reply))
+
+    def take(self) -> Assembler | None:
+        """The reply, whole or as far as it came; None when there is none, or it has been taken."""
+        reply, self._reply = self._reply, None
+        return reply
+
+    def put_back(self, reply: Assembler) -> None:
+        """Have it taken again."""
+        self._reply = reply
+
+    @property
+    def written(self) -> int:
+        """Characters that have come of the reply, whatever they are; 0: there is none."""
+        return 0 if self._reply is None else self._reply.length()
+
+    def partial(self) -> Partial:
+        """What has come of the reply, as a snapshot shows it."""
+        if self._reply is None:
+            return Partial("", [])
+        uses = [ToolUse(call.id, call.name, "".join(call.args)) for call in self._reply.open_calls()]
+        return Partial("" if self.holds_text else self._reply.text(), uses)
+
+    def _show(self, shown: Sequence[events.Event]) -> None:
+        if self.holds_text:
+            shown = [_withheld(event) for event in shown if not isinstance(event, events.TextDelta)]
+        self._ledger.live(shown)
+
+    def _keep(self, step: int, reply: Assembler) -> None:
+        """Have the text survive a crash, but for what guards have not let through yet."""
+        now = asyncio.get_running_loop().time()
+        if not self.holds_text and self._pacing.is_due(now) and (text := reply.text()):
+            kept = PartialText(self._run, step, self._pacing.take(text, now))
+            self._ledger.journal.keep_partial(self._ledger.row.id, kept)
+
+    def _request(self, toolbox: Toolbox) -> ModelRequest:
+        return ModelRequest(
+            system=self._plan.system if self._system is None else self._system,
+            messages=self._ledger.transcript.messages,
+            tools=toolbox.specs,
+            reasoning=self._plan.settings.reasoning,
+        )
+
+    async def _opening(self, opening: Opening) -> AsyncGenerator[Sequence[Part], None]:
+        """A call that a person has chosen, as if the model had made it; it costs nothing."""
+        yield [
+            RequestAccepted(),
+            CallStart(0, opening.name),
+            CallArgs(0, ENCODER.encode(opening.args).decode()),
+            CallEnd(0),
+            Counted(Tokens()),
+            Stopped("tool_use"),
+        ]
+
+    async def _admit(self, hooks: Hooks, step: int, number: int) -> None:
+        if self._system is None:
+            asked = await hooks.system_prompt(self._plan.system)
+            self._heed(asked)
+            self._system = asked.value
+        if number == 1:
+            self._heed(await hooks.step(step))
+        self.holds_text = hooks.holds_text
+
+    def _heed(self, verdict: GuardVerdict[str] | GuardVerdict[int]) -> None:
+        """Raise ModelError when the guards are against it."""
+        if verdict.notes:
+            self._noted(verdict.notes)
+        if verdict.is_blocked:
+            raise ModelError(Failure.REFUSED, verdict.reason)
+
+    async def _censored(self, reply: Assembler) -> str | None:
+        hooks, text = self._plan.hooks, reply.text()
+        if hooks is None or not text or reply.stop == "refusal":
+            return None
+        verdict = await hooks.message(text)
+        if verdict.notes:
+            self._noted(verdict.notes)
+        shown = "" if verdict.is_blocked else verdict.value
+        if self.holds_text and shown:
+            self._ledger.live([events.TextDelta(shown, session=self._ledger.label)])
+        return None if shown == text else shown
+
+
+def _withheld(event: events.Event) -> events.Event:
+    """The event without what the model thinks: guards judge the text only, and the one often says the other."""
+    return events.ThinkingDelta("", session=event.session) if isinstance(event, events.ThinkingDelta) else event
+
+
+def rewritten(content: list[Block], text: str) -> list[Block]:
+    """The content of a reply with this text instead of its own."""
+    return [*([Text(text)] if text else []), *(block for block in content if not isinstance(block, Text))]
