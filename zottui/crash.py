@@ -17,5 +17,5 @@ def kept(error: BaseException, env: Mapping[str, str]) -> str:
         paths.check_private_dir(os.path.dirname(path))
         private_file.write(Path(path), "".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
     except (OSError, paths.UnsafePathError) as problem:
-        return f"this is a bug in zot: {what} (its traceback could not be kept: {problem}); the session is untouched"
-    return f"this is a bug in zot, the session is untouched: {what}; please report it with what is in {path}"
+        return f"this is a bug in zot: {what} (could not save the traceback: {problem}); the session is not affected"
+    return f"this is a bug in zot, the session is not affected: {what}; please report it with the contents of {path}"

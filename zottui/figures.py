@@ -50,7 +50,7 @@ class Figures:
             known = await self._desk.ask(auth.AuthScope(session.id), auth.KeyList)
             vendor = next((each for each in known.providers if each.provider == session.provider), None)
             if vendor is not None and vendor.variables and vendor.source is None:
-                words = f"no key for {vendor.title}: /login keeps one, or set {vendor.variables[0]} and start zot again"
+                words = f"no key for {vendor.title}: run /login, or set {vendor.variables[0]} and restart zot"
                 self._desk.say(words, "warn")
 
     async def _refresh(self) -> None:

@@ -96,8 +96,8 @@ class SessionFollower:
             return ""
         if state.run is None and not session.name and not session.message_count:
             return ""  # nothing was said
-        what = "it goes on without you" if state.run is not None else "the session stays"
-        return f"{what}; come back with: zot --session {shlex.quote(session.name or session.id)}"
+        what = "the run continues" if state.run is not None else "the session is kept"
+        return f"{what}; return with: zot --session {shlex.quote(session.name or session.id)}"
 
     async def _open(self, opening: "asyncio.Future[Startup]", *, goes_on: bool) -> None:
         try:

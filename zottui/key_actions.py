@@ -96,9 +96,9 @@ class KeyActions:
             return
         self._place.clear()
         self._presses += 1
-        self.hint = "ctrl+c again leaves"
+        self.hint = "ctrl+c again to leave"
         if self._place.state.run is not None:
-            self.hint += "; what runs goes on, esc interrupts it"
+            self.hint += "; the run continues, esc interrupts it"
         self._place.redraw()
         self._place.spawn(self._forget(self._presses))
 

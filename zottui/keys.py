@@ -24,16 +24,16 @@ class KeyBinding(NamedTuple):
 
 
 KEYS = (
-    KeyBinding("escape", "esc", "interrupt", "interrupt what runs; what waits is held"),
-    KeyBinding("c-c", "ctrl+c", "cancel", "empty the editor; twice: leave, and what runs goes on"),
+    KeyBinding("escape", "esc", "interrupt", "interrupt the run and hold the queue"),
+    KeyBinding("c-c", "ctrl+c", "cancel", "clear the editor; twice: leave, runs continue"),
     KeyBinding("c-d", "ctrl+d", "leave", "leave, when the editor is empty"),
-    KeyBinding("c-s", "ctrl+s", "steer", "send it into what runs, before its next step"),
-    KeyBinding("c-t", "ctrl+t", "view", "look through the whole conversation"),
-    KeyBinding("c-o", "ctrl+o", "detail", "show the last tool's whole output"),
-    KeyBinding("f2", "F2", "overview", "all sessions, and what needs you"),
-    KeyBinding("s-tab", "shift+tab", "mode", "the next mode: ask, read-only, and yolo after a question"),
-    KeyBinding("c-l", "ctrl+l", "repaint", "draw the lower part anew"),
-    KeyBinding("c-z", "ctrl+z", "suspend", "go to the shell; fg comes back"),
+    KeyBinding("c-s", "ctrl+s", "steer", "send the prompt into the run, before its next step"),
+    KeyBinding("c-t", "ctrl+t", "view", "open the viewer: the whole conversation"),
+    KeyBinding("c-o", "ctrl+o", "detail", "show the whole output of the last tool call"),
+    KeyBinding("f2", "F2", "overview", "show all sessions and what needs you"),
+    KeyBinding("s-tab", "shift+tab", "mode", "switch the mode: ask, read-only, yolo (asks first)"),
+    KeyBinding("c-l", "ctrl+l", "repaint", "redraw the lower part of the screen"),
+    KeyBinding("c-z", "ctrl+z", "suspend", "suspend; fg resumes"),
 )
 """For `/keys`, and for `bindings`."""
 

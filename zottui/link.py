@@ -93,7 +93,7 @@ class SessionLink:
     def _client(self) -> Client:
         client = self._follower.client if self._follower is not None else None
         if client is None:
-            raise ConnectionLostError("there is no connection to zotd; it is being tried again")
+            raise ConnectionLostError("not connected to zotd; reconnecting")
         return client
 
 

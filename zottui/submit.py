@@ -27,9 +27,9 @@ BUILT_IN = tuple(
 OURS = "built in"
 """The source of a command that is neither an extension's nor a skill; it is not named, as those of this client are not."""
 
-NOT_SENT = "not sent: it is in the editor again; enter sends it, typing replaces it, and up brings it back"
+NOT_SENT = "not sent; the prompt is back in the editor: enter sends it, typing replaces it, up restores it"
 
-NOT_SENT_BEFORE = "not sent: it is in the editor again, before what you have typed"
+NOT_SENT_BEFORE = "not sent; the prompt is back in the editor, before your new text"
 
 SENT_S = 2.0
 """How long leaving waits for what was sent last; the daemon accepts in milliseconds."""
@@ -165,7 +165,7 @@ class Submitter:
             except ConnectionLostError:
                 self.lost()  # until the next snapshot
             except NoAnswerError:
-                self._desk.say("zotd has not answered yet; it is asked again", "warn")
+                self._desk.say("zotd has not answered yet; sending again", "warn")
 
     async def _command(self, name: str, args: str) -> None:
         """Ours, or one of the daemon, an extension or a skill."""
@@ -187,14 +187,16 @@ class Submitter:
 
     def _unknown(self, name: str) -> UsageError:
         meant = nearest(name, (choice.name for choice in self.commands))
-        return UsageError(f"there is no /{name}" + (f"; did you mean /{meant}?" if meant else "; /help lists them"))
+        return UsageError(
+            f"unknown command /{name}" + (f"; did you mean /{meant}?" if meant else "; /help lists the commands")
+        )
 
     async def _shell(self, text: str) -> None:
         """`!command` shows its output to the model, too; `!!command` only to people."""
         for_model = not text.startswith("!!")
         command = text.lstrip("!").strip()
         if not command:
-            raise UsageError("!COMMAND runs a shell command, and shows its output to the model; !!COMMAND only to you")
+            raise UsageError("!COMMAND runs a shell command and shows its output to the model, !!COMMAND only to you")
         await self._live.wait()
         session = of(self._desk)
         await self._answered(api.Shell(session=session, command=command, context=for_model, request_id=_request_id()))

@@ -32,8 +32,8 @@ COMMANDS: tuple[Command, ...] = (
     *accounts.COMMANDS,
     *looking.COMMANDS,
     *display.COMMANDS,
-    Command("help", "this list", help_),
-    Command("detach", "leave; what runs goes on", leave),
-    Command("exit", "leave; what runs goes on", leave),
+    Command("help", "list the commands", help_),
+    Command("detach", "leave; runs continue", leave),
+    Command("exit", "leave; runs continue", leave),
 )
 """In the order in which `/help` lists them."""

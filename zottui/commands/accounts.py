@@ -12,23 +12,23 @@ from zottui.ui_context import UiContext
 async def login(desk: UiContext, provider: str) -> None:
     """Keep a vendor's key, which is typed where nobody can read it."""
     known = await _known(desk)
-    provider = provider or await _one_of(desk, "whose key", [each for each in known if each.variables]) or ""
+    provider = provider or await _one_of(desk, "log in to", [each for each in known if each.variables]) or ""
     if not provider:
         return
     names = [each.provider for each in known if each.variables]
     if provider not in names:
-        raise UsageError(f"there is no vendor {provider} that takes a key; there are {', '.join(names)}")
-    key = await line.ask(desk, f"the key for {provider}", is_secret=True)
+        raise UsageError(f"unknown provider {provider}; choose one of: {', '.join(names)}")
+    key = await line.ask(desk, f"API key for {provider}", is_secret=True)
     if key is None or not await _is_to_be_kept(desk, provider, key):
         return
     kept = await desk.administer(auth.Login(provider, key), auth.KeyInfo)
-    desk.say(f"the key for {kept.title} is kept in auth.json", "success")
+    desk.say(f"saved the key for {kept.title} in auth.json", "success")
     session = desk.state.session
     has_none = {each.provider for each in known if each.variables and each.source is None} - {kept.provider}
     if session is not None and session.provider in has_none:  # this key is of no use to the model that it has
         params = api.SessionConfigure(session=session.id, provider=kept.provider)
         configured = await desk.ask(params, api.SessionInfo)
-        desk.say(f"the model is {configured.model}; /model switches it")
+        desk.say(f"the model is now {configured.model}; /model changes it")
 
 
 async def _is_to_be_kept(desk: UiContext, provider: str, key: str) -> bool:
@@ -41,10 +41,10 @@ async def _is_to_be_kept(desk: UiContext, provider: str, key: str) -> bool:
         return True
     match found.outcome:
         case "refused":
-            desk.say(f"{found.sentence}; it is not kept: copy it again, and /login {provider}", "error")
+            desk.say(f"{found.sentence}; the key was not saved. Copy it again and run /login {provider}", "error")
             return False
         case "unreachable":
-            return await confirm.ask(desk, f"{found.sentence}\nkeep the key unchecked?")
+            return await confirm.ask(desk, f"{found.sentence}\nsave the key without a check?")
         case _:
             return True
 
@@ -53,12 +53,12 @@ async def logout(desk: UiContext, provider: str) -> None:
     """Throw a vendor's key away."""
     stored = [each for each in await _known(desk) if each.stored]
     if not stored:
-        desk.say("no key is kept in auth.json")
+        desk.say("auth.json has no keys")
         return
-    provider = provider or await _one_of(desk, "whose key is to go", stored) or ""
+    provider = provider or await _one_of(desk, "log out of", stored) or ""
     if provider:
         kept = await desk.administer(auth.Logout(provider), auth.KeyInfo)
-        desk.say(f"the key for {kept.title} is gone" + (f"; {kept.source} still has one" if kept.source else ""))
+        desk.say(f"deleted the key for {kept.title}" + (f"; {kept.source} still provides one" if kept.source else ""))
 
 
 async def _known(desk: UiContext) -> list[auth.KeyInfo]:
@@ -77,6 +77,6 @@ async def _providers(desk: UiContext) -> list[tuple[str, str]]:
 
 
 COMMANDS = (
-    Command("login", "keep a vendor's key", login, "[PROVIDER]", _providers),
-    Command("logout", "throw a vendor's key away", logout, "[PROVIDER]", _providers),
+    Command("login", "save a provider's API key", login, "[PROVIDER]", _providers),
+    Command("logout", "delete a provider's API key", logout, "[PROVIDER]", _providers),
 )

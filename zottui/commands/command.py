@@ -37,7 +37,7 @@ def of(desk: UiContext) -> str:
     """
     session = desk.state.session
     if session is None:
-        raise UsageError("there is no session yet: zotd is still being asked")
+        raise UsageError("no session yet: still connecting to zotd")
     return session.id
 
 
@@ -50,7 +50,7 @@ def number(args: str, what: str) -> int | None:
     if not args:
         return None
     if not args.isdecimal():
-        raise UsageError(f"{what} is a number, and not {args}")
+        raise UsageError(f"{what} must be a number, not {args}")
     return int(args)
 
 

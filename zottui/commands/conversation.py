@@ -20,7 +20,7 @@ async def compact(desk: UiContext, focus: str) -> None:
 async def clear(desk: UiContext, _: str) -> None:
     """Let the model forget; what is on the screen stays."""
     await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="clear")
-    desk.say("the model has forgotten everything; the screen has not")
+    desk.say("the model's context is empty; the screen stays as it is")
 
 
 async def go_on(desk: UiContext, _: str) -> None:
@@ -37,10 +37,10 @@ async def retry(desk: UiContext, _: str) -> None:
 async def rewind(desk: UiContext, args: str) -> None:
     """Go back to before a prompt, which comes into the editor; files stay as they are."""
     known = await prompts(desk)
-    which = number(args, "the prompt to go back to")
+    which = number(args, "the prompt to rewind to")
     if which is None:
         entries = [Entry(str(at), f"{at:3}  {cut(clean(turn.text), SHOWN_CELLS)}") for at, turn in enumerate(known, 1)]
-        chosen = await choose.ask(desk, "go back to before", entries[::-1])
+        chosen = await choose.ask(desk, "rewind to before", entries[::-1])
         which = None if chosen is None else int(chosen)
     if which is not None:
         await _rewind(desk, known, which)
@@ -48,7 +48,7 @@ async def rewind(desk: UiContext, args: str) -> None:
 
 async def _rewind(desk: UiContext, known: list[PromptEntry], which: int) -> None:
     if not 1 <= which <= len(known):
-        raise UsageError(f"there are {len(known)} prompts; /rewind N goes back to before one of them")
+        raise UsageError(f"there are {len(known)} prompts; /rewind N rewinds to before prompt N")
     turn = known[which - 1]
     if turn.before is None:
         await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="clear")
@@ -63,9 +63,9 @@ async def prompts(desk: UiContext) -> list[PromptEntry]:
 
 
 COMMANDS = (
-    Command("compact", "summarise what was said, for the model", compact, "[WHAT MATTERS]"),
-    Command("clear", "let the model forget what was said", clear),
-    Command("continue", "go on where it stopped", go_on),
-    Command("retry", "ask a model that has failed again now", retry),
-    Command("rewind", "go back to before a prompt; files stay as they are", rewind, "[N]"),
+    Command("compact", "summarise the conversation for the model", compact, "[FOCUS]"),
+    Command("clear", "empty the model's context", clear),
+    Command("continue", "continue a run that stopped", go_on),
+    Command("retry", "retry a failed model request now", retry),
+    Command("rewind", "rewind to before a prompt; files are not changed", rewind, "[N]"),
 )

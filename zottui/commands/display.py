@@ -21,16 +21,16 @@ async def theme(desk: UiContext, name: str) -> None:
 
 async def _set_theme(desk: UiContext, name: str) -> None:
     desk.theme = desk.theme.in_colours_of(THEMES[name])
-    desk.say(f'theme {name}; to keep it: theme = "{name}" under [terminal] in config.toml')
+    desk.say(f'theme {name}; to keep it, set theme = "{name}" under [terminal] in config.toml')
 
 
 async def thinking(desk: UiContext, what: str) -> None:
     """Show what the model thinks before it answers, or only for how long."""
     shows = {"": not desk.state.shows_thoughts, "show": True, "hide": False}.get(what)
     if shows is None:
-        raise UsageError(f"/thinking {what}: show or hide")
+        raise UsageError(f"/thinking takes show or hide, not {what}")
     desk.show_thoughts(shows=shows)
-    desk.say("thoughts are shown from now on" if shows else "thoughts are not shown any more")
+    desk.say("thinking is shown from now on" if shows else "thinking is hidden from now on")
 
 
 async def status(desk: UiContext, _: str) -> None:
@@ -50,7 +50,7 @@ async def status(desk: UiContext, _: str) -> None:
 
 
 COMMANDS = (
-    Command("theme", "other colours", theme, "[NAME]"),
-    Command("thinking", "show what the model thinks", thinking, "[show|hide]"),
-    Command("status", "what is known of the session", status),
+    Command("theme", "change the colours", theme, "[NAME]"),
+    Command("thinking", "show or hide the model's thinking", thinking, "[show|hide]"),
+    Command("status", "show the session's state and settings", status),
 )

@@ -35,16 +35,18 @@ FORMATS = {"": "markdown", ".md": "markdown", ".markdown": "markdown", ".txt": "
 
 async def jump(desk: UiContext, args: str) -> None:
     """Look at the conversation from a prompt on, or choose one."""
-    await view(desk, turn=number(args, "the prompt to look at"))
+    await view(desk, turn=number(args, "the prompt to jump to"))
 
 
 async def find(desk: UiContext, words: str) -> None:
     """Look for words in all sessions, and look at what was found."""
     if not words:
-        raise UsageError("/find takes the words to look for; words in quotes are a phrase")
+        raise UsageError("/find needs words to search for; quote them to find a phrase")
     page = await desk.ask(api.Search(query=words), reports.SearchPage)
     if not page.hits:
-        desk.say(f"no message has {words}" + ("" if page.complete else "; the newest messages are not searched yet"))
+        desk.say(
+            f"no message contains {words}" + ("" if page.complete else "; the newest messages are not indexed yet")
+        )
         return
     entries = [
         Entry(
@@ -55,7 +57,7 @@ async def find(desk: UiContext, words: str) -> None:
         )
         for hit in page.hits
     ]
-    chosen = await choose.ask(desk, f"found: {words}", entries)
+    chosen = await choose.ask(desk, f"results for {words}", entries)
     if chosen is not None:
         session, _, seq = chosen.partition(" ")
         await view(desk, session=session, seq=int(seq))
@@ -73,15 +75,15 @@ async def usage(desk: UiContext, _: str) -> None:
     """What the session has taken, and its budgets."""
     taken = desk.state.usage
     desk.say(
-        f"this session: {money(taken.cost_usd)} for {count(taken.input)} tokens in, {count(taken.output)} out,"
-        f" {count(taken.cache_read)} from the cache, {count(taken.cache_write)} into it"
+        f"this session: {money(taken.cost_usd)}; {count(taken.input)} tokens in, {count(taken.output)} out,"
+        f" {count(taken.cache_read)} read from the cache, {count(taken.cache_write)} written to it"
     )
     sums = await desk.ask(api.UsageReport(), reports.UsageSums)
     for row in sums.rows:
-        desk.say(f"{row.key}, in all: {money(row.cost_usd)} in {row.attempts} requests")
+        desk.say(f"{row.key}, all sessions: {money(row.cost_usd)} for {row.attempts} requests")
     for budget in sums.budgets:
         if budget.limit_usd is not None and budget.session in {"", of(desk)}:
-            desk.say(f"budget of the {budget.scope}: {money(budget.spent_usd)} of {money(budget.limit_usd)}")
+            desk.say(f"{budget.scope} budget: {money(budget.spent_usd)} of {money(budget.limit_usd)}")
 
 
 async def who(desk: UiContext, _: str) -> None:
@@ -104,7 +106,7 @@ async def export(desk: UiContext, path: str) -> None:
     session = of(desk)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in FORMATS:
-        raise UsageError(f"/export writes Markdown (.md) or everything (.jsonl), and no {suffix} file")
+        raise UsageError(f"/export writes .md (Markdown) or .jsonl (everything), not {suffix}")
     form = FORMATS[suffix]
     pages: list[str] = []
     after: int | None = 0
@@ -114,7 +116,7 @@ async def export(desk: UiContext, path: str) -> None:
         after = page.next
     folder = os.getcwd() if place.of(desk.env).is_remote else desk.cwd
     written = await asyncio.to_thread(_write, os.path.join(folder, path or f"{session}.md"), pages)
-    desk.say(f"written: {written}")
+    desk.say(f"exported to {written}")
 
 
 def _write(path: str, pages: list[str]) -> str:
@@ -128,7 +130,7 @@ async def copy(desk: UiContext, which: str) -> None:
     """Put the last reply on the clipboard, or what is in its fences, or one of them."""
     reply = desk.last_reply
     if not reply:
-        raise UsageError("there is no reply to copy yet")
+        raise UsageError("no reply to copy yet")
     blocks = fences(reply)
     match which:
         case "" | "all":
@@ -138,11 +140,13 @@ async def copy(desk: UiContext, which: str) -> None:
         case _ if which.isdecimal() and 1 <= int(which) <= len(blocks):
             text = blocks[int(which) - 1]
         case _:
-            raise UsageError(f"/copy {which}: the last reply has {len(blocks)} pieces of code; all, code or a number")
+            raise UsageError(
+                f"/copy takes all, code or a number, not {which}; the last reply has {len(blocks)} code blocks"
+            )
     try:
         desk.write_raw(clipboard(text, desk.env))
     except TooLongError as error:
-        raise UsageError(f"{error}; /export writes a file") from error
+        raise UsageError(f"{error}; use /export instead") from error
     desk.say(f"copied {len(text):,} characters")
 
 
@@ -153,7 +157,7 @@ async def skills(desk: UiContext, _: str) -> None:
     for each in known:
         desk.say(f"{each.text}  {each.detail}")
     if not known:
-        desk.say("there are no skills here")
+        desk.say("no skills found")
 
 
 async def ext(desk: UiContext, _: str) -> None:
@@ -166,7 +170,7 @@ async def ext(desk: UiContext, _: str) -> None:
         is_well = each.state == "ready" and each.responding and not reason
         desk.say(f"{name}  {state}{reason}", "info" if is_well else "warn")
     if not found.extensions:
-        desk.say("there are no extensions here; zotctl ext new makes one")
+        desk.say("no extensions; create one with: zotctl ext new")
 
 
 async def keys(desk: UiContext, _: str) -> None:
@@ -175,18 +179,18 @@ async def keys(desk: UiContext, _: str) -> None:
 
     here = [(key.label, key.what) for key in (*EDITOR_KEYS, *KEYS)]
     in_viewer = [(key.label, key.what) for key in VIEWER_KEYS]
-    for title, rows in (("", here), ("while you look through the conversation:\n", in_viewer)):
+    for title, rows in (("", here), ("in the viewer:\n", in_viewer)):
         desk.say(title + "\n".join(f"{label:{LABEL_COLUMNS}} {what}" for label, what in rows))
 
 
 COMMANDS = (
-    Command("jump", "look at the conversation from a prompt on", jump, "[N]"),
-    Command("find", "look for words in all sessions", find, "WORDS"),
-    Command("usage", "tokens, money and budgets", usage),
-    Command("who", "who is in this session", who),
-    Command("export", "write the session into a file: .md or .jsonl", export, "[FILE]"),
-    Command("copy", "copy the last reply, or its code", copy, "[all|code|N]"),
-    Command("skills", "what the model can read up on", skills),
-    Command("ext", "the extensions of this session", ext),
-    Command("keys", "what the keys do", keys),
+    Command("jump", "open the viewer at a prompt", jump, "[N]"),
+    Command("find", "search all sessions", find, "WORDS"),
+    Command("usage", "show tokens, cost and budgets", usage),
+    Command("who", "list the clients of this session", who),
+    Command("export", "export the session to a .md or .jsonl file", export, "[FILE]"),
+    Command("copy", "copy the last reply or its code", copy, "[all|code|N]"),
+    Command("skills", "list the skills", skills),
+    Command("ext", "list the extensions", ext),
+    Command("keys", "list the keys", keys),
 )

@@ -17,18 +17,18 @@ async def new(desk: UiContext, name: str) -> None:
 async def rename(desk: UiContext, name: str) -> None:
     """Give the session a name."""
     if not name:
-        raise UsageError("/rename takes the new name")
+        raise UsageError("/rename needs the new name")
     await desk.ask(api.Rename(session=of(desk), name=name), api.SessionInfo)
 
 
 async def fork(desk: UiContext, args: str) -> None:
     """Go on in a copy, of all or of what was said before a prompt."""
-    which = number(args, "the prompt before which the fork begins")
+    which = number(args, "the prompt to fork before")
     seq = None
     if which is not None:
         turns = await prompts(desk)
         if not 1 < which <= len(turns):
-            raise UsageError(f"there are {len(turns)} prompts; /fork N takes the second or a later one")
+            raise UsageError(f"there are {len(turns)} prompts; /fork N needs the second or a later one")
         seq = turns[which - 1].before
     forked = await desk.ask(api.Fork(session=of(desk), seq=seq), api.Created)
     await desk.switch(forked.session.id)
@@ -46,8 +46,8 @@ async def tree(desk: UiContext, _: str) -> None:
 
 COMMANDS = (
     Command("sessions", "switch to another session", choose_one),
-    Command("new", "a new session of this directory", new, "[NAME]"),
-    Command("rename", "name the session", rename, "NAME"),
-    Command("fork", "go on in a copy of the session", fork, "[N]"),
-    Command("tree", "forks and rewinds of this session", tree),
+    Command("new", "start a session in this directory", new, "[NAME]"),
+    Command("rename", "rename the session", rename, "NAME"),
+    Command("fork", "continue in a copy of the session", fork, "[N]"),
+    Command("tree", "show the session's forks and rewinds", tree),
 )

@@ -9,16 +9,16 @@ from zottui.dialogs.listing import Entry
 from zottui.ui_context import UiContext
 
 LEVELS = {
-    "off": "no thinking before the answer",
-    "low": "little",
-    "medium": "some",
-    "high": "as much as it takes",
+    "off": "no thinking",
+    "low": "a little thinking",
+    "medium": "some thinking",
+    "high": "as much thinking as needed",
 }
 
 MODES = {
-    "yolo": "runs every call",
-    "ask": "asks before each call that may change something",
-    "read-only": "denies those",
+    "yolo": "run every call without asking",
+    "ask": "ask before calls that may change something",
+    "read-only": "deny calls that may change something",
 }
 
 
@@ -39,7 +39,7 @@ async def model(desk: UiContext, name: str) -> None:
 async def _set_model(desk: UiContext, name: str, provider: str | None) -> None:
     now = await desk.ask(api.SetModel(session=of(desk), model=name, provider=provider), api.ModelName)
     context = desk.state.context
-    desk.say(f"the model is {now.model}" + (f"; it reads all {context:,} tokens anew" if context else ""))
+    desk.say(f"the model is now {now.model}" + (f"; it reads all {context:,} tokens again" if context else ""))
 
 
 async def reasoning(desk: UiContext, level: str) -> None:
@@ -56,7 +56,7 @@ async def _set_reasoning(desk: UiContext, level: str) -> None:
 async def approvals(desk: UiContext, _: str) -> None:
     """Open the questions that were put off."""
     if not desk.state.approvals:
-        desk.say("no call waits for you")
+        desk.say("no pending approvals")
     desk.ask_again()
 
 
@@ -78,7 +78,9 @@ async def next_mode(desk: UiContext) -> None:
         return
     names = list(MODES)
     name = names[(names.index(session.mode) + 1) % len(names)] if session.mode in names else "ask"
-    if name == "yolo" and not await confirm.ask(desk, "run every call from now on without asking you (yolo)?\nno: ask"):
+    if name == "yolo" and not await confirm.ask(
+        desk, "run every call without asking from now on (yolo)?\nno switches to ask"
+    ):
         name = "ask"
     await _set_mode(desk, name)
 
@@ -100,7 +102,7 @@ async def one_of(desk: UiContext, known: Mapping[str, str], set_it: Set, word: s
             return
         word = chosen
     if word not in known:
-        raise UsageError(f"{what} {word}: there are {', '.join(known)}")
+        raise UsageError(f"unknown {what} {word}; choose one of: {', '.join(known)}")
     await set_it(desk, word)
 
 
@@ -119,7 +121,7 @@ async def _modes(_: UiContext) -> list[tuple[str, str]]:
 
 COMMANDS = (
     Command("model", "switch the model", model, "[NAME]", _models),
-    Command("reasoning", "how much it may think", reasoning, "[LEVEL]", _levels),
-    Command("mode", "which calls you are asked about", mode, "[MODE]", _modes),
-    Command("approvals", "the calls that wait for you", approvals),
+    Command("reasoning", "set how much the model thinks", reasoning, "[LEVEL]", _levels),
+    Command("mode", "set which calls need your approval", mode, "[MODE]", _modes),
+    Command("approvals", "show pending approvals", approvals),
 )

@@ -296,7 +296,7 @@ class Approval:
         try:
             args = decode(after.encode(), dict[str, object])
         except BadFrameError as error:
-            self._trouble = f"not taken, arguments are a JSON object: {error}"
+            self._trouble = f"the arguments must be a JSON object: {error}"
         else:
             self._trouble = ""
             self._args = None if args == self.question.args else args

@@ -11,7 +11,7 @@ from zottui.dialogs.listing import Entry, Listing
 from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
 
-KEYS = (("enter", "choose"), ("esc", "leave"), ("type", "to filter"))
+KEYS = (("enter", "choose"), ("esc", "cancel"), ("type", "to filter"))
 
 
 async def ask(desk: UiContext, title: str, entries: Sequence[Entry], *, selected: str = "") -> str | None:

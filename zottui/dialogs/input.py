@@ -7,7 +7,7 @@ from zottui.dialogs.line import Line
 from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import POINTER
 
-KEYS = (("enter", "done"), ("esc", "leave"))
+KEYS = (("enter", "done"), ("esc", "cancel"))
 
 
 async def ask(desk: UiContext, title: str, *, text: str = "", is_secret: bool = False) -> str | None:

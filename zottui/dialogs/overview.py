@@ -79,7 +79,7 @@ class Overview:
     def _keys(self) -> Keys:
         decide = [("y", "once")] if self._is_whole else []
         deny = [("n", "no")] if self._question is not None else []
-        return [*decide, *deny, ("enter", "opens"), ("esc", "leave")]
+        return [*decide, *deny, ("enter", "open"), ("esc", "close")]
 
     def _shown(self, session: str, width: int, room: int) -> list[Row]:
         """The question of a session, else its newest line; remembers which one, and whether all of it is there."""

@@ -16,8 +16,8 @@ from zottui.widgets.cells import clean, piece
 from zottui.widgets.status import short_path
 
 KEYS = (
-    ("enter", "opens"), ("tab", "all directories"), ("ctrl+n", "new"), ("ctrl+r", "rename"), ("ctrl+d", "delete"),
-    ("esc", "leave"),
+    ("enter", "open"), ("tab", "all directories"), ("ctrl+n", "new"), ("ctrl+r", "rename"), ("ctrl+d", "delete"),
+    ("esc", "close"),
 )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ class Picker:
 
     def _head(self, width: int) -> Row:
         cwd = self._sessions.cwd
-        where = "of all directories" if cwd is None else f"in {short_path(cwd, self._desk.env.get('HOME', ''))}"
+        where = "in all directories" if cwd is None else f"in {short_path(cwd, self._desk.env.get('HOME', ''))}"
         if self._listing.filter.text:
             return self._listing.filter.row("sessions: ", width)
         return headed("sessions", where)
@@ -53,7 +53,7 @@ class Picker:
     def _body(self, width: int, room: int) -> list[Row]:
         if rows := self._listing.rows(width, room):
             return rows
-        words = "asking zotd…" if not self._sessions.is_loaded else "there is none; ctrl+n makes one"
+        words = "loading…" if not self._sessions.is_loaded else "no sessions; ctrl+n creates one"
         return [[piece(TextRole.MUTED, f"  {words}")]]
 
     def key(self, name: str, text: str) -> bool:
@@ -90,7 +90,7 @@ class Picker:
         await self._desk.switch(session)
 
     async def _rename(self, session: str) -> None:
-        name = await input.ask(self._desk, "name of the session", text=self._name(session))
+        name = await input.ask(self._desk, "session name", text=self._name(session))
         if name is not None:
             self._sessions.put(await self._desk.ask(api.Rename(session=session, name=name), api.SessionInfo))
             self._desk.redraw()
@@ -98,10 +98,10 @@ class Picker:
     async def _delete(self, session: str) -> None:
         current = self._desk.state.session
         if current is not None and current.id == session:
-            self._desk.say("this is the session that you are in; open another one, then delete it", "warn")
+            self._desk.say("this session is open here; switch to another one before you delete it", "warn")
             return
         what = clean(self._name(session) or session)
-        if await confirm.ask(self._desk, f"delete {what}, with everything that was said in it?"):
+        if await confirm.ask(self._desk, f"delete {what} and its whole conversation?"):
             await self._desk.administer(api.Mutation(session=session), api.Nothing, command="session.delete")
             self._sessions.remove(session)
             self._desk.redraw()

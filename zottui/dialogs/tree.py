@@ -10,8 +10,8 @@ from zottui.theme import TextRole
 from zottui.ui_context import UiContext
 
 WAYS = (
-    Entry("rewind", "go back there", ("what came after it is kept beside; files stay as they are",)),
-    Entry("fork", "fork a new session from there", ("this one stays as it is",)),
+    Entry("rewind", "rewind to here", ("later messages stay on their own branch; files are not changed",)),
+    Entry("fork", "fork a new session from here", ("this session is not changed",)),
 )
 """What can be done with a place in the conversation; what destroys nothing that is easy to miss comes first."""
 
@@ -37,7 +37,7 @@ async def browse(desk: UiContext) -> None:
 
 async def _go(desk: UiContext, session: str, seq: int) -> None:
     """Go on from the message `seq`, in the way that the user chooses."""
-    match await choose.ask(desk, "this place", WAYS):
+    match await choose.ask(desk, "selected branch", WAYS):
         case "rewind":
             await desk.ask(api.Rewind(session=session, seq=seq), api.Nothing)
         case "fork":
@@ -59,7 +59,7 @@ def _below(tree: reports.Tree, parent: Branch | None, depth: int) -> Iterator[En
             continue
         mark = "● here" if branch is tree.branches[-1] else ""
         notes = (f"{branch.messages} messages", (branch.time or "")[:16].replace("T", " "))
-        yield Entry(_key(branch), branch.text or "(nothing said)", notes, mark=mark, role=TextRole.ACCENT, depth=depth)
+        yield Entry(_key(branch), branch.text or "(empty)", notes, mark=mark, role=TextRole.ACCENT, depth=depth)
         forks = (fork for fork in tree.forks if branch.first <= fork.at <= branch.last)
         yield from (_relative(fork, "fork", depth + 1) for fork in forks)
         yield from _below(tree, branch, depth + 1)

@@ -33,10 +33,10 @@ async def image(env: Mapping[str, str]) -> bytes:
     command = _command(env)
     program = shutil.which(command[0], path=env.get("PATH"))
     if program is None:
-        raise ImageError(f"install {command[0]} to paste images, or drop the file of the image on the terminal")
+        raise ImageError(f"install {command[0]} to paste images, or drop an image file on the terminal")
     data = await _output(program, *command[1:], env=env)
     if not data:
-        raise ImageError("there is no image in the clipboard")
+        raise ImageError("no image in the clipboard")
     return data
 
 
@@ -47,7 +47,7 @@ def _command(env: Mapping[str, str]) -> tuple[str, ...]:
         return _X11
     if sys.platform == "darwin":
         return _MACOS
-    raise ImageError("there is no display whose clipboard could be read: drop the file of the image on the terminal")
+    raise ImageError("no display, so no clipboard to read: drop an image file on the terminal")
 
 
 async def _output(program: str, *args: str, env: Mapping[str, str]) -> bytes:

@@ -111,7 +111,7 @@ class Drafts:
     def _give_up(self, error: OSError | UnsafePathError) -> None:
         if not self._is_closed:
             reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            self._desk.say(f"drafts are not kept, as they cannot be written to {self._folder}: {reason}", "warn")
+            self._desk.say(f"drafts are not saved; cannot write to {self._folder}: {reason}", "warn")
         self._is_closed = True
 
     def _store(self) -> None:

@@ -202,7 +202,7 @@ class PromptEditor:
         self._is_restoring = False
         if draft is not None:
             self.put_back(draft)
-            self._desk.say("what was not sent before is in the editor again; ctrl+c empties it")
+            self._desk.say("restored your unsent draft; ctrl+c clears it")
         self._text_changed(self.buffer)
         self._desk.redraw()
 

@@ -3,7 +3,7 @@
 from zottui import external_editor
 from zottui.ui_context import UiContext
 
-MARK = "# ----- the last reply; this line and what follows it are not sent -----"
+MARK = "# ----- the last reply; this line and everything below it are not sent -----"
 """Only what is below it is dropped: prompts may have lines of their own that begin with `#`."""
 
 

@@ -22,7 +22,7 @@ FOUND = 50
 CWD_CELLS = 24
 """Columns for the directory of a session; its end is what tells it apart."""
 
-_KEYS = [("enter", "edit it"), ("ctrl+r", "next"), ("esc", "back to the draft")]
+_KEYS = [("enter", "edit"), ("ctrl+r", "next"), ("esc", "back to the draft")]
 
 
 def prompts_of(messages: Sequence[Message]) -> list[str]:
@@ -150,7 +150,7 @@ class HistorySearch:
             page = await self._desk.ask(PromptHistory(query=query, limit=FOUND), PromptPage)
         except ClientError as error:
             return (), str(error)
-        return page.prompts, "" if page.prompts else "none found"
+        return page.prompts, "" if page.prompts else "no matches"
 
     def _answered(self, _: str, answer: tuple[Sequence[PastPrompt], str]) -> None:
         self._found, self._problem = answer

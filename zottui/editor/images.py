@@ -31,7 +31,7 @@ def read(path: str) -> PromptImage:
         # Without blocking: a named pipe would wait for somebody who writes.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ImageError(f"{path} is no file")
+                raise ImageError(f"{path} is not a file")
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileNotFoundError(path) from error
@@ -48,9 +48,9 @@ def prompt_image(data: bytes, name: str) -> PromptImage:
     """
     kind = _kind(data)
     if kind is None:
-        raise ImageError(f"{name} is no PNG, JPEG, GIF or WebP image, and models take no others")
+        raise ImageError(f"{name} is not a PNG, JPEG, GIF or WebP image")
     if len(data) > MAX_BYTES:
-        raise ImageError(f"{name} has more than the {MAX_BYTES // _MIB} MiB that models take: make a smaller copy")
+        raise ImageError(f"{name} is larger than the {MAX_BYTES // _MIB} MiB that models accept: make a smaller copy")
     return PromptImage(mime_type=kind, data=base64.b64encode(data).decode())
 
 
@@ -58,7 +58,7 @@ def check_room(image: PromptImage, others: Iterable[PromptImage]) -> None:
     """Raises `ImageError` when `image` does not fit into a prompt beside `others`."""
     if len(image.data) + sum(len(other.data) for other in others) > MAX_BASE64:
         raise ImageError(
-            f"the images of one prompt may have {MAX_BASE64 * 3 // 4 // _MIB} MiB: send this one in the next"
+            f"the images of one prompt may have at most {MAX_BASE64 * 3 // 4 // _MIB} MiB: send this one in the next prompt"
         )
 
 

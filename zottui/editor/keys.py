@@ -30,17 +30,17 @@ class EditorKey(NamedTuple):
 
 
 KEYS = (
-    EditorKey((("enter",),), "submit", "send it; while something runs it waits in the queue"),
+    EditorKey((("enter",),), "submit", "send the prompt; during a run it is queued"),
     EditorKey(
-        (("escape", "enter"), ("c-j",)), "newline", "a new line; so does shift+enter, and enter behind a backslash"
+        (("escape", "enter"), ("c-j",)), "newline", "insert a newline; so do shift+enter, and enter after a backslash"
     ),
-    EditorKey((("up",),), "older", "an earlier prompt of this session, from the first line"),
-    EditorKey((("down",),), "newer", "a later one, and at the end the draft, from the last line"),
+    EditorKey((("up",),), "older", "on the first line: the previous prompt of this session"),
+    EditorKey((("down",),), "newer", "on the last line: the next prompt, and at the end the draft"),
     EditorKey((("c-r",),), "search", "search the prompts of all sessions"),
-    EditorKey((("c-g",),), "edit", "edit it with $VISUAL or $EDITOR"),
-    EditorKey((("c-v",),), "paste-image", "attach the image that is in the clipboard"),
+    EditorKey((("c-g",),), "edit", "edit the prompt in $VISUAL or $EDITOR"),
+    EditorKey((("c-v",),), "paste-image", "attach the image in the clipboard"),
     EditorKey((("c-_",),), "undo", "undo"),
-    EditorKey((("c-r",),), "redo", "in vi's NORMAL: undo what was undone"),
+    EditorKey((("c-r",),), "redo", "redo, in vi's NORMAL mode"),
 )
 """For `/keys`, and for `bindings`."""
 

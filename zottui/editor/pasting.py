@@ -48,8 +48,8 @@ class Pasting:
             self._read(lambda: self._paste_files(paths, text))
         elif len(text) > MAX_PASTE_CHARS:
             self._desk.say(
-                f"the paste has {len(text):,} characters, and {MAX_PASTE_CHARS:,} are taken: "
-                "save it as a file and name that",
+                f"the paste has {len(text):,} characters, the limit is {MAX_PASTE_CHARS:,}: "
+                "save it to a file and name the file",
                 "warn",
             )
         else:

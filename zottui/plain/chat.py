@@ -103,7 +103,7 @@ class PlainChat:
         except LeaveChat:
             pass
         if self._session.get("ephemeral") is not True:
-            self._say(f"the session stays; come back with: zot --session {self._id}")
+            self._say(f"the session is kept; return with: zot --session {self._id}")
 
     def _use(self, connection: Connection) -> None:
         self._connection = connection
@@ -112,7 +112,7 @@ class PlainChat:
 
     def _come_back(self) -> None:
         """The connection is lost: go on in the same session, or leave when the daemon was stopped."""
-        self._say_apart("(the connection to zotd was lost; reconnecting)")
+        self._say_apart("(lost the connection to zotd; reconnecting)")
         try:
             connection, session = self._again(self._id, self._env)
         except ClientError as error:
@@ -120,7 +120,7 @@ class PlainChat:
             raise LeaveChat from error
         self._session |= session
         self._use(connection)
-        self._say("(connected again)")
+        self._say("(reconnected)")
         if session.get("state") == "held":
             self._say(HELD)
         self._questions.load(self._id)
@@ -161,7 +161,7 @@ class PlainChat:
         except InterruptedBySignal as interruption:
             if interruption.number != signal.SIGINT:
                 raise
-            self._say(f"\n(no longer waiting for /{name})")
+            self._say(f"\n(stopped waiting for /{name})")
             return
         if run is not None:
             self._following.follow(self._id, run)
@@ -186,7 +186,7 @@ class PlainChat:
         for extension in self._extensions():
             whose = text(extension, "name")
             for name in strings(extension, "commands"):
-                rows[f"/{whose}:{name}" if f"/{name}" in rows else f"/{name}"] = f"of the extension {whose}"
+                rows[f"/{whose}:{name}" if f"/{name}" in rows else f"/{name}"] = f"from the extension {whose}"
         for name, what in rows.items():
             self._say(f"{name:12} {what}")
 
@@ -235,7 +235,7 @@ class PlainChat:
     def clear(self, _: str) -> None:
         """Start the transcript anew."""
         self._connection.call("clear", session=self._id)
-        self._say("the model has forgotten everything")
+        self._say("the model's context is empty")
 
     def model(self, name: str) -> None:
         """Show the model, or switch it."""
@@ -261,7 +261,9 @@ class PlainChat:
             return ""
         self._asked_for_trust = True
         grant = f"zotctl trust grant {shlex.quote(text(self._session, 'cwd'))}"
-        return harmless(f"nobody trusts this directory, so these are not used: {', '.join(items)}; to look: {grant}\n")
+        return harmless(
+            f"this directory is not trusted, so these are not used: {', '.join(items)}; to review them: {grant}\n"
+        )
 
     # --- terminal -------------------------------------------------------------------------------------------------
 
@@ -357,7 +359,7 @@ class PlainChat:
                 pass  # the run says it for those that have not been asked
             case "ext_insert":
                 self._suggestion = harmless(text(event, "text"))
-                return f"{self._plain.text(event)}(Enter sends it, another line drops it)\n"
+                return f"{self._plain.text(event)}(Enter sends it, typing another line discards it)\n"
             case _:
                 self._questions.see(event)
                 return self._plain.text(event)
@@ -384,17 +386,17 @@ _SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": 
 """The event, by the action that a command of an extension asks for; a panel may be refused with a note."""
 
 COMMANDS: dict[str, tuple[str, Callable[[PlainChat, str], None]]] = {
-    "/help": ("this list", PlainChat.help),
-    "/new": ("go on in a new session", PlainChat.new),
+    "/help": ("list the commands", PlainChat.help),
+    "/new": ("start a new session", PlainChat.new),
     "/sessions": ("list the sessions of this directory", PlainChat.sessions),
-    "/continue": ("go on where the session stopped", PlainChat.go_on),
-    "/steer": ("tell what runs: /steer TEXT; so does a line that is typed while it runs", PlainChat.steer),
-    "/queue": ("ask when that is done: /queue TEXT", PlainChat.wait),
-    "/compact": ("summarise what was said", PlainChat.compact),
-    "/clear": ("forget what was said", PlainChat.clear),
+    "/continue": ("continue a run that stopped", PlainChat.go_on),
+    "/steer": ("send TEXT into the current run, as any line typed during a run: /steer TEXT", PlainChat.steer),
+    "/queue": ("send TEXT when the current run ends: /queue TEXT", PlainChat.wait),
+    "/compact": ("summarise the conversation for the model", PlainChat.compact),
+    "/clear": ("empty the model's context", PlainChat.clear),
     "/model": ("show or switch the model: /model NAME", PlainChat.model),
-    "/mode": ("show or set which calls you are asked about: /mode yolo, ask or read-only", PlainChat.mode),
+    "/mode": ("show or set which calls need your approval: /mode yolo, ask or read-only", PlainChat.mode),
     "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", PlainChat.reload),
-    "/exit": ("leave; the session stays", PlainChat.leave),
+    "/exit": ("leave; the session is kept", PlainChat.leave),
 }
 """What a line may begin with; help and dispatch read this."""

@@ -86,7 +86,7 @@ class PendingCalls:
 
     def _from_now_on(self, key: str, event: Json, chosen: Lasting) -> bool:
         if chosen.scope == "always":
-            self._say(f"this would be written into config.toml, for all sessions:\n{harmless(chosen.rules)}")
+            self._say(f"this rule would be added to config.toml, for all sessions:\n{harmless(chosen.rules)}")
             line = self._ask("save it? [y/N] ", lambda: self._is_over(key))
             if line is None:
                 return True

@@ -15,9 +15,9 @@ from zotd.client.outcome import Outcome
 from zotd.client.running import follow, start
 from zotd.client.runs import Run
 
-HELD = "(the session stopped in the middle: /continue goes on; a prompt begins something else)"
+HELD = "(a run stopped before it was done: /continue resumes it, a prompt starts a new run)"
 
-QUEUED = "(queued; it runs when this run has ended)"
+QUEUED = "(queued until this run ends)"
 
 STEER, QUEUE = "steer", "queue"
 """What may become of a line while something runs; also the commands that say so."""

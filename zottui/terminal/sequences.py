@@ -59,7 +59,7 @@ def clipboard(text: str, env: Mapping[str, str]) -> str:
     data = text.encode(errors="replace")
     if len(data) > CLIPBOARD_BYTES:
         raise TooLongError(
-            f"the text has {len(data):,} bytes, and a terminal takes {CLIPBOARD_BYTES:,}: copy less of it"
+            f"the text has {len(data):,} bytes, but terminals take at most {CLIPBOARD_BYTES:,}: copy less"
         )
     sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}{ST}"
     return sequence + _through(sequence, env) if in_tmux(env) else sequence

@@ -22,6 +22,6 @@ async def view(
 
     visit = await begun(desk, turn=turn, session=session, seq=seq, call=call)
     if visit is None:
-        desk.say("there is no session yet: zotd is still being asked", "warn")
+        desk.say("no session yet: still connecting to zotd", "warn")
         return
     await shown(desk, visit)

@@ -21,29 +21,29 @@ class ViewerKey(NamedTuple):
 
 
 KEYS = (
-    ViewerKey(("down", "j", "c-n"), "down", "a line down"),
-    ViewerKey(("up", "k", "c-p"), "up", "a line up"),
-    ViewerKey(("pagedown", " ", "c-f"), "page-down", "a page down"),
-    ViewerKey(("pageup", "b", "c-b"), "page-up", "a page up"),
+    ViewerKey(("down", "j", "c-n"), "down", "one line down"),
+    ViewerKey(("up", "k", "c-p"), "up", "one line up"),
+    ViewerKey(("pagedown", " ", "c-f"), "page-down", "one page down"),
+    ViewerKey(("pageup", "b", "c-b"), "page-up", "one page up"),
     ViewerKey(("c-d", "d"), "half-down", "half a page down"),
     ViewerKey(("c-u", "u"), "half-up", "half a page up"),
     ViewerKey(("home", "g", "<"), "oldest", "to the beginning"),
     ViewerKey(("end", "G", ">"), "newest", "to the end"),
     ViewerKey(("}", "]"), "next-prompt", "to the next prompt"),
-    ViewerKey(("{", "p"), "previous-prompt", "to the prompt before"),
-    ViewerKey(("enter", "tab"), "toggle", "show a tool's whole output, or its end again"),
-    ViewerKey(("e",), "toggle-all", "the same for all tools"),
-    ViewerKey(("/",), "search", "look for words"),
-    ViewerKey(("n",), "next-hit", "the next hit"),
-    ViewerKey(("N",), "previous-hit", "the hit before"),
-    ViewerKey(("y",), "copy", "copy what the cursor is on"),
-    ViewerKey(("[",), "print", "print the output behind the conversation when you go back"),
-    ViewerKey(("v",), "edit", "open what is loaded with $VISUAL or $EDITOR"),
-    ViewerKey(("q", "c-t", "c-c"), "leave", "go back"),
-    ViewerKey(("escape",), "stop", "stop a search; when there is none, go back"),
+    ViewerKey(("{", "p"), "previous-prompt", "to the previous prompt"),
+    ViewerKey(("enter", "tab"), "toggle", "expand or collapse a tool's output"),
+    ViewerKey(("e",), "toggle-all", "expand or collapse all tools' output"),
+    ViewerKey(("/",), "search", "search"),
+    ViewerKey(("n",), "next-hit", "next match"),
+    ViewerKey(("N",), "previous-hit", "previous match"),
+    ViewerKey(("y",), "copy", "copy the block under the cursor"),
+    ViewerKey(("[",), "print", "print a tool's output into the scrollback when you leave"),
+    ViewerKey(("v",), "edit", "open the loaded messages in $VISUAL or $EDITOR"),
+    ViewerKey(("q", "c-t", "c-c"), "leave", "leave the viewer"),
+    ViewerKey(("escape",), "stop", "stop a search, or leave the viewer"),
 )
 
-HINTS = ("q back", "/ search", "enter whole", "{ } prompts", "y copy", "v editor", "[ print")
+HINTS = ("q back", "/ search", "enter expand", "{ } prompts", "y copy", "v editor", "[ print")
 """For the last line: what is not tried out by itself."""
 
 BY_KEY = {name: key.action for key in KEYS for name in key.keys}

@@ -88,7 +88,7 @@ def _give_back_typed() -> None:
 
 def _printed(call: ToolRan) -> tuple[Block, ...]:
     lines = tuple(words_of(call).split("\n"))
-    return Rule(f"the output of {call.name}"), CodeLines("", lines, opens=True, closes=True)
+    return Rule(f"output of {call.name}"), CodeLines("", lines, opens=True, closes=True)
 
 
 class _Conversation(UIControl):

@@ -97,7 +97,7 @@ class Viewer:
         number, count = (numbers.of(self._reader.seq), len(numbers)) if numbers.is_complete else ("?", "?")
         row = [piece(TextRole.STATUS, f"turn {number}/{count}  {self._visit.going.percent}%")]
         if self._desk.state.approvals:
-            row.append(piece(TextRole.WARNING, "  needs you: q goes back"))
+            row.append(piece(TextRole.WARNING, "  needs you: q to leave"))
         name = clean(self._visit.name)
         said = self._said()
         if said:
@@ -175,7 +175,7 @@ class Viewer:
 
     def _toggle(self) -> None:
         if not self._reader.toggle():
-            self._say("enter shows a tool's whole output: put the cursor on one")
+            self._say("enter expands a tool's output: move the cursor to a tool")
 
     def _say(self, words: str) -> None:
         self._note = words
@@ -207,9 +207,9 @@ class Viewer:
         block = self._reader.block
         if isinstance(block, ToolRan):
             self.printed.append(block)
-            self._say("the output is printed when you go back")
+            self._say("the output is printed when you leave")
         else:
-            self._say("[ prints a tool's output: put the cursor on one")
+            self._say("[ prints a tool's output: move the cursor to a tool")
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class Viewer:
 
     def _again(self, *, is_back: bool) -> None:
         if self._search is None:
-            self._say("/ looks for words")
+            self._say("/ searches")
         else:
             self._look(self._search, (self._goes_down != is_back,))
 
@@ -266,7 +266,7 @@ class Viewer:
 
     def _has_found_nothing(self, search: TextSearch, ways: tuple[bool, ...]) -> None:
         where = "" if len(ways) > 1 else " below" if ways[0] else " above"
-        self._say(f"nothing found{where}: {search.query.words}")
+        self._say(f"no match{where}: {search.query.words}")
 
     # --- what takes time ----------------------------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class Viewer:
 
     async def _to_far_prompt(self, *, down: bool) -> None:
         if not await self._visit.going.to_prompt(down=down):
-            self._say(f"there is no prompt {'below' if down else 'above'}")
+            self._say(f"no prompt {'below' if down else 'above'}")
 
     def _fill(self) -> None:
         """Load what will soon be on the screen, unless that is being done."""
@@ -319,7 +319,7 @@ class Viewer:
         if not going.numbers.is_complete:
             await self._guarded(partial(going.count, self._desk))
         if turn is not None and going.numbers.is_complete and not await going.to_turn(turn):
-            self._say(f"there is no prompt {turn}: there are {len(going.numbers)}")
+            self._say(f"no prompt {turn}: there are {len(going.numbers)}")
         self._moved()
 
     async def _follow(self) -> None:

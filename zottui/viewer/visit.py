@@ -38,12 +38,12 @@ async def begun(
     note = ""
     if seq is not None and not await going.to_message(seq):
         then, there = _reader(desk, own.id, seq)
-        note = f"there is no message {seq}"
+        note = f"no message {seq}"
         if await there.to_message(seq):
             reader, going = then, there
-            note = "the conversation has gone another way since"
+            note = "this message is on a branch that a rewind left"
     if call is not None and not going.to_call(max(desk.state.tools - call, 0)):
-        note = "no tool has run yet"
+        note = "no tool call yet"
     return Visit(reader, going, name, note, turn)
 
 

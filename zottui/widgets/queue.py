@@ -26,7 +26,7 @@ def queue(state: ViewState, width: int, height: int) -> list[Row]:
 
 
 def _held() -> Row:
-    return [piece(TextRole.WARNING, "paused"), piece(TextRole.MUTED, "  /continue goes on")]
+    return [piece(TextRole.WARNING, "paused"), piece(TextRole.MUTED, "  /continue resumes")]
 
 
 def _item(item: QueueItem, width: int, *, is_own: bool) -> Row:

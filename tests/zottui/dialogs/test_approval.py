@@ -311,7 +311,7 @@ async def test_arguments_that_are_no_json_object_are_not_taken(tmp_path, text):
     async with FakeDesk(LIVE, env=editor(tmp_path, text)) as desk:
         asked = Asked(desk, question())
         await edited(desk)
-        assert "not taken" in desk.screen()
+        assert "must be a JSON object" in desk.screen()
         desk.time += QUIET_S
         await desk.press("y")
         assert asked.sent[0].args is None

@@ -43,14 +43,14 @@ fruit
        banana
 > new  a long cherr…
 enter choose
-esc leave
+esc cancel
 type to filter""",
     40: """\
 fruit
        apple               red     12 g
        banana              yellow  120 g
 > new  a long cherry 日本  red     5 g
-enter choose  esc leave  type to filter""",
+enter choose  esc cancel  type to filter""",
 }
 CHOICES |= dict.fromkeys((80, 140), CHOICES[40])
 
@@ -162,7 +162,7 @@ async def test_an_empty_line_is_no_answer(desk, keys):
 
 async def test_a_secret_is_shown_as_dots(desk):
     await asked(desk, line.ask(desk, "key", is_secret=True), *"s3cret")
-    assert desk.screen(40) == "key\n> ••••••\nenter done  esc leave"
+    assert desk.screen(40) == "key\n> ••••••\nenter done  esc cancel"
     await desk.press("enter")
 
 

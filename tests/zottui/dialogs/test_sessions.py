@@ -52,7 +52,7 @@ async def opened(desk, dialog, *infos, **options):
 # --- the picker ---------------------------------------------------------------------------------------------------------
 
 WIDE = """\
-sessions  of all directories
+sessions  in all directories
   working    fix the tests (here)  3m         ~/src/p
 > needs you  docs 日本             2h  $0.42  ~/p
   idle       s_3                   3d         /srv/other
@@ -61,25 +61,25 @@ sessions  of all directories
 
 ALL = {
     20: """\
-sessions  of all di…
+sessions  in all di…
   working    fix th…
 > needs you  docs …
   idle       s_3
   failed     broken
-enter opens
+enter open
 tab all directories
 ctrl+n new""",
     40: """\
-sessions  of all directories
+sessions  in all directories
   working    fix the tests (here)  3m
 > needs you  docs 日本             2h
   idle       s_3                   3d
   failed     broken                3m
-enter opens  tab all directories
+enter open  tab all directories
 ctrl+n new  ctrl+r rename  ctrl+d delete
-esc leave""",
-    80: f"{WIDE}enter opens  tab all directories  ctrl+n new  ctrl+r rename  ctrl+d delete\nesc leave",
-    140: f"{WIDE}enter opens  tab all directories  ctrl+n new  ctrl+r rename  ctrl+d delete  esc leave",
+esc close""",
+    80: f"{WIDE}enter open  tab all directories  ctrl+n new  ctrl+r rename  ctrl+d delete\nesc close",
+    140: f"{WIDE}enter open  tab all directories  ctrl+n new  ctrl+r rename  ctrl+d delete  esc close",
 }
 """What the picker looks like, by width."""
 
@@ -116,9 +116,9 @@ async def test_a_list_that_is_wanted_while_another_is_asked_for_comes_next(desk)
 async def test_without_sessions_it_says_how_to_make_one(desk):
     answering(desk)
     desk.open(Picker(desk, lambda: NOW))
-    assert "asking zotd…" in desk.screen()
+    assert "loading…" in desk.screen()
     await desk.turn()
-    assert "ctrl+n makes one" in desk.screen()
+    assert "ctrl+n creates one" in desk.screen()
     await desk.press("enter", "c-d", "c-r")
     assert desk.switched == []
 
@@ -162,7 +162,7 @@ async def test_a_session_that_cannot_be_deleted_stays(desk):
 async def test_the_session_that_one_is_in_cannot_be_deleted(desk):
     await opened(desk, Picker, HERE)
     await desk.press("tab", "c-d")
-    assert "open another one" in desk.said[0]
+    assert "switch to another one" in desk.said[0]
     assert len(desk.dialogs) == 1
 
 
@@ -211,7 +211,7 @@ async def test_the_most_urgent_comes_first_with_what_it_waits_for(desk):
         "  working    fix the tests (here)  3m         ~/src/p\n"
         "  idle       s_3                   3d         /srv/other\n"
         "bash: npm test\n"
-        "y once  n no  enter opens  esc leave"
+        "y once  n no  enter open  esc close"
     )
 
 

@@ -176,7 +176,7 @@ async def test_one_goes_back_to_a_branch_that_was_left(opened):
     desk.spawn(tree.browse(desk))
     await desk.shows("● here")
     await desk.press("up", "enter")
-    await desk.shows("go back there")
+    await desk.shows("rewind to here")
     await desk.press("enter")
     await desk.until(
         lambda: any(isinstance(one, api.Rewind) and one.seq == page.messages[-1].seq for one in desk.asked[-1:])

@@ -16,7 +16,7 @@ from zottui.state import ViewState
 UP, DOWN, TAB = "\x1b[A", "\x1b[B", "\t"
 
 COMMANDS = [
-    ListChoice("clear", "forget what was said"),
+    ListChoice("clear", "empty the model's context"),
     ListChoice("clearnotes", "remove notes", "notes"),
     ListChoice("compact", "summarise"),
     ListChoice("model", "switch the model"),
@@ -68,7 +68,7 @@ async def test_a_slash_lists_the_commands_with_their_sources():
         t.commands = COMMANDS
         await t.type("/c")
         assert t.lines() == [
-            "/clear       forget what was said",
+            "/clear       empty the model's context",
             "/clearnotes  remove notes  [notes]",
             "/compact     summarise",
         ]

@@ -108,7 +108,7 @@ async def test_nothing_found_is_said_and_nothing_taken():
     async with typing() as t:
         t.desk.answers[PromptHistory] = page()
         await t.type("draft\x12zzz")
-        assert "none found" in t.lines()[0]
+        assert "no matches" in t.lines()[0]
         await t.type("\r")
         assert t.text == "draft"
 

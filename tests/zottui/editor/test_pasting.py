@@ -64,9 +64,9 @@ def test_an_image_is_what_it_begins_with(data, kind):
 
 
 def test_what_models_do_not_take_is_said():
-    with pytest.raises(ImageError, match=r"notes\.png is no PNG"):
+    with pytest.raises(ImageError, match=r"notes\.png is not a PNG"):
         prompt_image(b"words", "notes.png")
-    with pytest.raises(ImageError, match="more than the 5 MiB"):
+    with pytest.raises(ImageError, match="larger than the 5 MiB"):
         prompt_image(PNG + bytes(images.MAX_BYTES), "big.png")
 
 
@@ -79,7 +79,7 @@ def test_images_of_one_prompt_have_room_together():
 
 def test_only_files_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
-    with pytest.raises(ImageError, match="is no file"):
+    with pytest.raises(ImageError, match="is not a file"):
         read(str(tmp_path / "pipe.png"))
     with pytest.raises(FileNotFoundError):
         read(str(tmp_path / "gone.png"))
@@ -138,14 +138,14 @@ async def test_what_is_no_image_is_said(tmp_path):
         await t.paste(str(path))
         await t.settled()
         assert t.text == ""
-        assert "is no PNG, JPEG, GIF or WebP" in t.desk.said[0]
+        assert "is not a PNG, JPEG, GIF or WebP" in t.desk.said[0]
 
 
 async def test_a_paste_that_no_line_could_carry_is_refused():
     async with typing() as t:
         t.editor.pasting.paste("x" * 4_000_001)
         assert t.text == ""
-        assert "save it as a file" in t.desk.said[0]
+        assert "save it to a file" in t.desk.said[0]
 
 
 @pytest.mark.parametrize(("variable", "name"), [("WAYLAND_DISPLAY", "wl-paste"), ("DISPLAY", "xclip")])
@@ -165,8 +165,8 @@ async def test_ctrl_v_asks_the_desktop_for_the_image(tmp_path, variable, name):
         ({}, None, "no display"),
         ({"DISPLAY": ":0"}, None, "install xclip"),
         ({"DISPLAY": ":0"}, "exit 1", "no image in the clipboard"),
-        ({"DISPLAY": ":0"}, "echo words", "is no PNG"),
-        ({"DISPLAY": ":0"}, "exec cat /dev/zero", "is no PNG"),
+        ({"DISPLAY": ":0"}, "echo words", "is not a PNG"),
+        ({"DISPLAY": ":0"}, "exec cat /dev/zero", "is not a PNG"),
     ],
 )
 async def test_why_there_is_no_image_is_said(tmp_path, env, script, words):

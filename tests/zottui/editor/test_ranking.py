@@ -25,7 +25,7 @@ def names(found):
         ("clearnotes", "", "clear", Match.PREFIX),
         ("reload-ext", "", "ext", Match.WORD),
         ("compact", "", "cpt", Match.SUBSEQUENCE),
-        ("exit", "leave; the session stays", "ses", Match.DESCRIPTION),
+        ("exit", "leave; the session is kept", "ses", Match.DESCRIPTION),
         ("exit", "leave", "eave", None),
         ("context", "", "ext", Match.SUBSEQUENCE),
     ],

@@ -66,7 +66,7 @@ def test_what_was_missed_is_there_once_and_the_stream_goes_on(world, how):
     zot.wait("^tw$")
     if how == "detached":
         zot.key("C-d")
-        zot.wait(r"it goes on without you; come back with: zot --session \w+$")
+        zot.wait(r"the run continues; return with: zot --session \w+$")
     else:
         os.kill(int(zot.ask("#{pane_pid}")), signal.SIGKILL)
     zot.until(lambda: zot.ask("#{pane_dead}") == "1", "the end of the terminal")
@@ -306,7 +306,7 @@ def test_a_daemon_that_is_killed_in_mid_call_comes_back_and_nothing_runs_twice(w
     zot.wait("is not run again")
     zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
     zot.wait("^❯ a draft$")
-    zot.wait("^paused  /continue goes on$")
+    zot.wait("^paused  /continue resumes$")
     zot.key("C-u")
     ask(zot, "/continue")
     zot.wait("^all done$")
@@ -327,7 +327,7 @@ def test_a_daemon_that_is_killed_in_mid_reply_leaves_the_reply_once(world):
     world.daemon.wait()
     zot.wait("reconnecting…")
     zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
-    zot.wait("^paused  /continue goes on$")
+    zot.wait("^paused  /continue resumes$")
     zot.wait("this run was cut off")  # missed events come behind the snapshot
     shown = [line for line in zot.history().split("\n") if line.strip()]
     assert shown[1:6] == ["❯ go", "one", "some bold words", "• first", "• fin"]

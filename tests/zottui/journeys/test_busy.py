@@ -258,10 +258,10 @@ def test_who_leaves_what_runs_is_told_how_to_come_back_and_can(world):
     say(shell, "write a poem")
     shell.wait("^before$")
     shell.key("C-c")
-    shell.wait("again leaves; what runs goes on")
+    shell.wait("again to leave; the run continues")
     shell.key("C-c")
     shell.wait(SHELL)
-    back = shell.wait("it goes on without you; come back with: (zot --session .+)$")[1]
+    back = shell.wait("the run continues; return with: (zot --session .+)$")[1]
     world.model.open(gate)
     again = world.shell()
     say(again, back)

@@ -62,7 +62,7 @@ def test_a_slash_lists_commands_with_what_they_do_and_where_they_come_from(world
     say(zot, "/reload-ext")
     zot.until(lambda: _listed(zot, "/clearn", r"^/clearnotes +throw the notes away +\[notes\]$"), "the command")
     zot.type("/")
-    zot.wait("^/clear +let the model forget")
+    zot.wait("^/clear +empty the model's context")
     zot.wait("^/compact +summarise")
 
 
@@ -84,7 +84,7 @@ def test_an_exact_name_wins_and_enter_takes_the_best_of_the_others(world):
     zot.type("/clear")
     zot.wait("^/clearnotes")
     zot.key("Enter")
-    zot.wait("the model has forgotten everything")
+    zot.wait("the model's context is empty")
     zot.type("/clearn")
     zot.wait("^/clearnotes")
     zot.key("Enter")
@@ -92,7 +92,7 @@ def test_an_exact_name_wins_and_enter_takes_the_best_of_the_others(world):
     zot.type("/cle")
     zot.wait("^/clear ")
     zot.key("Enter")
-    zot.until(lambda: zot.history().count("the model has forgotten everything") == 2, "a second time")
+    zot.until(lambda: zot.history().count("the model's context is empty") == 2, "a second time")
     assert world.model.requests == []
 
 
@@ -112,9 +112,9 @@ def test_a_command_that_means_nothing_alone_waits_for_the_rest(zot):
 @journey(12)
 def test_an_unknown_command_suggests_the_nearest_and_the_model_is_asked_nothing(world, zot):
     say(zot, "/modle")
-    zot.wait("there is no /modle; did you mean /model\\?")
+    zot.wait("unknown command /modle; did you mean /model\\?")
     say(zot, "/xyzzy")
-    zot.wait("there is no /xyzzy; /help lists them")
+    zot.wait("unknown command /xyzzy; /help lists the commands")
     zot.wait(PROMPT)
     assert world.model.requests == []
 

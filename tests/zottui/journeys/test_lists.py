@@ -41,7 +41,7 @@ def test_who_and_help_say_nothing_that_is_empty_or_untrue(world):
     ask(zot, "/who")
     zot.wait(r"\(you\) is here, since")
     ask(zot, "/help")
-    zot.wait("leave; what runs goes on", where="history")
+    zot.wait("leave; runs continue", where="history")
     assert "()" not in zot.history()
 
 
@@ -73,5 +73,5 @@ def test_an_export_is_refused_in_a_form_that_it_cannot_have(world):
     zot.wait("^one$")
     rests(zot)
     ask(zot, "/export talk.html")
-    zot.wait(r"/export writes Markdown \(\.md\) or everything \(\.jsonl\), and no \.html file")
+    zot.wait(r"/export writes \.md \(Markdown\) or \.jsonl \(everything\), not \.html")
     assert not (world.cwd / "talk.html").exists()

@@ -39,7 +39,7 @@ def test_a_prompt_is_answered_and_ctrl_d_leaves_with_the_way_back(daemon, tmp_pa
         code, rest = screen.end()
     (session,) = daemon.sessions
     assert code == 0
-    assert rest.strip() == f"the session stays; come back with: zot --session {session}"
+    assert rest.strip() == f"the session is kept; return with: zot --session {session}"
 
 
 def test_words_on_the_command_line_are_the_first_prompt(daemon, tmp_path):
@@ -56,7 +56,7 @@ def test_ctrl_c_ends_the_run_and_at_the_prompt_the_chat(daemon, tmp_path):
         screen.interrupt()
         code, rest = screen.end()
     assert code == 0
-    assert "come back with" in rest
+    assert "return with" in rest
 
 
 def test_what_others_do_is_shown_between_prompts(daemon, tmp_path):
@@ -130,7 +130,7 @@ def test_the_commands(daemon, tmp_path):
             ("/help", "/exit"),
             ("/model fake-2", "fake-1"),
             ("/compact", "(compacted)"),
-            ("/clear", "forgotten"),
+            ("/clear", "context is empty"),
             ("/nonsense", "there is no /nonsense"),
             ("/new", "(/help)"),
         ]:
@@ -158,6 +158,6 @@ def test_a_connection_that_was_cut_is_made_again(daemon, tmp_path):
     with chat(tmp_path) as screen:
         screen.until("> ")
         daemon.do(daemon.cut_all)
-        assert screen.until("> ") == "(the connection to zotd was lost; reconnecting)\n(connected again)\n"
+        assert screen.until("> ") == "(lost the connection to zotd; reconnecting)\n(reconnected)\n"
         screen.type("say this\n")
         assert screen.until("> ") == "say this\nzot: say this\n"

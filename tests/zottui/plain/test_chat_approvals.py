@@ -112,7 +112,7 @@ def test_ctrl_c_aborts_the_run_and_ctrl_d_leaves_the_question_to_others(live, ch
         asked(screen)
         screen.type("\x04")
         code, rest = screen.end()
-    assert (code, "come back with" in rest) == (0, True)
+    assert (code, "return with" in rest) == (0, True)
     with terminal.chat(live.cwd, "--session", session, env=live.shell.env) as screen:
         assert "touch out" in asked(screen)
         screen.type("y\n")

@@ -22,7 +22,7 @@ def test_when_the_daemon_is_killed_it_goes_on_with_the_next_one(live, talk):
     talk.type("one\n")
     assert talk.until("> ").endswith("zot: purple\n")
     os.kill(live.daemon.pid, signal.SIGKILL)
-    assert talk.until("> ") == "(the connection to zotd was lost; reconnecting)\n(connected again)\n"
+    assert talk.until("> ") == "(lost the connection to zotd; reconnecting)\n(reconnected)\n"
     talk.type("two\n")
     assert talk.until("> ").endswith("zot: green\n")
 
@@ -35,7 +35,7 @@ def test_a_run_that_died_with_the_daemon_is_said_with_the_way_on(live):
         (live.cwd / "go").read_text()  # it runs
         os.kill(live.daemon.pid, signal.SIGKILL)
         shown = screen.until("> ")
-    assert "reconnecting)\n(connected again)\n(the session stopped in the middle: /continue goes on" in shown
+    assert "reconnecting)\n(reconnected)\n(a run stopped before it was done: /continue resumes it" in shown
     live.zotctl("stop")
 
 
@@ -43,5 +43,5 @@ def test_when_it_is_stopped_it_leaves_with_the_way_back_and_starts_none(live, ta
     assert live.zotctl("stop")[0] == 0
     code, rest = talk.end()
     assert code == 0
-    assert rest.startswith("(the connection to zotd was lost; reconnecting)\n(zotd was stopped)\nthe session stays; ")
+    assert rest.startswith("(lost the connection to zotd; reconnecting)\n(zotd was stopped)\nthe session is kept; ")
     assert live.zotctl("ping")[0] != 0

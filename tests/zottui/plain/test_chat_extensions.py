@@ -82,7 +82,7 @@ def test_a_suggestion_is_sent_by_an_empty_line_and_dropped_by_another_one(live, 
     with talk(live, url=live.model("It is done.")) as terminal:
         terminal.until("> ")
         terminal.type("/draft Say more\n")
-        terminal.until("(suggested) Say more\n(Enter sends it, another line drops it)\n> ")
+        terminal.until("(suggested) Say more\n(Enter sends it, typing another line discards it)\n> ")
         terminal.type("\n")
         assert terminal.until("It is done.\n> ") == "\nzot: "
         terminal.type("/draft /shout x\n")
@@ -109,8 +109,8 @@ def test_help_lists_what_extensions_bring(live, show):
         terminal.until("> ")
         terminal.type("/help\n")
         lines = terminal.until("> ").splitlines()
-        assert "/shout       of the extension show" in lines
-        assert "/show:help   of the extension show" in lines
+        assert "/shout       from the extension show" in lines
+        assert "/show:help   from the extension show" in lines
         assert "/reload-ext  restart the extensions, or one: /reload-ext NAME" in lines
 
 
@@ -187,7 +187,7 @@ def test_ctrl_c_stops_waiting_for_a_command(live, show):
         terminal.type("/wait\n")
         assert "command_invoked" in next(watcher.events(10))["frame"]
         terminal.interrupt()
-        assert "(no longer waiting for /wait)" in terminal.until("> ")
+        assert "(stopped waiting for /wait)" in terminal.until("> ")
 
 
 # --- trust ----------------------------------------------------------------------------------------------------
@@ -195,7 +195,9 @@ def test_ctrl_c_stops_waiting_for_a_command(live, show):
 
 def test_code_that_nobody_trusts_is_told_at_once_and_once(live):
     live.write("local", SHOW, into=live.project)
-    line = f"nobody trusts this directory, so these are not used: local; to look: zotctl trust grant {live.cwd}\n"
+    line = (
+        f"this directory is not trusted, so these are not used: local; to review them: zotctl trust grant {live.cwd}\n"
+    )
     with talk(live, url=live.model("It is done.")) as terminal:
         assert terminal.until("> ").endswith(f"(/help)\n{line}")
         terminal.type("go\n")

@@ -12,7 +12,7 @@ def test_a_restart_is_survived_and_the_talk_goes_on(live):
     with chat(live.cwd, "--new", *flags, env=live.shell.env) as screen:
         screen.until("> ")
         assert live.zotctl("restart")[0] == 0
-        assert screen.until("> ") == "(the connection to zotd was lost; reconnecting)\n(connected again)\n"
+        assert screen.until("> ") == "(lost the connection to zotd; reconnecting)\n(reconnected)\n"
         screen.type("one\n")
         assert screen.until("> ").endswith("zot: purple\n")
     live.zotctl("stop")

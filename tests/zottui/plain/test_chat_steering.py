@@ -54,7 +54,7 @@ def test_after_ctrl_c_a_chat_says_what_is_held_and_goes_on_when_told_so(live, pi
         screen.type("/queue and then this\n")
         screen.until("(queued")  # else the interruption would take it back, as long as it is not accepted
         screen.interrupt()
-        screen.until("/continue goes on")
+        screen.until("/continue resumes")
         screen.until("> ")
         screen.type("/continue\n")
         screen.until("first")
@@ -79,7 +79,7 @@ def resumed(live, *words):
 
 def test_a_chat_that_comes_back_to_a_session_that_was_cut_says_so_and_how_to_go_on(live, cut):
     with resumed(live) as screen:
-        assert "/continue goes on" in screen.until("> ")
+        assert "/continue resumes" in screen.until("> ")
         screen.type("/continue\n")
         assert "whole" in screen.until("> ")
         screen.type("/continue\n")

@@ -64,7 +64,7 @@ async def test_an_output_is_printed_when_it_is_left():
     )
     place, _ = await left_with(stored, "/make\r[q")
     assert place.printed == [
-        Rule("the output of bash"),
+        Rule("output of bash"),
         CodeLines("", tuple(lines(30).split("\n")), opens=True, closes=True),
     ]
 
@@ -90,7 +90,7 @@ async def test_without_a_session_there_is_nothing_to_show():
     async with desk(Stored([])) as place:
         place.state = type(place.state)()
         await viewer.view(place)
-        assert place.said == ["there is no session yet: zotd is still being asked"]
+        assert place.said == ["no session yet: still connecting to zotd"]
 
 
 def test_opening_the_client_imports_nothing_of_it():

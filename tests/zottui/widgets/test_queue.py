@@ -42,7 +42,7 @@ def test_an_input_that_joins_the_run_is_told_from_one_that_waits():
 
 def test_a_held_queue_says_how_to_go_on():
     state = replace(LIVE, queue=queued("next", sender=""), held=True)
-    assert screen(state) == "paused  /continue goes on\nqueued  next"
+    assert screen(state) == "paused  /continue resumes\nqueued  next"
 
 
 def test_of_many_inputs_the_first_are_shown():
