@@ -1,4 +1,4 @@
-"""Keys that mean something wherever the cursor is, and the way of all others through the dialog that is open."""
+"""Global keys, and the routing of all keys through the open dialog."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from zottui.dialogs.keys import TYPED
 
 
 class KeyBinding(NamedTuple):
-    """A thing that a key does."""
+    """A global key and its action."""
 
     key: str
-    """As prompt_toolkit calls it."""
+    """Its name in prompt_toolkit."""
     label: str
-    """As people write it."""
+    """Its name in lists of keys."""
     name: str
     what: str
-    """What it does, for a list of keys."""
+    """What it does, for `/keys` and the documentation."""
 
 
 KEYS = (
@@ -35,37 +35,41 @@ KEYS = (
     KeyBinding("c-l", "ctrl+l", "repaint", "redraw the lower part of the screen"),
     KeyBinding("c-z", "ctrl+z", "suspend", "suspend; fg resumes"),
 )
-"""For `/keys`, and for `bindings`."""
+"""All global keys; `bindings` and `/keys` read this table."""
 
 FILTERS = {"interrupt": ~vi_mode | vi_navigation_mode}
-"""When a key means that, by name; else always. In vi's other modes Escape goes back to NORMAL."""
+"""When a key is active, by action; by default always. In vi's other modes Escape returns to NORMAL."""
 
 
 class DialogKeys:
-    """Every key goes to the dialog that is open first; what it does not want goes on as if there were none."""
+    """Offers each key to the open dialog first. A key that the dialog refuses is handled as if no dialog were open.
+
+    prompt_toolkit cannot pass a key on to the next handler, so a refused key is fed to the processor again and the
+    bindings of this class are switched off while it is handled.
+    """
 
     def __init__(
         self, take: Callable[[str, str], bool], is_open: Callable[[], bool], pressed: Callable[[], None] = lambda: None
     ) -> None:
-        """`take` gives the dialog a key (name, text), and says whether that meant something to it.
+        """`take` offers the dialog a key (name, text) and returns whether the dialog has used it.
 
-        `pressed` is called for each key, before anything comes of it.
+        `pressed` is called once for each key, before it is handled.
         """
         self._take = take
         self._pressed = pressed
         self._is_open = is_open
         self._refused = False
-        """The key that comes next was offered already."""
+        """The next key in the processor is one that the dialog has refused."""
         self._passes = False
-        """The one that is being handled was."""
+        """The current key is such a key: do not offer it again."""
 
     def add_to(self, made: KeyBindings) -> None:
-        """Bind every key. Escape by its name, too: prompt_toolkit binds it with precedence for vi."""
+        """Bind every key. Escape also by name: prompt_toolkit's binding for vi would take precedence over `Any`."""
         for key in (Keys.Any, "escape"):
             made.add(key, filter=Condition(self._offers), eager=True)(self._offer)
 
     def watch(self, processor: KeyProcessor) -> None:
-        """Learn when a key has gone its way; once, with the application's key processor."""
+        """Observe the application's key processor; call this once."""
         processor.before_key_press += self._begins
         processor.after_key_press += self._has_gone
 
@@ -79,10 +83,10 @@ class DialogKeys:
         name = press.key.value if isinstance(press.key, Keys) else TYPED
         if not self._take(name, press.data):
             self._refused = True
-            event.key_processor.feed(press, first=True)  # comes again, as the next one
+            event.key_processor.feed(press, first=True)  # handled again, before any key that is already queued
 
     def _begins(self, processor: KeyProcessor) -> None:
-        if not processor.key_buffer:  # else it belongs to the one before: Escape waits for what comes behind it
+        if not processor.key_buffer:  # a non-empty buffer: Escape still waits for a possible second key of a sequence
             if not self._refused:
                 self._pressed()
             self._passes, self._refused = self._refused, False
@@ -93,7 +97,7 @@ class DialogKeys:
 
 
 def bindings(dialogs: DialogKeys, actions: Mapping[str, Callable[[KeyPressEvent], None]]) -> KeyBindings:
-    """`KEYS` with these actions, by name, behind the dialogs."""
+    """Bind `KEYS` to `actions`, by name, after the bindings of `dialogs`."""
     made = KeyBindings()
     dialogs.add_to(made)
     for key in KEYS:

@@ -1,4 +1,7 @@
-"""The slash commands of this client, for `/help`, completion and dispatch. A new one is a row of its module."""
+"""The slash commands of the terminal client, for `/help`, completion and dispatch.
+
+Each module of this package has a table of its commands. To add one, add a row to the table.
+"""
 
 from zottui.commands import accounts, conversation, display, looking, sessions, settings
 from zottui.commands.command import Command
@@ -7,11 +10,11 @@ from zottui.widgets.cells import cells, clean, cut
 
 NAME_CELLS = 26
 LINE_CELLS = 77
-"""A command takes one line of a terminal of 80 columns: what an extension or a skill says about it is cut."""
+"""Width of a command's line in `/help`, for a terminal of 80 columns. Longer descriptions of extensions are cut."""
 
 
 async def help_(desk: UiContext, _: str) -> None:
-    """List the commands; those of extensions, too."""
+    """List all commands, with those of extensions and skills."""
     rows = [(f"/{command.name} {command.args}".rstrip(), command.summary) for command in COMMANDS]
     for each in desk.learnt:
         name, source = f"/{each.name}", f" ({clean(each.source)})" if each.source else ""
@@ -21,7 +24,7 @@ async def help_(desk: UiContext, _: str) -> None:
 
 
 async def leave(desk: UiContext, _: str) -> None:
-    """End this client; the session goes on."""
+    """End this client; the session and its runs continue in the daemon."""
     desk.leave()
 
 
@@ -36,4 +39,4 @@ COMMANDS: tuple[Command, ...] = (
     Command("detach", "leave; runs continue", leave),
     Command("exit", "leave; runs continue", leave),
 )
-"""In the order in which `/help` lists them."""
+"""All commands in the order of `/help`."""

@@ -1,4 +1,4 @@
-"""Commands about the vendors' keys."""
+"""Commands for the API keys of providers."""
 
 from zotd.client.errors import CallError
 from zotd.wire import api, auth
@@ -10,7 +10,7 @@ from zottui.ui_context import UiContext
 
 
 async def login(desk: UiContext, provider: str) -> None:
-    """Keep a vendor's key, which is typed where nobody can read it."""
+    """Ask for a provider's API key, hidden while typed, check it with the provider and save it in auth.json."""
     known = await _known(desk)
     provider = provider or await _one_of(desk, "log in to", [each for each in known if each.variables]) or ""
     if not provider:
@@ -25,18 +25,20 @@ async def login(desk: UiContext, provider: str) -> None:
     desk.say(f"saved the key for {kept.title} in auth.json", "success")
     session = desk.state.session
     has_none = {each.provider for each in known if each.variables and each.source is None} - {kept.provider}
-    if session is not None and session.provider in has_none:  # this key is of no use to the model that it has
+    # The session's model belongs to a provider without a key, so it cannot run. Switch to the provider that has one now.
+    if session is not None and session.provider in has_none:
         params = api.SessionConfigure(session=session.id, provider=kept.provider)
         configured = await desk.ask(params, api.SessionInfo)
         desk.say(f"the model is now {configured.model}; /model changes it")
 
 
 async def _is_to_be_kept(desk: UiContext, provider: str, key: str) -> bool:
-    """Ask the vendor about the key; whether to keep it. One who works offline is asked."""
+    """Return whether to save the key: yes if the provider accepts it, else the user decides when it cannot be reached."""
     try:
         found = await desk.administer(auth.CheckKey(provider, key), auth.KeyCheck)
     except CallError as error:
-        if error.code != "bad_request":  # storing it says the same, or this daemon is of an earlier version
+        # An older daemon does not know the command. For a malformed key, `auth.login` reports the same error again.
+        if error.code != "bad_request":
             raise
         return True
     match found.outcome:
@@ -50,7 +52,7 @@ async def _is_to_be_kept(desk: UiContext, provider: str, key: str) -> bool:
 
 
 async def logout(desk: UiContext, provider: str) -> None:
-    """Throw a vendor's key away."""
+    """Delete a provider's API key from auth.json; keys in environment variables stay."""
     stored = [each for each in await _known(desk) if each.stored]
     if not stored:
         desk.say("auth.json has no keys")

@@ -1,4 +1,4 @@
-"""What a slash command of this client is."""
+"""The type of a slash command, and helpers to read its arguments."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -8,32 +8,37 @@ from zottui.editor.completion import Source
 from zottui.ui_context import UiContext
 
 Values = Callable[[UiContext], Awaitable[list[tuple[str, str]]]]
-"""What an argument may be: (word, what it means)."""
+"""Returns the possible values of an argument as (value, description), for completion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One row of the table."""
+    """A slash command that the client handles itself.
+
+    Attributes:
+        name: without the slash.
+        summary: one line for `/help`.
+        run: takes the text after the name. A `ClientError` or `UsageError` that it raises is shown as a note.
+        args: how the arguments are written in `/help`; `[X]` is optional.
+        values: completes the argument, if set.
+    """
 
     name: str
-    """Without the slash."""
     summary: str
     run: Callable[[UiContext, str], Awaitable[None]]
-    """Takes what stands behind the name. A `ClientError` becomes a note."""
     args: str = ""
-    """How what follows it is written, for `/help`."""
     values: Values | None = None
 
 
 class UsageError(Exception):
-    """The user typed something that cannot be; the message says what to type."""
+    """The command's arguments are invalid; the message tells the user what to type instead."""
 
 
 def of(desk: UiContext) -> str:
-    """The id of the session that is shown.
+    """Return the id of the session on the screen.
 
     Raises:
-        UsageError: there is none yet.
+        UsageError: the client is not attached to a session yet.
     """
     session = desk.state.session
     if session is None:
@@ -42,10 +47,10 @@ def of(desk: UiContext) -> str:
 
 
 def number(args: str, what: str) -> int | None:
-    """The whole number that was typed; None: nothing was.
+    """Parse an optional whole number; None if `args` is empty.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: `args` is not a number. The message begins with `what`.
     """
     if not args:
         return None
@@ -55,7 +60,7 @@ def number(args: str, what: str) -> int | None:
 
 
 def arguments(desk: UiContext, commands: Iterable[Command]) -> dict[str, Source]:
-    """What completes the arguments of those that say what they take, by name."""
+    """Return completion sources for the commands that have `values`, by command name."""
     return {each.name: _source(desk, each.values) for each in commands if each.values is not None}
 
 

@@ -1,4 +1,4 @@
-"""Commands about what was said: going on, going back, starting anew."""
+"""Commands that change the conversation: compact, clear, continue, retry, rewind."""
 
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, number, of
@@ -9,33 +9,33 @@ from zottui.viewer.turns import PromptEntry, turns
 from zottui.widgets.cells import clean, cut
 
 SHOWN_CELLS = 60
-"""Of a prompt that can be gone back to: what fits beside its number."""
+"""Columns of a prompt's text in the list of `/rewind`."""
 
 
 async def compact(desk: UiContext, focus: str) -> None:
-    """Summarise the conversation for the model; people still see all of it."""
+    """Replace the part of the transcript that the model sees with a summary; people still see all messages."""
     await desk.ask(api.Compact(session=of(desk), instructions=focus), api.Started, timeout_s=None)
 
 
 async def clear(desk: UiContext, _: str) -> None:
-    """Let the model forget; what is on the screen stays."""
+    """Empty the model's context; the scrollback and the stored messages stay."""
     await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="clear")
     desk.say("the model's context is empty; the screen stays as it is")
 
 
 async def go_on(desk: UiContext, _: str) -> None:
-    """Go on where the session stopped."""
+    """Continue a run that an error, an abort or a restart stopped."""
     params = api.RunCommand(session=of(desk), name="continue")
     await desk.ask(params, api.CommandResult)
 
 
 async def retry(desk: UiContext, _: str) -> None:
-    """Ask a model that has failed again now, and not at the end of the pause."""
+    """Retry a failed model request now instead of at the end of its pause."""
     await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="retry")
 
 
 async def rewind(desk: UiContext, args: str) -> None:
-    """Go back to before a prompt, which comes into the editor; files stay as they are."""
+    """Rewind the conversation to before a prompt and put that prompt into the editor. Files are not changed."""
     known = await prompts(desk)
     which = number(args, "the prompt to rewind to")
     if which is None:
@@ -51,6 +51,7 @@ async def _rewind(desk: UiContext, known: list[PromptEntry], which: int) -> None
         raise UsageError(f"there are {len(known)} prompts; /rewind N rewinds to before prompt N")
     turn = known[which - 1]
     if turn.before is None:
+        # Nothing precedes the first prompt, and `rewind` needs a message to rewind to.
         await desk.ask(api.Mutation(session=of(desk)), api.Nothing, command="clear")
     else:
         await desk.ask(api.Rewind(session=of(desk), seq=turn.before), api.Nothing)
@@ -58,7 +59,7 @@ async def _rewind(desk: UiContext, known: list[PromptEntry], which: int) -> None
 
 
 async def prompts(desk: UiContext) -> list[PromptEntry]:
-    """The prompts of the conversation as it goes on now, oldest first."""
+    """Return the prompts on the current branch of the conversation, oldest first."""
     return [turn async for turn in turns(desk, of(desk))][::-1]
 
 

@@ -1,4 +1,4 @@
-"""Commands about this terminal: how it looks, and what it shows."""
+"""Commands that change how this terminal looks and what it shows."""
 
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
@@ -15,7 +15,7 @@ THEME_WORDS = {
 
 
 async def theme(desk: UiContext, name: str) -> None:
-    """Other colours, from here on."""
+    """Switch the theme for everything that is drawn from now on; the scrollback keeps its colours."""
     await one_of(desk, THEME_WORDS, _set_theme, name, what="theme", now=desk.theme.name)
 
 
@@ -25,7 +25,7 @@ async def _set_theme(desk: UiContext, name: str) -> None:
 
 
 async def thinking(desk: UiContext, what: str) -> None:
-    """Show what the model thinks before it answers, or only for how long."""
+    """Show the text of the model's thinking, or only its duration. Without an argument: the other of the two."""
     shows = {"": not desk.state.shows_thoughts, "show": True, "hide": False}.get(what)
     if shows is None:
         raise UsageError(f"/thinking takes show or hide, not {what}")
@@ -34,7 +34,7 @@ async def thinking(desk: UiContext, what: str) -> None:
 
 
 async def status(desk: UiContext, _: str) -> None:
-    """What is known of the session, in full."""
+    """Print the session's id, directory, model, mode and state."""
     session = await desk.ask(api.OfSession(of(desk)), api.SessionInfo, command="session.get")
     rows = {
         "session": f"{session.name} {session.id}".strip(),

@@ -1,4 +1,4 @@
-"""Commands that look: at the conversation, the costs, who is there, what there is."""
+"""Commands that only read: search, usage, clients, export, copy, lists."""
 
 import asyncio
 import os
@@ -20,26 +20,26 @@ from zottui.viewer import view
 from zottui.widgets.cells import clean, cut
 
 LABEL_COLUMNS = 24
-"""For keys in a list: as wide as the longest."""
+"""Columns for the keys in `/keys`: the width of the longest label."""
 
 
 NAME_CELLS = 20
-"""Of a session's name beside what was found in it."""
+"""Columns for a session's name beside a search result."""
 
 BEFORE_HIT_CHARS = 8
-"""How much of a snippet is shown before what was found."""
+"""Characters of a snippet that are shown before the match."""
 
 FORMATS = {"": "markdown", ".md": "markdown", ".markdown": "markdown", ".txt": "markdown", ".jsonl": "jsonl"}
-"""What `/export` writes, by the end of the file's name."""
+"""Export formats of the daemon by file name suffix."""
 
 
 async def jump(desk: UiContext, args: str) -> None:
-    """Look at the conversation from a prompt on, or choose one."""
+    """Open the viewer at a prompt; without a number, at the end."""
     await view(desk, turn=number(args, "the prompt to jump to"))
 
 
 async def find(desk: UiContext, words: str) -> None:
-    """Look for words in all sessions, and look at what was found."""
+    """Search the messages of all sessions and open the viewer at the chosen result."""
     if not words:
         raise UsageError("/find needs words to search for; quote them to find a phrase")
     page = await desk.ask(api.Search(query=words), reports.SearchPage)
@@ -64,7 +64,7 @@ async def find(desk: UiContext, words: str) -> None:
 
 
 def _around(snippet: str, words: str) -> str:
-    """The snippet from shortly before the first word that was found, so that a narrow list still shows it."""
+    """Return the snippet from shortly before the first match on, so that a narrow list still shows the match."""
     places = [snippet.casefold().find(word.strip('"').casefold()) for word in words.split()]
     first = min((place for place in places if place >= 0), default=0)
     start = max(first - BEFORE_HIT_CHARS, 0)
@@ -72,7 +72,7 @@ def _around(snippet: str, words: str) -> str:
 
 
 async def usage(desk: UiContext, _: str) -> None:
-    """What the session has taken, and its budgets."""
+    """Print the tokens and cost of the session and of all sessions, and the budgets that apply."""
     taken = desk.state.usage
     desk.say(
         f"this session: {money(taken.cost_usd)}; {count(taken.input)} tokens in, {count(taken.output)} out,"
@@ -87,14 +87,14 @@ async def usage(desk: UiContext, _: str) -> None:
 
 
 async def who(desk: UiContext, _: str) -> None:
-    """Who is in this session."""
+    """List the clients that are attached to this session."""
     here = await desk.ask(api.OfSession(of(desk)), api.PresenceList, command="presence")
     for client in here.clients:
         desk.say(_present(client, is_you=client.id == here.you))
 
 
 def _present(client: ClientInfo, *, is_you: bool) -> str:
-    if is_you:  # what this client has just typed is /who
+    if is_you:  # always "typing": the user has just typed /who
         doing = " (you) is here"
     else:
         doing = " is typing" if client.typing else " looks at it" if client.focused else " is attached"
@@ -102,14 +102,17 @@ def _present(client: ClientInfo, *, is_you: bool) -> str:
 
 
 async def export(desk: UiContext, path: str) -> None:
-    """Write the session into a file: Markdown, or all of it in a file whose name ends with .jsonl."""
+    """Export the session to a file: as Markdown, or completely if the name ends with .jsonl.
+
+    A relative path is relative to the session's directory, or to the client's own directory with a remote daemon.
+    """
     session = of(desk)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in FORMATS:
         raise UsageError(f"/export writes .md (Markdown) or .jsonl (everything), not {suffix}")
     form = FORMATS[suffix]
     pages: list[str] = []
-    after: int | None = 0
+    after: int | None = 0  # the daemon pages its answer: a frame holds at most 16 MiB
     while after is not None:
         page = await desk.ask(api.Export(session=session, format=form, after=after), api.Exported)
         pages.append(page.text)
@@ -127,7 +130,7 @@ def _write(path: str, pages: list[str]) -> str:
 
 
 async def copy(desk: UiContext, which: str) -> None:
-    """Put the last reply on the clipboard, or what is in its fences, or one of them."""
+    """Copy the last reply as Markdown, all of its code blocks, or the code block with a number."""
     reply = desk.last_reply
     if not reply:
         raise UsageError("no reply to copy yet")
@@ -151,7 +154,7 @@ async def copy(desk: UiContext, which: str) -> None:
 
 
 async def skills(desk: UiContext, _: str) -> None:
-    """What the model can read up on."""
+    """List the skills that the model can load."""
     found = await desk.ask(api.Complete(session=of(desk), kind="command", text=""), api.Completions)
     known = [each for each in found.found if each.source == "skill"]
     for each in known:
@@ -161,7 +164,7 @@ async def skills(desk: UiContext, _: str) -> None:
 
 
 async def ext(desk: UiContext, _: str) -> None:
-    """The extensions of this session."""
+    """List the extensions of this session with their states."""
     found = await desk.ask(extensions.Scope(session=of(desk)), extensions.ExtensionList, command="ext.list")
     for each in found.extensions:
         name = f"{each.name} {each.version}".rstrip()
@@ -174,7 +177,7 @@ async def ext(desk: UiContext, _: str) -> None:
 
 
 async def keys(desk: UiContext, _: str) -> None:
-    """What the keys do."""
+    """List the keys of the editor and of the viewer."""
     from zottui.viewer.keys import KEYS as VIEWER_KEYS  # noqa: PLC0415  (the first paint waits for no viewer)
 
     here = [(key.label, key.what) for key in (*EDITOR_KEYS, *KEYS)]

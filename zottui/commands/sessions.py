@@ -1,4 +1,4 @@
-"""Commands about sessions: new ones, others, names, branches."""
+"""Commands that create, switch, rename and fork sessions."""
 
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, number, of
@@ -10,19 +10,19 @@ from zottui.ui_context import UiContext
 
 
 async def new(desk: UiContext, name: str) -> None:
-    """Go on in a new session of this directory."""
+    """Create a session in this directory and switch to it."""
     await desk.switch(await created(desk, name or None))
 
 
 async def rename(desk: UiContext, name: str) -> None:
-    """Give the session a name."""
+    """Rename the session."""
     if not name:
         raise UsageError("/rename needs the new name")
     await desk.ask(api.Rename(session=of(desk), name=name), api.SessionInfo)
 
 
 async def fork(desk: UiContext, args: str) -> None:
-    """Go on in a copy, of all or of what was said before a prompt."""
+    """Copy the session, or the part before a prompt, into a new one and switch to it."""
     which = number(args, "the prompt to fork before")
     seq = None
     if which is not None:
@@ -35,12 +35,12 @@ async def fork(desk: UiContext, args: str) -> None:
 
 
 async def choose_one(desk: UiContext, _: str) -> None:
-    """Switch to another session."""
+    """Open the list of sessions."""
     desk.open(Picker(desk))
 
 
 async def tree(desk: UiContext, _: str) -> None:
-    """The branches of this session; goes to one of them."""
+    """Show the session's branches and forks; rewind to, fork or switch to the chosen one."""
     await browse(desk)
 
 

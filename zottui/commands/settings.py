@@ -1,4 +1,4 @@
-"""Commands about the model, what it may do, and keys."""
+"""Commands for the model, its thinking, the approval mode and pending approvals."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -23,7 +23,7 @@ MODES = {
 
 
 async def model(desk: UiContext, name: str) -> None:
-    """Switch the model, or choose one from a list."""
+    """Switch to the model `name`, or let the user choose from a list."""
     if name:
         await _set_model(desk, name, None)
         return
@@ -43,7 +43,7 @@ async def _set_model(desk: UiContext, name: str, provider: str | None) -> None:
 
 
 async def reasoning(desk: UiContext, level: str) -> None:
-    """Say how much it may think."""
+    """Set how much the model thinks, or let the user choose from a list."""
     session = desk.state.session
     await one_of(desk, LEVELS, _set_reasoning, level, what="reasoning", now=session.reasoning if session else "")
 
@@ -54,14 +54,14 @@ async def _set_reasoning(desk: UiContext, level: str) -> None:
 
 
 async def approvals(desk: UiContext, _: str) -> None:
-    """Open the questions that were put off."""
+    """Show pending approvals again, also those that the user has postponed with tab."""
     if not desk.state.approvals:
         desk.say("no pending approvals")
     desk.ask_again()
 
 
 async def mode(desk: UiContext, name: str) -> None:
-    """Say which calls a person is asked about."""
+    """Set the approval mode, or let the user choose from a list."""
     session = desk.state.session
     await one_of(desk, MODES, _set_mode, name, what="mode", now=session.mode if session else "")
 
@@ -72,7 +72,7 @@ async def _set_mode(desk: UiContext, name: str) -> None:
 
 
 async def next_mode(desk: UiContext) -> None:
-    """The mode behind the one that holds; the one that asks about nothing only after a yes, and else `ask`."""
+    """Switch to the next mode of `MODES`. Before `yolo`, ask for confirmation; without it switch to `ask`."""
     session = desk.state.session
     if session is None:
         return
@@ -86,14 +86,14 @@ async def next_mode(desk: UiContext) -> None:
 
 
 Set = Callable[[UiContext, str], Awaitable[None]]
-"""Carries out what was chosen."""
+"""Applies the chosen value."""
 
 
 async def one_of(desk: UiContext, known: Mapping[str, str], set_it: Set, word: str, *, what: str, now: str) -> None:
-    """Take the word that was typed, or let one be chosen; `now` is the one that holds.
+    """Apply `word`, or let the user choose one of `known` if it is empty.
 
     Raises:
-        UsageError: it is none of those that are known.
+        UsageError: `word` is not in `known`.
     """
     if not word:
         entries = [Entry(name, name, (meaning,)) for name, meaning in known.items()]

@@ -1,1 +1,1 @@
-"""What takes the keys for a while: questions, lists to choose from, panels of extensions."""
+"""Dialogs: questions, lists to choose from and panels of extensions. An open dialog gets the keys first."""

@@ -1,4 +1,4 @@
-"""Dialogs that ask one thing, for code that waits for the answer."""
+"""Lets a coroutine open a dialog and wait for the answer."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from zottui.ui_context import Dialog, UiContext
 T = TypeVar("T")
 
 Answer = Callable[[T | None], None]
-"""Ends a dialog: with what was chosen, or None when the user wants nothing of it. Later answers count for nothing."""
+"""Ends a dialog with the chosen value, or with None if the user cancels. Calls after the first have no effect."""
 
 
 async def answered(desk: UiContext, make: Callable[[Answer[T]], Dialog]) -> T | None:
-    """Open the dialog that `make` gives, and wait for the user; cancelled, it closes.
+    """Open the dialog that `make` returns and wait for its answer; None if the user cancels it.
 
-    No timeout: people think, and go for lunch.
+    No timeout: a person may take hours. The dialog closes when the waiting task is cancelled.
     """
     answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""One call of a tool that waits for a decision.
+"""The dialog for a tool call that needs approval.
 
     asking ─┬─ y, s, n ──────────────────────────────────> sent ─┬─> gone: decided, here or elsewhere
             ├─ a ──> confirming: what can be allowed from now   ├─> asking: it did not work, and why
@@ -6,7 +6,7 @@
             ├─ f ──> explaining: a reason is typed ─ enter > sent
             └─ e ──> the arguments in the editor ──> asking, about those
 
-What is decided is bound to what is shown: the digest goes along, so that no other call can run by it.
+A decision carries the digest of the arguments on the screen, so the daemon cannot apply it to other arguments.
 """
 
 import json
@@ -31,19 +31,19 @@ from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import POINTER, clean, folded, piece
 
 QUIET_S = 0.5
-"""Keys count for a question when none was typed for so long: it may come up in the middle of a word. People who type do
-not pause for so long between letters, and nobody reads a question faster."""
+"""Seconds without a key before letters count as decisions. The dialog may appear in the middle of a word: people pause
+less than this between letters while typing, and take longer than this to read a question."""
 
 _ROLES = {ADDED: TextRole.ADDED, REMOVED: TextRole.REMOVED, GAP: TextRole.MUTED}
 
 _HEADS = ("--- ", "+++ ", "@@ ")
-"""Beginnings of the lines of a diff that are not of a file."""
+"""Prefixes of a diff's header lines, which are not lines of the file."""
 
 DECISIONS = frozenset("ysanfe")
 
 
 class Stage(Enum):
-    """What the keys mean."""
+    """Which keys the dialog takes now; see the diagram above."""
 
     ASKING = auto()
     CONFIRMING = auto()
@@ -52,14 +52,14 @@ class Stage(Enum):
 
 
 class Approval:
-    """The question, as a dialog. `zottui.dialogs.questions` opens and closes it."""
+    """Asks the user to allow or deny one tool call. `zottui.dialogs.questions` opens and closes it."""
 
     has_editor = True
 
     def __init__(self, desk: UiContext, question: ApprovalRequested, over: Callable[[], None]) -> None:
-        """About this call, in the session that it names, or else the one of `desk`.
+        """Show `question` in the session that it names, or else in the session of `desk`.
 
-        `over` is called when there is nothing to ask any more, or the user wants to be asked later.
+        `over` is called once the call is decided, or the user postpones it with tab.
         """
         self.question = question
         self._desk = desk
@@ -67,12 +67,12 @@ class Approval:
         self._stage = Stage.ASKING
         self._reason = Line()
         self._args: dict[str, object] | None = None
-        """Other arguments to run it with."""
+        """Arguments that the user has edited; None while they are the model's."""
         self._offers = lasting(question)
         self._chosen = 0
-        """Which of `_wider` is selected."""
+        """Index of the selected offer in `_wider`."""
         self._offset = 0
-        """Lines of the preview that were scrolled away."""
+        """First line of the preview that is shown."""
         self._trouble = ""
         self._drawn: tuple[tuple[int, str], list[Row]] | None = None
         self._last_key = desk.now()
@@ -80,7 +80,7 @@ class Approval:
     # --- what is shown ----------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """As `Dialog` says."""
+        """Return the tool and its subject, the preview, the offers or the reason, and the key hints."""
         number = waiting(self._desk.state)
         details = [f"1 of {number}"] if number > 1 else []
         details += [f"until {self.question.expires[11:16]} UTC"] if self.question.expires else []
@@ -100,7 +100,7 @@ class Approval:
         return [*shown, *below]
 
     def _below(self, width: int) -> list[Row]:
-        """What stands between the preview and the keys."""
+        """Return the rows between the preview and the key hints."""
         rows: list[Row] = []
         if self._stage is Stage.CONFIRMING:
             rows += self._confirmed(width)
@@ -111,7 +111,7 @@ class Approval:
         return rows
 
     def _confirmed(self, width: int) -> list[Row]:
-        """What can be allowed from now on; of what would be saved the rule."""
+        """Return the wider offers, and for one that would be saved the text of the rule."""
         wider, chosen = self._wider, self._wider[self._chosen]
         rows: list[Row] = []
         for at, one in enumerate(wider):
@@ -125,7 +125,7 @@ class Approval:
         return [*rows, *([piece(TextRole.CODE, line)] for line in folded(chosen.rules.strip("\n"), width))]
 
     def _lines(self, width: int) -> list[Row]:
-        """The preview; made once for a width, since it may be long and is drawn again and again."""
+        """Return the rows of the preview, cached by width: it may be long, and each frame draws it."""
         if self._drawn is not None and self._drawn[0] == (width, self._preview):
             return self._drawn[1]
         is_diff, changes = self._language == "diff", self._changes
@@ -140,14 +140,13 @@ class Approval:
 
     @property
     def _changes(self) -> list[DiffLine]:
-        """What would be changed, when the preview is a diff and nothing besides: what was cut off it, say."""
+        """Return the changed lines if the preview is a complete diff and nothing else; a cut preview is shown as it is."""
         changes = unified(self._preview) if self._language == "diff" else []
         lines = [line for line in self._preview.split("\n") if not line.startswith(_HEADS)]
         return focused(changes) if len(lines) == sum(change.sign != GAP for change in changes) else []
 
     @property
     def _preview(self) -> str:
-        """What would run."""
         if self._args is not None:
             return _as_json(self._args)
         return self.question.preview or _as_json(self.question.args)
@@ -170,30 +169,31 @@ class Approval:
 
     @property
     def _language(self) -> str:
-        """What the preview is, for colours."""
+        """Return the preview's language, for the colours of ctrl+t."""
         if self._args is not None or self._preview.startswith("{"):
             return "json"
         return "diff" if self.question.tool in CHANGING else "bash" if self.question.tool == "bash" else ""
 
     def _may(self, scope: str) -> bool:
-        """The very same can be allowed for so long, by one key."""
+        """Return whether the daemon offers to allow this exact call for `scope`."""
         return self._args is None and any((one.choice, one.scope) == (SAME, scope) for one in self._offers)
 
     @property
     def _wider(self) -> Sequence[Lasting]:
-        """What else can be allowed from now on; nothing for arguments that the user has changed."""
+        """Return the offers behind the key `a`. Edited arguments have none: the daemon's offers are about the original."""
         return [one for one in self._offers if self._args is None and (one.choice, one.scope) != (SAME, "session")]
 
     # --- keys -------------------------------------------------------------------------------------------------------
 
     def key(self, name: str, text: str) -> bool:
-        """As `Dialog` says. What is typed on goes to the editor: the question may have come in the middle of a word."""
+        """Take a key. While the user is still typing, letters go to the editor; see `QUIET_S`."""
         if named(name) == "c-c":
             return False
         now, before = self._desk.now(), self._last_key
         if self._stage is Stage.ASKING and name in {TYPED, PASTED} and now - before < QUIET_S:
             self._last_key = now
-            # A decision on an empty line was meant for the question before this one, and is no draft.
+            # A decision letter on an empty line was most likely meant for the previous question. Drop it: as a decision it
+            # would approve an unread call, and as text it would begin a prompt.
             return not self._desk.text and letter(name, text) in DECISIONS
         match self._stage:
             case Stage.ASKING:
@@ -227,7 +227,7 @@ class Approval:
         return True
 
     def _looking(self, key: str) -> bool:
-        """Keys that decide nothing; letters and enter stop here all the same, the editor is not what is looked at."""
+        """Scroll or print the preview. Also swallow enter and letters: the user looks at the dialog, not at the editor."""
         steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8}
         if key == "c-t":
             self._desk.print(CodeLines(self._language, tuple(self._preview.split("\n")), opens=True, closes=True))
@@ -281,7 +281,7 @@ class Approval:
             await self._desk.ask(params, api.Nothing)
         except ClientError as error:
             if isinstance(error, CallError) and error.code in OVER:
-                if error.code != "already_resolved":  # of that the session's events tell
+                if error.code != "already_resolved":  # the event `approval_resolved` prints who decided
                     self._desk.say(str(error), "warn")
             else:
                 self._stage, self._trouble = Stage.ASKING, str(error)
@@ -290,7 +290,7 @@ class Approval:
         self._over()
 
     async def _edit(self) -> None:
-        """Have the arguments changed; what was typed is kept as long as it is no JSON object."""
+        """Open the arguments in the user's editor. Text that is not a JSON object is rejected with a message."""
         before = _as_json(self._args if self._args is not None else self.question.args)
         after = await edited(self._desk, before, suffix=".json")
         try:
@@ -301,6 +301,7 @@ class Approval:
             self._trouble = ""
             self._args = None if args == self.question.args else args
         self._offset = 0
+        # Keys that were typed for the external editor may still arrive here; do not take them for decisions.
         self._last_key = self._desk.now()
         self._desk.redraw()
 
@@ -314,7 +315,7 @@ def _role(line: str) -> TextRole:
 
 
 def _change(change: DiffLine, numbers: int, width: int) -> list[Row]:
-    """A line of a diff with its number, for which there are `numbers` columns; on as many rows as it takes."""
+    """Return a diff line, with its number in `numbers` columns, folded to `width`."""
     role, indent = _ROLES.get(change.sign, TextRole.TEXT), " " * (numbers + 3)
     first, *others = folded(change.text, max(width - len(indent), 1))
     number = piece(TextRole.MUTED, f"{change.number or '':>{numbers}} ")

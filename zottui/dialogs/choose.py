@@ -1,4 +1,4 @@
-"""Choosing from a list: themes, modes, models, whatever has names."""
+"""A dialog to choose from a list: of themes, modes, models, search results."""
 
 from collections.abc import Sequence
 
@@ -15,32 +15,32 @@ KEYS = (("enter", "choose"), ("esc", "cancel"), ("type", "to filter"))
 
 
 async def ask(desk: UiContext, title: str, entries: Sequence[Entry], *, selected: str = "") -> str | None:
-    """The key of the entry that the user chooses; None when they leave.
+    """Let the user choose an entry and return its key; None if they cancel.
 
-    `selected`: the key of the one that it begins with, by default the first.
+    `selected`: key of the entry that is selected at first, by default the first one.
     """
     return await answered(desk, lambda answer: Choose(title, entries, answer, selected=selected))
 
 
 class Choose:
-    """The list, as a dialog."""
+    """A dialog with a filtered list of entries."""
 
     has_editor = False
 
     def __init__(self, title: str, entries: Sequence[Entry], answer: Answer[str], *, selected: str = "") -> None:
-        """`answer` is given the key of what is chosen."""
+        """`answer` gets the key of the chosen entry, or None."""
         self._title = title
         self._listing = Listing(entries, selected=selected)
         self._answer = answer
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """As `Dialog` says."""
+        """Return the title or the filter, the entries around the selected one, and the key hints."""
         words = self._listing.filter.text
         head = self._listing.filter.row(f"{self._title}: ", width) if words else headed(self._title)
         return framed(head, lambda room: self._listing.rows(width, room), KEYS, width=width, height=height)
 
     def key(self, name: str, text: str) -> bool:
-        """As `Dialog` says."""
+        """Choose with enter, cancel with escape, else move the selection or edit the filter."""
         match named(name):
             case "enter":
                 if (chosen := self._listing.selected) is not None:
@@ -54,10 +54,10 @@ class Choose:
 
 
 def models(known: Sequence[ModelInfo], now: str = "") -> list[Entry]:
-    """Models as entries whose key is `provider/model`.
+    """Return models as entries with the key `provider/model`.
 
-    First `now`, the key of the one in use; then those of its vendor, if they could answer at once; then others that
-    could, and those without a key.
+    `now` is the key of the model in use and comes first. The models of its provider follow, then those of other
+    providers with an API key, then those without one.
     """
     vendor = now.partition("/")[0]
 

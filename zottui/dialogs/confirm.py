@@ -1,4 +1,4 @@
-"""Asking yes or no, before something that cannot be undone."""
+"""A yes-or-no question before something that cannot be undone."""
 
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed
@@ -11,28 +11,28 @@ KEYS = (("y", "yes"), ("n", "no"))
 
 
 async def ask(desk: UiContext, question: str) -> bool:
-    """Whether the user has said yes; enter and escape mean no. `question` may have several lines."""
+    """Return whether the user answers yes. Enter and escape mean no. `question` may have several lines."""
     said: bool | None = await answered(desk, lambda answer: Confirm(question, answer))
     return said is True
 
 
 class Confirm:
-    """The question, as a dialog."""
+    """A dialog with a question that `y` or `n` answers."""
 
     has_editor = False
 
     def __init__(self, question: str, answer: Answer[bool]) -> None:
-        """`answer` is given True for yes, and else False."""
+        """`answer` gets True for yes and False for no."""
         self._question = question
         self._answer = answer
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """As `Dialog` says."""
+        """Return the question, folded to `width`, and the key hints."""
         first, *others = ([piece(TextRole.STRONG, line)] for line in folded(self._question, width))
         return framed(first, lambda room: others[:room], KEYS, width=width, height=height)
 
     def key(self, name: str, text: str) -> bool:
-        """As `Dialog` says."""
+        """Answer, or swallow the key: no other letter may answer by accident. ctrl+c and ctrl+d still leave the client."""
         match letter(name, text):
             case "y":
                 self._answer(True)

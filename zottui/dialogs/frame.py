@@ -1,4 +1,4 @@
-"""How a dialog fills its room: a title, what it is about, and what keys do."""
+"""The common layout of dialogs: a title, a body and key hints."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,13 +7,13 @@ from zottui.ui_context import Row
 from zottui.widgets.cells import clean, fit, flowing, piece
 
 Keys = Sequence[tuple[str, str]]
-"""(key, what it does), the most important first."""
+"""Key hints as (key, action), the most important first."""
 
 
 def framed(head: Row, body: Callable[[int], list[Row]], keys: Keys, *, width: int, height: int) -> list[Row]:
-    """At most `height` rows; of the keys as many as there is room for, so that the body has most of it.
+    """Return at most `height` rows: title, body, and hints on at most a quarter of the rows.
 
-    `body` is given its height.
+    `body` gets the height that is left for it.
     """
     if height <= 0:
         return []
@@ -23,11 +23,11 @@ def framed(head: Row, body: Callable[[int], list[Row]], keys: Keys, *, width: in
 
 
 def hinted(keys: Keys, width: int, height: int) -> list[Row]:
-    """What keys do, on at most `height` rows."""
+    """Return the key hints on at most `height` rows; the last ones are dropped."""
     rows = flowing([[piece(TextRole.ACCENT, key), piece(TextRole.MUTED, f" {what}")] for key, what in keys], width)
     return rows[:height]
 
 
 def headed(words: str, detail: str = "", role: TextRole = TextRole.STRONG) -> Row:
-    """A title, and quieter what belongs to it; both are cleaned."""
+    """Return a title and a muted detail after it; control characters in both are made visible."""
     return [piece(role, clean(words)), *([piece(TextRole.MUTED, f"  {clean(detail)}")] if detail else [])]

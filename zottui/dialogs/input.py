@@ -1,4 +1,4 @@
-"""Asking for a line of text."""
+"""A dialog that asks for one line of text."""
 
 from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
@@ -11,34 +11,34 @@ KEYS = (("enter", "done"), ("esc", "cancel"))
 
 
 async def ask(desk: UiContext, title: str, *, text: str = "", is_secret: bool = False) -> str | None:
-    """What the user types, without blanks around it; None when they leave, or type nothing.
+    """Ask for a line and return it without surrounding spaces; None if the user cancels or types nothing.
 
-    `text`: what the line begins with. `is_secret`: shown as dots.
+    `text` is the initial content. With `is_secret`, the line is shown as dots.
     """
     return await answered(desk, lambda answer: InputDialog(title, answer, text=text, is_secret=is_secret))
 
 
 class InputDialog:
-    """The line, as a dialog."""
+    """A dialog with a title and an editable line."""
 
     has_editor = False
 
     def __init__(self, title: str, answer: Answer[str], *, text: str = "", is_secret: bool = False) -> None:
-        """`answer` is given the text."""
+        """`answer` gets the text, or None."""
         self._title = title
         self._line = Line(text)
         self._is_secret = is_secret
         self._answer = answer
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """As `Dialog` says."""
+        """Return the title, the line and the key hints; with one row only the line."""
         line = self._line.row(f"{POINTER} ", width, is_secret=self._is_secret)
         if height < 2:
             return [line][:height]
         return framed(headed(self._title), lambda _: [line], KEYS, width=width, height=height)
 
     def key(self, name: str, text: str) -> bool:
-        """As `Dialog` says."""
+        """Answer with enter, cancel with escape, else edit the line."""
         match named(name):
             case "enter":
                 self._answer(self._line.text.strip() or None)

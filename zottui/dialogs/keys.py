@@ -1,19 +1,19 @@
-"""What keys are called here: one name for each, as people know it."""
+"""One name for each key. prompt_toolkit has two for keys that terminals send as ctrl and a letter."""
 
 _NAMES = {"c-m": "enter", "c-i": "tab", "c-h": "backspace", "s-tab": "backtab"}
-"""Of keys that terminals cannot tell from a letter with ctrl, by the name that prompt_toolkit may give them."""
+"""Our names by prompt_toolkit's: terminals send Enter as ctrl+m, Tab as ctrl+i and Backspace as ctrl+h."""
 
 TYPED = "<any>"
-"""A character."""
+"""The name of a key that types a character."""
 
 PASTED = "<bracketed-paste>"
 
 
 def named(name: str) -> str:
-    """The one name of a key of prompt_toolkit."""
+    """Return our name of a prompt_toolkit key."""
     return _NAMES.get(name, name)
 
 
 def letter(name: str, text: str) -> str:
-    """The small letter of a key that is one, else the key's name."""
+    """Return the lower-case character that a key types, or else the key's name."""
     return text.lower() if name == TYPED and len(text) == 1 else named(name)

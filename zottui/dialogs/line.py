@@ -1,4 +1,4 @@
-"""A line of text with a cursor, for dialogs that ask for a word or filter a list."""
+"""An editable line of text, for dialogs that ask for a word or filter a list."""
 
 from zottui.dialogs.keys import PASTED, TYPED, named
 from zottui.theme import TextRole
@@ -6,25 +6,25 @@ from zottui.ui_context import Row
 from zottui.widgets.cells import cells, clean, piece
 
 CURSOR = ("[SetCursorPosition]", "")
-"""Where the terminal's own cursor is to stand: input methods open their window there."""
+"""Fragment that places the terminal's own cursor. Input methods open their window at it."""
 
 HIDDEN = "•"
-"""Shown for each character of a secret."""
+"""Replaces each character of a secret."""
 
 MAX_CHARS = 10_000
-"""A line; what is pasted beyond that was not meant to be one."""
+"""Longest line. A larger paste was not meant for a one-line input."""
 
 
 class Line:
-    """What has been typed so far."""
+    """The text of the line and its cursor."""
 
     def __init__(self, text: str = "") -> None:
-        """Begins with `text`, and the cursor behind it."""
+        """Begin with `text` and the cursor at its end."""
         self.text = text
         self._at = len(text)
 
     def key(self, name: str, text: str) -> bool:
-        """Take a key that edits a line; False for any other."""
+        """Take a key that edits the line; False for any other key."""
         if name in {TYPED, PASTED}:
             self._insert(clean(text))
             return True
@@ -65,7 +65,7 @@ class Line:
         return True
 
     def row(self, label: str, width: int, *, is_secret: bool = False) -> Row:
-        """The line behind its label; of a long one the part around the cursor."""
+        """Return the label and the line; of a long line the part around the cursor."""
         shown = HIDDEN * len(self.text) if is_secret else self.text
         room = max(width - cells(label) - 1, 1)
         start = _start(shown, self._at, room)
@@ -83,7 +83,7 @@ class Line:
 
 
 def _start(shown: str, at: int, room: int) -> int:
-    """The first character that is shown, so that the cursor is."""
+    """Return the index of the first character to show so that the cursor stays visible."""
     start = at
     while start > 0 and cells(shown[start - 1 : at]) <= room - 1:
         start -= 1

@@ -1,4 +1,4 @@
-"""A list to choose from: filtered by what is typed, with one entry selected."""
+"""A list with a selected entry, filtered by typed words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,40 +13,44 @@ GAP = 2
 """Columns between two columns of a list."""
 
 LABEL_CELLS = 24
-"""A label is not made narrower than this for the sake of what stands behind it."""
+"""Columns that labels keep before notes are dropped to make room."""
 
 PAGE = 8
-"""Entries that page up and page down pass by."""
+"""Entries that page up and page down move by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of a list. Its texts may be anybody's: they are cleaned when they are shown."""
+    """A line of a list. Its texts are untrusted: control characters in them are made visible when it is drawn.
+
+    Attributes:
+        key: identifies the entry; the selection stays with it when the list changes.
+        label: the text of the line.
+        notes: columns after the label. The last one is dropped first when there is no room.
+        mark: a word before the label, a state for example.
+        role: the style of `mark`.
+        depth: indentation level.
+    """
 
     key: str
-    """What it is, for the program; the selection stays with it when the list changes."""
     label: str
     notes: tuple[str, ...] = ()
-    """Columns behind the label; the last is the first to go when there is no room."""
     mark: str = ""
-    """A word in front of it."""
     role: TextRole = TextRole.MUTED
-    """Of that word."""
     depth: int = 0
-    """How far it is indented."""
 
 
 class Listing:
-    """The entries, the filter and the selection."""
+    """Keeps the entries, the filter and the selection of a dialog, and draws them."""
 
     def __init__(self, entries: Sequence[Entry] = (), *, selected: str = "") -> None:
-        """Begins with the entry whose key is `selected`, or else the first."""
+        """Select the entry with the key `selected`, or else the first one."""
         self.filter = Line()
         self._entries = tuple(entries)
         self._selected = selected
 
     def replace(self, entries: Sequence[Entry]) -> None:
-        """Other entries; the selected one stays selected if it is still there, or else its neighbour is."""
+        """Replace the entries. If the selected one is gone, select its neighbour."""
         before = self._place()
         self._entries = tuple(entries)
         shown = self.shown()
@@ -54,31 +58,31 @@ class Listing:
             self._selected = shown[min(before, len(shown) - 1)].key
 
     def shown(self) -> list[Entry]:
-        """The entries that have all words of the filter, in their order."""
+        """Return the entries that contain all words of the filter, in their order."""
         words = self.filter.text.lower().split()
         return [entry for entry in self._entries if all(word in _searched(entry) for word in words)]
 
     @property
     def selected(self) -> Entry | None:
-        """The entry that is meant; None when none is shown."""
+        """The selected entry; None if the filter matches nothing."""
         shown = self.shown()
         return shown[self._place()] if shown else None
 
     def key(self, name: str, text: str) -> bool:
-        """Take a key that moves the selection or changes the filter; False for any other."""
+        """Take a key that moves the selection or edits the filter; False for any other key."""
         steps = {"up": -1, "down": 1, "pageup": -PAGE, "pagedown": PAGE}
         key = named(name)
         if key in steps:
             self._move(steps[key])
             return True
-        selected = self.selected  # of what is typed next, it stays selected as long as it is shown
+        selected = self.selected  # as shown before the filter changes; it stays selected while the filter matches it
         if not self.filter.key(name, text):
             return False
         self._selected = selected.key if selected else ""
         return True
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """The entries around the selected one; at most `height`."""
+        """Return at most `height` entries around the selected one."""
         shown, place = self.shown(), self._place()
         first = max(0, min(place - height // 2, len(shown) - height))
         window = shown[first : first + max(height, 0)]
@@ -106,7 +110,7 @@ class _Widths:
 
 
 def _widths(entries: Sequence[Entry], width: int) -> _Widths:
-    """Of the columns of what is shown. Notes are dropped from the right until the labels have room."""
+    """Return the column widths of the visible entries. Notes are dropped from the right until the labels have room."""
     mark = max((cells(clean(entry.mark)) + GAP for entry in entries if entry.mark), default=0)
     count = max((len(entry.notes) for entry in entries), default=0)
     notes = [

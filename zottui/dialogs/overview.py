@@ -1,6 +1,6 @@
-"""All sessions of the daemon at a glance: what they do, what they said last, and what they wait for.
+"""The overview (F2): all sessions of the daemon with their state, last message and pending approvals.
 
-A call that waits can be decided about right here, if all of what it would do is shown.
+A pending call can be approved here if its whole preview is on the screen.
 """
 
 import time
@@ -19,30 +19,30 @@ from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import clean, cut, cut_front, folded, piece
 
 PEEK_ROWS = 5
-"""Of the session that is selected, at most; and never more than half of the room."""
+"""Most rows for the selected session's preview; never more than half of the dialog."""
 
 MOVES = frozenset({"up", "down", "pageup", "pagedown"})
 
 
 class Overview:
-    """The list, as a dialog; open it with `UiContext.open`."""
+    """A dialog with all sessions, the most urgent first; open it with `UiContext.open`."""
 
     has_editor = False
 
     def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
-        """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
+        """Start loading the sessions. `clock` returns seconds since the epoch, for ages."""
         self._desk = desk
         self._sessions = SessionsDialog(desk, clock)
         self._sessions.cwd = None
         self._listing = Listing()
         self._questions: dict[str, list[ApprovalRequested]] = {}
-        """By session, oldest first."""
+        """Pending approvals by session, oldest first."""
         self._lines: dict[str, str] = {}
-        """The newest line of sessions that were selected."""
+        """Last line of the newest message by session, loaded when a session is selected."""
         self._question: ApprovalRequested | None = None
-        """That is shown now."""
+        """The approval on the screen, which `y` and `n` decide."""
         self._is_whole = False
-        """All of what it would do is."""
+        """Whether its whole preview is on the screen: only then may `y` allow it."""
         self._asking = Refreshing(desk, self._ask)
         self._peeking = Refreshing(desk, self._peek)
         self._sessions.want()
@@ -51,7 +51,7 @@ class Overview:
     # --- what is shown ----------------------------------------------------------------------------------------------
 
     def see(self, event: AnyEvent) -> None:
-        """As `Watching` says."""
+        """Update the list from an event of the topic `sessions`."""
         if not self._sessions.see(event):
             return
         if isinstance(event, events.SessionUpdated):
@@ -60,7 +60,7 @@ class Overview:
         self._desk.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """As `Dialog` says."""
+        """Return the number of sessions that need the user, the list, the selected session's preview and key hints."""
         self._listing.replace(self._sessions.entries(by_urgency=True))
         selected = self._listing.selected
         if selected is not None and selected.key not in self._lines:
@@ -82,7 +82,7 @@ class Overview:
         return [*decide, *deny, ("enter", "open"), ("esc", "close")]
 
     def _shown(self, session: str, width: int, room: int) -> list[Row]:
-        """The question of a session, else its newest line; remembers which one, and whether all of it is there."""
+        """Return the session's oldest pending approval, else its last line. Sets `_question` and `_is_whole`."""
         self._question = next(iter(self._questions.get(session, ())), None)
         self._is_whole = False
         if self._question is None:
@@ -100,7 +100,7 @@ class Overview:
     # --- keys -------------------------------------------------------------------------------------------------------
 
     def key(self, name: str, text: str) -> bool:
-        """As `Dialog` says."""
+        """Open the selected session, decide its approval or move the selection; other letters are swallowed."""
         match letter(name, text):
             case "escape" | "f2":
                 self._desk.close(self)
@@ -114,7 +114,7 @@ class Overview:
                 self._decide(self._question, "deny")
             case key if key in MOVES:
                 self._listing.key(name, text)
-                self._question = None  # until the one of the session that is selected now has been shown
+                self._question = None  # a quick `y` must not decide about a call that is not drawn yet
                 self._desk.redraw()
             case key:
                 return len(key) == 1
@@ -152,18 +152,18 @@ class Overview:
         selected = self._listing.selected
         if selected is None or selected.key in self._lines:
             return
-        self._lines[selected.key] = ""  # so that a session that cannot be read is asked once
+        self._lines[selected.key] = ""  # before the request: a session that cannot be read is not asked about again
         page = await self._desk.ask(api.History(session=selected.key, limit=1), api.HistoryPage)
         self._lines[selected.key] = newest_line(page.messages)
 
 
 def _arguments(question: ApprovalRequested) -> str:
-    """A call without a preview: its arguments."""
+    """Return the arguments of a call that has no preview, one on each line."""
     return "\n".join(f"{name}: {value}" for name, value in question.args.items())
 
 
 def newest_line(messages: list[Message]) -> str:
-    """The last line that says something, of the last message; empty when it says nothing."""
+    """Return the last non-blank line of the last message; empty if there is none."""
     lines = [line for message in messages[-1:] for block in message.content for line in _said(block).splitlines()]
     return next((line for line in reversed(lines) if line.strip()), "")
 

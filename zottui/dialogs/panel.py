@@ -1,4 +1,4 @@
-"""Panels of extensions: lines that they draw, and the keys that they get."""
+"""Panels of extensions: an extension provides the lines and gets the keys."""
 
 from zotd.wire import api
 from zotd.wire.events import ExtPanel
@@ -11,24 +11,24 @@ from zottui.widgets.cells import clean, cut, piece
 KEYS = frozenset(
     {"up", "down", "left", "right", "enter", "tab", "pageup", "pagedown", "home", "end", "backspace", "delete"}
 )
-"""That an extension gets by their names (`docs/extensions.md`); characters come as `rune`, and escape closes."""
+"""Keys that an extension gets by name (`docs/extensions.md`). Characters are sent as `rune`; escape closes the panel."""
 
 
 class PanelDialog:
-    """One panel, as a dialog. `Panels` opens and closes it."""
+    """A dialog that shows one panel. `Panels` opens and closes it."""
 
     has_editor = False
 
     def __init__(self, desk: UiContext, panel: ExtPanel) -> None:
-        """Shows `panel` until it is given another one."""
+        """Show `panel`; assign another one to the attribute to update it."""
         self.panel = panel
         self._desk = desk
         self._size = (0, 0)
         self.is_closed = False
-        """The user has closed it; the daemon may not have said so yet."""
+        """The user has closed it; the daemon's event may still be on its way."""
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """As `Dialog` says; the extension is told how much room it has, when that is news."""
+        """Return title, lines and footer. Tells the extension the panel's size when it has changed."""
         panel = self.panel
         footer: list[Row] = (
             [[piece(TextRole.MUTED, cut(clean(panel.footer), width))]] if panel.footer and height > 2 else []
@@ -40,7 +40,7 @@ class PanelDialog:
         return [*framed(head, lambda left: lines[:left], (), width=width, height=room), *footer]
 
     def key(self, name: str, text: str) -> bool:
-        """As `Dialog` says."""
+        """Close the panel on escape, and send characters and the keys of `KEYS` to the extension."""
         key = named(name)
         if key == "escape":
             self._close()
@@ -79,15 +79,15 @@ class PanelDialog:
 
 
 class Panels:
-    """Keeps a dialog open for each panel of the session."""
+    """Keeps a dialog open for each panel in the state."""
 
     def __init__(self, desk: UiContext) -> None:
-        """Nothing is open before the first `look`."""
+        """Open nothing before the first `look`."""
         self._desk = desk
         self._open: dict[tuple[str, str], PanelDialog] = {}
 
     def look(self) -> None:
-        """Follow the state; called whenever it has changed."""
+        """Open, update and close dialogs to match the state; call it after each change of the state."""
         panels = {(one.extension, one.panel_id): one for one in self._desk.state.panels}
         for key in [key for key in self._open if key not in panels]:
             dialog = self._open.pop(key)

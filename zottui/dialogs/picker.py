@@ -1,4 +1,4 @@
-"""Choosing the session to go on with."""
+"""The list of sessions (`/sessions`), to open, create, rename and delete them."""
 
 import time
 from collections.abc import Callable
@@ -22,24 +22,24 @@ KEYS = (
 
 
 class Picker:
-    """The list, as a dialog; open it with `UiContext.open`. Of the directory of the session, or of all of them."""
+    """A dialog with the sessions of the current directory, or with tab of all directories."""
 
     has_editor = False
 
     def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
-        """`clock`: seconds since the epoch, for ages. Begins to ask the daemon."""
+        """Start loading the sessions. `clock` returns seconds since the epoch, for ages."""
         self._desk = desk
         self._sessions = SessionsDialog(desk, clock)
         self._listing = Listing()
         self._sessions.want()
 
     def see(self, event: AnyEvent) -> None:
-        """As `Watching` says."""
+        """Update the list from an event of the topic `sessions`."""
         if self._sessions.see(event):
             self._desk.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """As `Dialog` says."""
+        """Return the directory or the filter, the sessions and the key hints."""
         self._listing.replace(self._sessions.entries())
         return framed(self._head(width), lambda room: self._body(width, room), KEYS, width=width, height=height)
 
@@ -57,7 +57,7 @@ class Picker:
         return [[piece(TextRole.MUTED, f"  {words}")]]
 
     def key(self, name: str, text: str) -> bool:
-        """As `Dialog` says."""
+        """Act on the selected session, or move the selection and edit the filter."""
         self._listing.replace(self._sessions.entries())
         match named(name):
             case "escape":

@@ -1,21 +1,21 @@
-"""The calls of the session that wait for a decision: asked about one after the other."""
+"""Opens the approval dialogs of the session, one after the other."""
 
 from zottui.dialogs.approval import Approval
 from zottui.ui_context import UiContext
 
 
 class ApprovalDialogs:
-    """Keeps a dialog open for the oldest question that nobody has answered."""
+    """Keeps a dialog open for the oldest pending approval that the user has not postponed."""
 
     def __init__(self, desk: UiContext) -> None:
-        """Nothing is open before the first `look`."""
+        """Open nothing before the first `look`."""
         self._desk = desk
         self._open: Approval | None = None
         self._left: set[str] = set()
-        """Approvals that were decided here, or put off."""
+        """Approvals that this client has decided or postponed. The state may still contain them."""
 
     def look(self) -> None:
-        """Follow the state; called whenever it has changed. What is answered elsewhere closes by this."""
+        """Open or close the dialog to match the state; call it after each change. Decisions of other clients close it."""
         pending = self._desk.state.approvals
         self._left &= {one.approval for one in pending}
         asked = self._open.question.approval if self._open is not None else ""
@@ -26,7 +26,7 @@ class ApprovalDialogs:
             self._ask()
 
     def again(self) -> None:
-        """Ask about what was put off, too."""
+        """Ask about postponed approvals again."""
         self._left.clear()
         self.look()
 
@@ -39,7 +39,7 @@ class ApprovalDialogs:
         self._desk.open(dialog)
 
     def _over(self, dialog: Approval) -> None:
-        if self._open is not dialog:  # closed meanwhile: somebody else was quicker
+        if self._open is not dialog:  # another client decided first, and `look` has closed it
             return
         self._left.add(dialog.question.approval)
         self._desk.close(dialog)

@@ -1,4 +1,4 @@
-"""The sessions of the daemon, as entries of a list."""
+"""The daemon's sessions as list entries, kept up to date by events."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -18,7 +18,7 @@ from zottui.ui_context import UiContext
 from zottui.widgets.status import short_path
 
 MOST = 500
-"""Sessions that are listed, the newest ones: one page of the daemon."""
+"""Most sessions in the list, the newest ones: one page of the daemon's answer."""
 
 STATES = {
     "waiting": ("needs you", TextRole.WARNING),
@@ -28,22 +28,22 @@ STATES = {
     "idle": ("idle", TextRole.MUTED),
     "closed": ("closed", TextRole.MUTED),
 }
-"""What people call the states of the wire, the most urgent first; said in words, because colours may be off."""
+"""Labels for the wire's session states, the most urgent first. In words, because colours may be off."""
 
 
 async def created(desk: UiContext, name: str | None = None) -> str:
-    """The id of a new session of the desk's directory, with its environment. Raises `ClientError`."""
+    """Create a session with the client's directory and environment, and return its id. Raises `ClientError`."""
     params = api.SessionCreate(cwd=desk.cwd, name=name, env=place.of(desk.env).variables, discard_unused=True)
     return (await desk.ask(params, api.Created)).session.id
 
 
 class SessionsDialog:
-    """What is known of them; follows the topic `sessions`."""
+    """Loads the sessions and follows the events of the topic `sessions`."""
 
     def __init__(self, desk: UiContext, clock: Callable[[], float]) -> None:
-        """`clock`: seconds since the epoch, for ages. Knows nothing before `want`."""
+        """Load nothing before `want`. `clock` returns seconds since the epoch, for ages."""
         self.cwd: str | None = desk.cwd
-        """The directory whose sessions are listed; None: all."""
+        """Lists the sessions of this directory; None: of all directories."""
         self.is_loaded = False
         self._desk = desk
         self._clock = clock
@@ -51,28 +51,28 @@ class SessionsDialog:
         """Newest first."""
         self._costs: dict[str, float] = {}
         self._unknown: set[str] = set()
-        """Sessions to ask about."""
+        """Ids of new sessions whose details are still to be requested."""
         self._loading = Refreshing(desk, self._load)
         self._asking = Refreshing(desk, self._ask)
 
     def want(self) -> None:
-        """Ask the daemon for all of them."""
+        """Request the list from the daemon; the screen is drawn again when it arrives."""
         self._loading.want()
 
     def get(self, session_id: str) -> SessionInfo | None:
-        """What is known of one."""
+        """Return a session's details; None if it is not loaded."""
         return self._known.get(session_id)
 
     def put(self, info: SessionInfo) -> None:
-        """Know this of one."""
+        """Add or replace a session."""
         self._known[info.id] = info
 
     def remove(self, session_id: str) -> None:
-        """It is gone."""
+        """Drop a deleted session from the list."""
         self._known.pop(session_id, None)
 
     def see(self, event: AnyEvent) -> bool:
-        """Take an event; whether it has changed anything here."""
+        """Apply an event; return whether it has changed the list."""
         match event:
             case events.SessionAdded(session=str(key)):
                 self._unknown.add(key)
@@ -86,7 +86,7 @@ class SessionsDialog:
         return True
 
     def entries(self, *, by_urgency: bool = False) -> list[Entry]:
-        """The sessions of `cwd`: state, name or id, directory, age, cost; newest first, or the most urgent."""
+        """Return entries with state, name or id, age, cost and directory: newest first, or the most urgent first."""
         shown = [info for info in self._known.values() if self.cwd in {None, info.cwd}]
         if by_urgency:
             order = list(STATES)
@@ -115,7 +115,7 @@ class SessionsDialog:
         page = await self._desk.ask(api.SessionList(cwd=self.cwd, limit=MOST), api.Sessions)
         self._known = {info.id: info for info in page.sessions}
         self.is_loaded = True
-        self._desk.redraw()  # the costs are no reason to wait
+        self._desk.redraw()  # the sums take longer than the list; do not wait for them
         sums = await self._desk.ask(api.UsageReport(by="session"), reports.UsageSums)
         self._costs = {row.key: row.cost_usd for row in sums.rows}
 
@@ -124,6 +124,6 @@ class SessionsDialog:
             key = self._unknown.pop()
             try:
                 info = await self._desk.ask(api.OfSession(key), SessionInfo, command="session.get")
-            except CallError:  # gone again, or not for us
+            except CallError:  # deleted already, or not visible to this client
                 continue
             self._known = {key: info} | self._known

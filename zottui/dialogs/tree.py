@@ -1,4 +1,4 @@
-"""How a session branches: going back to where one of its branches ended, on from there in another one, or to a fork."""
+"""The branches of a session (`/tree`): rewind to the end of a branch, fork from there, or switch to a fork."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,11 +13,11 @@ WAYS = (
     Entry("rewind", "rewind to here", ("later messages stay on their own branch; files are not changed",)),
     Entry("fork", "fork a new session from here", ("this session is not changed",)),
 )
-"""What can be done with a place in the conversation; what destroys nothing that is easy to miss comes first."""
+"""What the user can do with the selected branch. Neither destroys anything: a rewind keeps the old branch."""
 
 
 async def browse(desk: UiContext) -> None:
-    """Show the branches of the desk's session, and do what the user chooses. Raises `ClientError`."""
+    """Show the branches of the session and do what the user chooses. Raises `ClientError`."""
     session = desk.state.session
     if session is None:
         return
@@ -36,7 +36,7 @@ async def browse(desk: UiContext) -> None:
 
 
 async def _go(desk: UiContext, session: str, seq: int) -> None:
-    """Go on from the message `seq`, in the way that the user chooses."""
+    """Rewind to the message `seq` or fork from it, as the user chooses."""
     match await choose.ask(desk, "selected branch", WAYS):
         case "rewind":
             await desk.ask(api.Rewind(session=session, seq=seq), api.Nothing)
@@ -48,7 +48,7 @@ async def _go(desk: UiContext, session: str, seq: int) -> None:
 
 
 def entries(tree: reports.Tree) -> list[Entry]:
-    """The branches below those that they go on from, each with its forks; the session's origin comes first."""
+    """Return the branches, indented below their parents, with their forks. The session's origin comes first."""
     shown = [_relative(tree.origin, "from", 0)] if tree.origin is not None else []
     return shown + list(_below(tree, None, 0))
 
@@ -66,7 +66,7 @@ def _below(tree: reports.Tree, parent: Branch | None, depth: int) -> Iterator[En
 
 
 def _parent(branches: Sequence[Branch], branch: Branch) -> Branch | None:
-    """The branch that it goes on from."""
+    """Return the branch that `branch` starts from; None for the first one."""
     at = branch.at
     if at is None:
         return None

@@ -1,4 +1,4 @@
-"""Dialogs that show more than this client's session."""
+"""Dialogs that follow the events of all sessions, not only of the one on the screen."""
 
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
@@ -8,13 +8,13 @@ from zotd.wire.events import AnyEvent
 
 @runtime_checkable
 class Watching(Protocol):
-    """A dialog that wants to know what happens in the daemon, as long as it is open."""
+    """A dialog that gets the daemon's events while it is open."""
 
     def see(self, event: AnyEvent) -> None:
-        """Take an event of the topic `sessions`; others are ignored."""
+        """Take an event of a subscribed topic; ignore what is not about sessions."""
         ...
 
 
 def watching(dialogs: Iterable[object]) -> list[Watching]:
-    """Those of them that do."""
+    """Return the dialogs that implement `Watching`."""
     return [dialog for dialog in dialogs if isinstance(dialog, Watching)]
