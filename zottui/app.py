@@ -1,8 +1,8 @@
-"""The terminal client: takes what the daemon says and what the user types, and shows what comes of it.
+"""The terminal client: connects the daemon's events, the user's keys and the screen.
 
 link -> reduce -> state -> screen (the rows below)
                -> effects -> scrollback, editor, notifications
-keys -> commands, dialogs, outgoing -> desk (this) -> link
+keys -> commands, dialogs, submitter -> UiContext (this class) -> link
 """
 
 import asyncio
@@ -62,16 +62,16 @@ from zottui.widgets.title import title
 T = TypeVar("T", bound=Frozen)
 
 TURN_S = 0.125
-"""How often the spinner turns and times count up while something runs; else nothing is drawn."""
+"""Seconds between two frames of the spinner and of elapsed times during a run. Without a run nothing is redrawn."""
 
 
-class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialogs may do)
-    """The running client, and the desk of its parts."""
+class App:  # noqa: PLR0904  (implements `UiContext`)
+    """The running client. Implements `UiContext` for keys, commands and dialogs."""
 
     def __init__(self, setup: Setup) -> None:
-        """Nothing is drawn before `run`."""
+        """Build the parts; draws nothing before `run`."""
         self.state = ViewState()
-        self.theme = setup.theme  # and by that the style
+        self.theme = setup.theme  # the setter also builds the style
         self.env = setup.env
         self._cwd = setup.cwd
         self._link = SessionLink(setup.env)
@@ -80,7 +80,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self._following = SessionFollower(self, self._link)
         self._failure: Exception | None = None
         self._works = asyncio.Event()
-        """Something runs, so that what is shown changes with the time."""
+        """Set during a run, when the spinner and elapsed times change."""
         self._questions = ApprovalDialogs(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
@@ -128,13 +128,15 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     # --- from beginning to end ----------------------------------------------------------------------------------------
 
     async def run(self, opening: "asyncio.Future[Startup]", first: str = "", *, goes_on: bool = False) -> str:
-        """Show the session that `opening` finds until the user leaves; what is to be said then.
+        """Show the session that `opening` finds until the user leaves; return the text to print after that.
 
-        `first` is submitted as if it had been typed; `goes_on`: before that, a session that stopped in the middle goes on.
-        Raises `ClientError` when there is no session to show, `OSError` or `EOFError` when the terminal is gone, and
-        what a bug has raised when everything else is in order.
+        Submits `first` as if the user had typed it; with `goes_on`, after it has continued a held session.
+
+        Raises:
+            ClientError: there is no session to show.
+            Exception: the terminal is gone (`OSError`, `EOFError`), or a bug; after the draft is saved and all is restored.
         """
-        # Not prompt_toolkit's handler: it asks for Enter, again and again where there is no terminal any more.
+        # prompt_toolkit's own handler waits for Enter, and would do so in a loop once the terminal is gone.
         asyncio.get_running_loop().set_exception_handler(self._crashed)
         async with self._beside.running():
             self._following.open(opening, goes_on=goes_on)
@@ -144,9 +146,10 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             try:
                 with self._terminal.prepared(self._application.begin_again):
                     await self._application.run_async(handle_sigint=False, set_exception_handler=False)
-            except Exception as error:  # noqa: BLE001  (whatever it is: first the draft is kept)
+            except Exception as error:  # noqa: BLE001  (save the draft first, then raise)
                 self._failure = self._failure or error
             finally:
+                # Put unsent prompts into the editor before it closes: closing writes the editor's text as the draft.
                 for unsent in await self._outgoing.leaving():
                     self.editor.put_back(unsent)
                 self.editor.close()
@@ -156,21 +159,21 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         return self._following.farewell()
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
-        """As `following.FollowerContext` says."""
+        """Start a task that is cancelled at the latest when the application ends."""
         return self._beside.begin(work)
 
     def _crashed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
-        """Something that nobody waits for has failed: the terminal, mostly."""
+        """Handle an exception of a callback or of a task that is not awaited, mostly a write to a closed terminal."""
         error = context.get("exception")
         self.fail(error if isinstance(error, Exception) else RuntimeError(context["message"]))
 
     def fail(self, error: Exception) -> None:
-        """As `following.FollowerContext` says."""
+        """Leave, and have `run` raise this error. Later errors are ignored: they mostly follow from the first."""
         self._failure = self._failure or error
         self.leave()
 
     async def _turn(self) -> None:
-        """Draw what changes with the time, as long as something does."""
+        """Redraw the spinner and elapsed times while a run is active."""
         while True:
             await self._works.wait()
             self.redraw()
@@ -179,7 +182,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
     # --- what comes in ------------------------------------------------------------------------------------------------
 
     def hear(self, event: AnyEvent) -> None:
-        """As `following.FollowerContext` says."""
+        """Take an event of the daemon's topics, for the state and for dialogs that follow all sessions."""
         self._change(*reduce(self.state, [event], self.now()))
         if isinstance(event, ExtState):
             self._outgoing.learn()
@@ -187,7 +190,7 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             dialog.see(event)
 
     def take(self, item: Item) -> None:
-        """The only place where what the session says changes something."""
+        """Take a snapshot, a batch of events or the loss of the connection. All changes by the session come through here."""
         self._change(*reduce(self.state, item, self.now()))
         match item:
             case Attached():
@@ -221,41 +224,42 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             case Alert(text=words):
                 self._terminal.notify(words)
 
-    # --- the desk -----------------------------------------------------------------------------------------------------
+    # --- UiContext ----------------------------------------------------------------------------------------------------
 
     @property
     def dialog(self) -> Dialog | None:
-        """The one that has the keys."""
+        """The dialog that gets the keys: the one that was opened last."""
         return self._dialogs[-1] if self._dialogs else None
 
     @property
     def theme(self) -> Theme:
-        """As `Desk` says."""
+        """Colours of everything that is drawn from now on."""
         return self._theme
 
     @theme.setter
     def theme(self, theme: Theme) -> None:
         self._theme = theme
-        self._style = Style.from_dict(theme.style())  # once: all rows are painted anew for another style
+        # Built once for each theme: the printer repaints all rows when the style object changes.
+        self._style = Style.from_dict(theme.style())
 
     @property
     def learnt(self) -> Sequence[ListChoice]:
-        """As `Desk` says."""
+        """Slash commands of the daemon, extensions and skills."""
         return self._outgoing.learnt
 
     @property
     def last_reply(self) -> str:
-        """As `Desk` says."""
+        """The model's last reply as Markdown; empty if there is none."""
         return self._figures.last_reply
 
     @property
     def cwd(self) -> str:
-        """As `Desk` says."""
+        """The session's directory; before a session is attached, the client's."""
         return self.state.session.cwd if self.state.session is not None else self._cwd
 
     @property
     def text(self) -> str:
-        """As `Desk` says."""
+        """The editor's text, with placeholders for long pastes."""
         return self.editor.text
 
     @text.setter
@@ -263,24 +267,26 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
         self.editor.text = words
 
     def now(self) -> float:
-        """As `Desk` says."""
+        """Return the monotonic clock in seconds; all times in the state use it."""
         return time.monotonic()
 
     async def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
     ) -> T:
-        """As `Desk` says."""
+        """Send a command to the daemon and return its answer; raises `ClientError`."""
         answer = await self._link.ask(params, result, command=command, timeout_s=timeout_s)
+        # Own decisions need no line "approved by …": the call's card shows the outcome.
         if isinstance(params, api.Approve):
             self._is_own(params.approval)
         return answer
 
     async def administer(self, params: Frozen, result: type[T], *, command: str | None = None) -> T:
-        """As `Desk` says."""
+        """Like `ask`, with the role `admin` on a connection of its own."""
         return await self._link.administer(params, result, command=command)
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
-        """As `Desk` says."""
+        """Run a coroutine in the background; its `ClientError`, `UsageError` or `OSError` is printed as a note."""
+        # A task that is cancelled before its first step never awaits `work`; close it, or Python warns about it.
         self.begin(self._guarded(work)).add_done_callback(lambda _: work.close())
 
     async def _guarded(self, work: Coroutine[object, object, None]) -> None:
@@ -290,79 +296,80 @@ class App:  # noqa: PLR0904  (the desk: everything that keys, commands and dialo
             self.say(str(error), "error")
 
     def say(self, words: str, level: str = "info") -> None:
-        """As `Desk` says."""
+        """Print a note into the scrollback; `level` is `info`, `success`, `warn` or `error`."""
         self.print(NoteLine(in_terminal(words), level))
 
     def print(self, *blocks: Block) -> None:
-        """As `Desk` says."""
+        """Print finished blocks into the scrollback."""
         self._scrollback.print(blocks, self._room().columns, self.theme)
 
     def open(self, dialog: Dialog) -> None:
-        """As `Desk` says."""
+        """Show a dialog above the open ones and give it the keys."""
         self._dialogs.append(dialog)
         self._screen.focus()
         self.redraw()
 
     def close(self, dialog: Dialog) -> None:
-        """As `Desk` says."""
+        """Remove a dialog; no-op if it is not open."""
         if dialog in self._dialogs:
             self._dialogs.remove(dialog)
             self._screen.focus()
             self.redraw()
 
     def redraw(self) -> None:
-        """As `Desk` says."""
+        """Schedule a frame."""
         self._application.invalidate()
 
     def submit(self, text: str, when_busy: str = "queue") -> None:
-        """As `Desk` says."""
+        """Submit `text` as if the user had typed it and pressed enter."""
         self._outgoing.submit(Submission(text, (), EditorDraft(text)), when_busy)
 
     async def switch(self, session_id: str) -> None:
-        """As `Desk` says."""
+        """Leave the current session for another one."""
         self._outgoing.leaves()
         self._change(ViewState(shows_thoughts=self.state.shows_thoughts))
         self._following.switch(session_id)
 
     def ask_again(self) -> None:
-        """As `Desk` says."""
+        """Show postponed approvals again."""
         self._questions.again()
 
     def show_thoughts(self, *, shows: bool) -> None:
-        """As `Desk` says."""
+        """Print the model's thinking from now on, or hide it."""
         self._change(replace(self.state, shows_thoughts=shows))
 
     def leave(self) -> None:
-        """As `Desk` says."""
+        """End this client; the session continues in the daemon."""
         if self._application.is_running and not self._application.is_done:
             self._application.exit()
-        if self._terminal.is_lent:  # else it waits for whoever has borrowed the terminal
+        # A task that has lent the terminal to another program would wait until the user closes that program.
+        if self._terminal.is_lent:
             self._beside.cancel()
 
     def suspended(self) -> AbstractAsyncContextManager[None]:
-        """As `Desk` says."""
+        """Lend the terminal to another program for the time of the block."""
         return self._terminal.lent()
 
     def write_raw(self, sequence: str) -> None:
-        """As `Desk` says."""
+        """Send the terminal a control sequence that does not move the cursor."""
         self._terminal.write(sequence)
 
     # --- for keys -----------------------------------------------------------------------------------------------------
 
     def steer(self) -> None:
-        """Send what is in the editor into what runs."""
+        """Send the editor's text into the current run, before its next step."""
         self.editor.submit("steer")
 
     def clear(self) -> None:
-        """Empty the editor; undo brings back what was there."""
+        """Clear the editor; undo restores the text."""
         self.editor.text = ""
 
     def repaint(self) -> None:
-        """Draw the live area anew."""
+        """Repaint the whole live area, after other programs have written over it."""
         self._application.repaint()
 
     async def stop(self) -> None:
-        """Stop this job, as Ctrl-Z does."""
+        """Suspend this process until the shell continues it (ctrl+z)."""
         await self._terminal.stop()
 
     def _focused(self, is_focused: bool) -> None:

@@ -1,6 +1,6 @@
-"""Asking the daemon again and again: one question at a time, and of those that come meanwhile the newest is next.
+"""Repeated requests to the daemon: one at a time, and of those that queue up meanwhile only the newest is sent.
 
-So nothing waits for a pause, no timer runs, and a slow answer is never followed by a dozen old questions.
+This needs no debounce timer: the first request goes out at once, and a slow answer never leads to a backlog.
 """
 
 from collections.abc import Callable, Coroutine
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Newest(Generic[T]):
-    """Answers for the text that was wanted last."""
+    """Requests an answer for a text, and drops answers to texts that are outdated."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class Newest(Generic[T]):
         ask: Callable[[str], Coroutine[object, object, T]],
         take: Callable[[str, T], None],
     ) -> None:
-        """`take` gets a text and its answer, but for texts that were overtaken by another."""
+        """`take` gets a text and its answer, unless another text was wanted in the meantime."""
         self._spawn = spawn
         self._ask = ask
         self._take = take
@@ -28,7 +28,7 @@ class Newest(Generic[T]):
         self._asking = False
 
     def want(self, text: str) -> None:
-        """Ask about `text` as soon as the question that is under way is answered; the others are forgotten."""
+        """Request `text` once the current request is answered; replaces a text that still waits."""
         self._wanted = text
         if not self._asking:
             self._asking = True
@@ -46,12 +46,12 @@ class Newest(Generic[T]):
 
 
 class Refreshing:
-    """One thing that is asked for whenever it may have changed; however often meanwhile, once more afterwards."""
+    """Reloads one thing whenever it may have changed. Several requests during a reload cause one more reload."""
 
     def __init__(self, desk: UiContext, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """`work` asks, and keeps the answer; what it raises becomes a note of `desk`."""
+        """`work` reloads it and stores the answer; an error becomes a note in `desk`."""
         self._asking = Newest(desk.spawn, lambda _: work(), lambda *_: desk.redraw())
 
     def want(self) -> None:
-        """Have it done, soon; then the screen is drawn again."""
+        """Schedule a reload; the screen is redrawn afterwards."""
         self._asking.want("")

@@ -1,4 +1,4 @@
-"""Whether somebody looks at this terminal: the daemon is told, and calls for attention only where nobody does."""
+"""Reports to the daemon whether this terminal has the focus, so that it notifies only users who are not looking."""
 
 from contextlib import suppress
 
@@ -8,28 +8,28 @@ from zottui.ui_context import UiContext
 
 
 class TerminalFocus:
-    """The focus of one terminal."""
+    """Keeps the focus and typing state of this terminal, and reports changes to the daemon."""
 
     def __init__(self, desk: UiContext) -> None:
-        """Somebody looks, as long as the terminal does not say otherwise: they have just typed the command."""
+        """Assume the focus until the terminal reports otherwise: the user has just typed the command."""
         self._desk = desk
         self._is_focused = True
         self._is_typing = False
 
     def focused(self, is_focused: bool) -> None:
-        """The terminal has got or lost the focus."""
+        """Report that the terminal has got or lost the focus."""
         if is_focused != self._is_focused:
             self._is_focused = is_focused
             self._tell()
 
     def typing(self, is_typing: bool) -> None:
-        """There is something in the editor, or not any more."""
+        """Report that the editor has got text, or is empty again."""
         if is_typing != self._is_typing:
             self._is_typing = is_typing
             self._tell()
 
     def attached(self) -> None:
-        """A daemon that knows nothing of it yet is there."""
+        """Report to a daemon that this client has just connected to; it knows nothing yet."""
         self._tell()
 
     def _tell(self) -> None:
@@ -40,5 +40,5 @@ class TerminalFocus:
         session = self._desk.state.session
         assert session is not None, "asked before"
         params = api.PresenceUpdate(session=session.id, focused=self._is_focused, typing=self._is_typing)
-        with suppress(ClientError):  # it is told again when this client comes back
+        with suppress(ClientError):  # `attached` reports it again after a reconnect
             await self._desk.ask(params, api.Nothing)

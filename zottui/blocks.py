@@ -1,6 +1,6 @@
-"""Finished pieces of a conversation: once one is printed, it is part of the terminal's scrollback and never changes.
+"""Finished parts of a conversation. A printed block is in the terminal's scrollback and cannot change any more.
 
-A block says what happened; how it looks is decided by `zottui.render`, for the width and the theme of the moment.
+A block holds content only. `zottui.render` decides how it looks, for the current width and theme.
 """
 
 from collections.abc import Mapping
@@ -9,82 +9,82 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UserSaid:
-    """A prompt."""
+    """A prompt of a user."""
 
     text: str
     images: int = 0
     sender: str = ""
-    """Who sent it, when that was not this client."""
+    """Name of the other client that sent it; empty: this client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A top-level block of Markdown that is no fence: a paragraph, a heading, a list item, a table, a rule."""
+    """A top-level block of Markdown other than fenced code: a paragraph, a heading, a list item, a table, a rule."""
 
     source: str
-    """Markdown, without the blank lines around it."""
+    """Markdown, without leading and trailing blank lines."""
     tight: bool = False
-    """No blank line before it: it goes on with the list of the block before."""
+    """Print no blank line before it: it continues the list of the previous block."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeLines:
-    """Lines of a fenced block; a long one comes in several pieces."""
+    """Lines of a fenced code block. They are printed as they arrive, so one fence may be several of these."""
 
     language: str
-    """All that stands behind the mark that opens it; its first word is the language."""
+    """The fence's info string; its first word is the language."""
     lines: tuple[str, ...]
     before: tuple[str, ...] = ()
-    """Lines of the same fence that were printed already, for the highlighter; the first `markdown.CONTEXT_LINES`."""
+    """Earlier lines of the same fence, for the highlighter; at most the first `markdown.CONTEXT_LINES`."""
     opens: bool = False
-    """The first piece of its fence."""
+    """Whether it is the first part of its fence."""
     closes: bool = False
-    """The last piece of its fence."""
+    """Whether it is the last part of its fence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """The model has thought before it answered."""
+    """The model's thinking before a reply."""
 
     seconds: float
     text: str = ""
-    """What it thought, when the user wants to see that."""
+    """Its text; empty unless `/thinking show` is on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRan:
-    """A tool call and its result."""
+    """A tool call with its result."""
 
     name: str
     args: Mapping[str, object]
     result: str
-    """All text of the result; the card shows its first lines."""
+    """The whole text of the result; the card shows some of its lines."""
     is_error: bool = False
     is_open: bool = False
-    """It has no result yet: it runs, or waits."""
+    """It has no result yet."""
     extension: str = ""
-    """Whose tool it is; empty: built in."""
+    """The extension that provides the tool; empty: built in."""
     seconds: float | None = None
-    """How long it ran; None when nobody here has seen that."""
+    """How long it ran; None if this client has not seen its start."""
     images: int = 0
     number: int = 0
-    """Counts the calls that were shown, so that the viewer can be told which."""
+    """Number of the call among those that were printed; the viewer finds the call by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteLine:
-    """A line of ours, of the daemon or of an extension."""
+    """A message of the client, the daemon or an extension."""
 
     text: str
     level: str = "info"
     """`info`, `success`, `warn` or `error`."""
     source: str = ""
-    """The extension it comes from."""
+    """The extension that sent it; empty: the client or the daemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A line across that says what is above it: earlier messages, a compaction, a rewind."""
+    """A separator line with a text: earlier messages, a compaction, a rewind."""
 
     text: str
 

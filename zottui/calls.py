@@ -1,23 +1,24 @@
-"""What is known of a tool call by its name and arguments, wherever one is named: while it runs, in a question, in its card."""
+"""What a tool call is about, from its name and arguments: for the live rows, approval dialogs and cards."""
 
 from collections.abc import Mapping
 
 from zottui.sanitize import harmless
 
 CHANGING = frozenset({"edit", "write"})
-"""Tools of ours that change files; the preview of such a call is a diff."""
+"""Built-in tools that change files. The preview of such a call is a diff."""
 
 SUBJECT_CHARS = 500
-"""More than fits on a line; a script may have a thousand times as many, and live rows are made anew in each frame."""
+"""Most characters of an argument that are examined: more than fits on a line. A script may be a thousand times longer,
+and live rows are built again for each frame."""
 
 _SUBJECTS = {"bash": "command", "read": "path", "write": "path", "edit": "path", "grep": "pattern", "glob": "pattern"}
-"""The argument that says what a call is about, by tool."""
+"""The argument that describes a call best, by tool."""
 
 
 def subject(name: str, args: Mapping[str, object]) -> str:
-    """What a call is about, harmless and on one line: its command, path or pattern; of other tools all that is short.
+    """Return what a call is about, sanitized and on one line: its command, path or pattern.
 
-    Empty when no argument says it. At most `SUBJECT_CHARS` characters of what was written are looked at.
+    For other tools, all short arguments. Empty if there are none. Examines at most `SUBJECT_CHARS` characters.
     """
     said = args.get(_SUBJECTS.get(name, ""))
     if not isinstance(said, str):

@@ -1,17 +1,17 @@
-"""What lists of names offer."""
+"""An entry of a completion list."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ListChoice:
-    """Something to choose from a list by its name."""
+    """A name that completion can insert."""
 
     name: str
-    """What is inserted; a command's without its slash."""
+    """The inserted text; a command's name without the slash."""
     what: str = ""
-    """A few words about it."""
+    """A short description."""
     source: str = ""
-    """The extension it comes from; empty: ours."""
+    """The extension that provides it; empty: built in."""
     needs_argument: bool = False
-    """A command that means nothing alone: Enter on a beginning of its name waits for more."""
+    """Whether the command needs an argument: then Enter on a partial name completes it instead of running it."""

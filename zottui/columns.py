@@ -1,7 +1,7 @@
-"""Breaks text into rows for the scrollback, which the terminal itself wraps. The text is harmless, and one line.
+"""Breaks a sanitized line into rows for the scrollback.
 
-Widths are those of `zotd.client.columns`. The live area is painted by prompt_toolkit, which counts otherwise:
-`zottui.widgets.cells`.
+Widths are those of `zotd.client.columns`, which terminals use. The live area uses `zottui.widgets.cells`: prompt_toolkit
+paints it and counts each character by itself.
 """
 
 from wcwidth import wcwidth
@@ -9,11 +9,11 @@ from wcwidth import wcwidth
 from zotd.client.columns import CHARS_PER_COLUMN, fitting
 
 _NO_ROW_START = frozenset("、。，．！？；：）」』】》〉”’…")  # noqa: RUF001
-"""Closing punctuation of East Asian text, which never begins a row; source: JIS X 4051, in short."""
+"""Closing punctuation of East Asian text that must not begin a row (a short form of JIS X 4051)."""
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Rows of at most so many columns; at least one."""
+    """Break text into rows of at most `width` columns, anywhere; returns at least one row."""
     rows: list[str] = []
     while text:
         row = fitting(text, width) or text[:1]
@@ -23,10 +23,10 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def word_spans(text: str, width: int, *, breaks_words: bool = False) -> list[tuple[int, int]]:
-    """The rows of one line, broken between words: `(start, end)` of each in `text`, without the spaces at the break.
+    """Break one line between words and return `(start, end)` of each row in `text`, without the spaces at the breaks.
 
-    A word that is wider than a row gets a row of its own and is left to the terminal to wrap, so that an address can
-    still be clicked and copied; `breaks_words` cuts it instead. Wide (East Asian) characters may be parted anywhere.
+    A word wider than a row gets its own row and the terminal wraps it, so that a URL can still be clicked and copied;
+    `breaks_words` cuts it instead. A row may break before or after any wide (East Asian) character.
     """
     if text.isascii() and len(text) <= width:
         return [(0, len(text))]
@@ -45,12 +45,12 @@ def word_spans(text: str, width: int, *, breaks_words: bool = False) -> list[tup
 
 
 def word_wrapped(text: str, width: int) -> list[str]:
-    """The rows of `word_spans` as text; at least one."""
+    """Return the rows of `word_spans` as text; at least one."""
     return [text[start:end] for start, end in word_spans(text, width)]
 
 
 def _break(text: str, start: int, limit: int) -> int | None:
-    """The last place up to `limit` where a row that begins at `start` may end; None: within its first word."""
+    """Return the last position up to `limit` where a row that begins at `start` may end; None if there is none."""
     first = start
     while first < limit and text[first] == " ":  # a break within the indentation would make an empty row
         first += 1

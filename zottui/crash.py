@@ -1,4 +1,4 @@
-"""What is left of a bug: a traceback in a file, and a sentence about it instead of a screen full."""
+"""Saves the traceback of a bug to a file, so that the terminal shows one sentence instead of a screenful."""
 
 import os
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from zotd import paths, private_file
 
 
 def kept(error: BaseException, env: Mapping[str, str]) -> str:
-    """Keep the traceback in `$ZOT_HOME/logs/terminal.log`, in the place of the one before; what to say about it."""
-    import traceback  # noqa: PLC0415  (2 ms, and needed by nobody whose client works)
+    """Save the traceback to `$ZOT_HOME/logs/terminal.log`, replacing the previous one, and return a message about it."""
+    import traceback  # noqa: PLC0415  (takes 2 ms, and only a crash needs it)
 
     what = "".join(traceback.format_exception_only(error)).strip()
     path = os.path.join(paths.zot_home(env), "logs", "terminal.log")

@@ -1,4 +1,4 @@
-"""Changes of files: lines with their numbers, and in a line the words that are different."""
+"""Diffs of files: changed lines with their numbers, and the changed words within a line."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,19 +10,20 @@ from zottui.sanitize import harmless
 from zottui.theme import TextRole, Theme
 
 COMPARED_LINES = 2_000
-"""Texts with more lines are not compared but shown one after the other: the time is quadratic, 1 s for twice as many."""
+"""Longer texts are shown as removed and added without a comparison, which takes quadratic time: 1 s for twice as many
+lines."""
 
 COMPARED_WORDS = 200
-"""The same for the words of a line."""
+"""The same limit for the words of a line."""
 
 SIMILAR = 0.5
-"""How much of two lines must be the same for their differences to be marked; otherwise all would be marked."""
+"""Lines less similar than this are not compared by words: nearly every word would be marked."""
 
 CONTEXT_LINES = 3
-"""Lines around a change that are shown."""
+"""Unchanged lines around a change in a diff."""
 
 KEPT, ADDED, REMOVED, GAP = " ", "+", "-", "…"
-"""What a line is: in both texts, in one of them, or left out."""
+"""Kinds of diff lines: in both texts, only in the new, only in the old, left out."""
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _WORD = re.compile(r"\w+|\s+|.")
@@ -36,11 +37,11 @@ class DiffLine:
     """`KEPT`, `ADDED`, `REMOVED` or `GAP`."""
     text: str = ""
     number: int | None = None
-    """In the text that it is of, from 1; None when that is not known."""
+    """Line number in its text, from 1; None if unknown."""
 
 
 def unified(text: str) -> list[DiffLine]:
-    """The changes of a unified diff, which may have other text around it; none when there is no diff in it."""
+    """Parse a unified diff that may have other text around it; empty if there is no hunk."""
     changes: list[DiffLine] = []
     olds = news = old = new = 0
     for line in text.split("\n"):
@@ -58,14 +59,14 @@ def unified(text: str) -> list[DiffLine]:
         elif line.startswith(KEPT) or not line:
             changes.append(DiffLine(KEPT, line[1:], new))
             old, olds, new, news = old + 1, olds - 1, new + 1, news - 1
-        elif not line.startswith("\\"):  # that the last line has no newline
+        elif not line.startswith("\\"):  # "\ No newline at end of file" is no line of either text
             changes.append(DiffLine(GAP, line))
             olds = news = 0
     return changes
 
 
 def between(before: str, after: str) -> list[DiffLine]:
-    """The changes from one text to the other; without numbers, since the texts may be parts of a file."""
+    """Compare two texts. The lines have no numbers, since the texts may be parts of a file."""
     from difflib import SequenceMatcher  # noqa: PLC0415  (the first paint need not wait for it)
 
     old, new = before.split("\n"), after.split("\n")
@@ -84,13 +85,13 @@ def between(before: str, after: str) -> list[DiffLine]:
 
 
 def count(changes: Iterable[DiffLine]) -> tuple[int, int]:
-    """How many lines come, and how many go."""
+    """Return the number of added and of removed lines."""
     signs = [change.sign for change in changes]
     return signs.count(ADDED), signs.count(REMOVED)
 
 
 def focused(changes: Sequence[DiffLine], context: int = 1) -> list[DiffLine]:
-    """The same with fewer lines around each change."""
+    """Return the same diff with at most `context` unchanged lines around each change."""
     wanted = {
         near
         for i, change in enumerate(changes)
@@ -110,7 +111,7 @@ def focused(changes: Sequence[DiffLine], context: int = 1) -> list[DiffLine]:
 
 
 def diff_lines(changes: Sequence[DiffLine], theme: Theme, width: int) -> list[str]:
-    """One line for each change, at most `width` columns long."""
+    """Return one painted line of at most `width` columns for each diff line."""
     numbers = max((len(str(change.number)) for change in changes if change.number), default=0)
     room = width - numbers - 3
     lines: list[str] = []
@@ -121,7 +122,7 @@ def diff_lines(changes: Sequence[DiffLine], theme: Theme, width: int) -> list[st
 
 
 def _with_words(changes: Iterable[DiffLine], theme: Theme, room: int) -> Iterator[str]:
-    """The text of each change, painted; lines that were changed into others are compared with these."""
+    """Yield the painted text of each line. Removed lines next to added ones are compared with them word by word."""
     runs = [list(run) for _, run in groupby(changes, key=lambda change: change.sign)]
     for before, run, after in zip([[], *runs], runs, [*runs[1:], []], strict=False):
         other: Sequence[DiffLine] = ()
@@ -142,7 +143,7 @@ def _compared(sign: str, text: str, partner: str | None, theme: Theme) -> str:
     others = _WORD.findall(partner or "")
     if partner is None or max(len(words), len(others)) > COMPARED_WORDS:
         return _painted(sign, text, theme)
-    # Always the same way round: the matcher does not find the same in the other direction.
+    # SequenceMatcher is not symmetric: compare old with new for both lines, or their marks would not correspond.
     pair = (words, others) if sign == REMOVED else (others, words)
     matcher = SequenceMatcher(None, *pair, autojunk=False)
     if matcher.ratio() < SIMILAR:

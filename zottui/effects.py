@@ -1,4 +1,4 @@
-"""What leaves the reducer: things that are done once, and not states that are shown."""
+"""Side effects that the reducer requests. They happen once, unlike the state, which is drawn again and again."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,21 @@ from zottui.blocks import Block
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """Put these into the scrollback."""
+    """Print these blocks into the scrollback."""
 
     blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InsertText:
-    """Put this into the editor: an extension was asked for it here."""
+    """Put the text of an extension into the editor."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Tell the user, who looks elsewhere; the daemon has chosen this client."""
+    """Notify the user. The daemon has chosen this client because no client has the focus."""
 
     reason: str
     """`done`, `needs_you` or `failed`."""

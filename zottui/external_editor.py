@@ -1,4 +1,4 @@
-"""The user's own editor, for what does not fit on a line."""
+"""Runs the user's own editor on a text."""
 
 import os
 import shlex
@@ -10,18 +10,18 @@ from pathlib import Path
 from zottui.ui_context import UiContext
 
 EDITORS = ("VISUAL", "EDITOR")
-"""Variables that name it, the first that is set."""
+"""Environment variables that name the editor, in order of precedence."""
 
 FALLBACK = "vi"
-"""POSIX has it."""
+"""POSIX requires it on every system."""
 
 
 async def edited(desk: UiContext, text: str, *, suffix: str = ".txt") -> str:
-    """`text` as the user leaves it; unchanged when the editor ends with an error, as `:cq` does in vi.
+    """Open `text` in the user's editor and return the edited text; unchanged if the editor fails, as with `:cq` in vi.
 
-    `suffix`: of the file that it is in meanwhile, which only the user can read; by it editors know the language.
-    No timeout: people think. Cancelled, the editor stays, and what it writes is not read. Raises `OSError`: there is
-    no such editor.
+    The text is in a temporary file with this `suffix`, by which editors detect the language; only the user can read it.
+    There is no timeout. If the waiting task is cancelled, the editor keeps running and its text is not read. Raises
+    `OSError` if the editor cannot be started.
     """
     descriptor, name = tempfile.mkstemp(prefix="zot-", suffix=suffix)
     try:
@@ -36,7 +36,7 @@ async def edited(desk: UiContext, text: str, *, suffix: str = ".txt") -> str:
 
 
 def command(env: Mapping[str, str]) -> list[str]:
-    """The editor's command line, without the file. Raises `OSError`: a quote in the variable is not closed."""
+    """Return the editor's command line without the file. Raises `OSError` if a quote in the variable is not closed."""
     named = next((env[name] for name in EDITORS if env.get(name, "").strip()), FALLBACK)
     try:
         return shlex.split(named) or [FALLBACK]

@@ -1,4 +1,4 @@
-"""What no event tells: the branch, the cost of today, the size of the model's window; and what was said last."""
+"""Loads what no event reports: the Git branch, today's cost and the model's context window. Keeps the last reply."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,18 +14,18 @@ from zottui.ui_context import UiContext
 
 
 class Figures:
-    """Asks for them when they may have changed, which is when a run ends or the session changes."""
+    """Requests these values whenever they may have changed: at attach, after a run, when the session changes."""
 
     def __init__(self, desk: UiContext, change: Callable[[ViewState], None]) -> None:
-        """`change` takes the state with new figures."""
+        """`change` gets the state with the new values."""
         self._desk = desk
         self._change = change
         self.last_reply = ""
-        """As Markdown: for `/copy` and the external editor."""
+        """The last reply as Markdown, for `/copy` and the external editor."""
         self._session = ""
 
     def attached(self, snapshot: api.Attached) -> None:
-        """A session is shown, or shown again."""
+        """Take the last reply from a snapshot and reload the values."""
         replies = [message for message in snapshot.messages if message.role == "assistant"]
         self.last_reply = next(filter(None, (text_of(reply.content) for reply in reversed(replies))), self.last_reply)
         self._desk.spawn(self._refresh())
@@ -34,7 +34,7 @@ class Figures:
             self._desk.spawn(self._look_for_key(snapshot.session))
 
     def see(self, batch: Sequence[AnyEvent]) -> None:
-        """Look at what has happened."""
+        """Take new events of the session."""
         for event in batch:
             match event:
                 case events.AssistantMessage(content=content):
@@ -45,7 +45,7 @@ class Figures:
                     pass
 
     async def _look_for_key(self, session: api.SessionInfo) -> None:
-        """Say that there is none, before somebody has written a prompt in vain."""
+        """Warn that the session's provider has no API key, before the user writes a prompt that cannot be sent."""
         with suppress(ClientError):
             known = await self._desk.ask(auth.AuthScope(session.id), auth.KeyList)
             vendor = next((each for each in known.providers if each.provider == session.provider), None)
@@ -54,7 +54,7 @@ class Figures:
                 self._desk.say(words, "warn")
 
     async def _refresh(self) -> None:
-        with suppress(ClientError):  # figures that are old are better than a line about them
+        with suppress(ClientError):  # outdated values are less annoying than an error line after each run
             await self._ask()
 
     async def _ask(self) -> None:
@@ -70,5 +70,5 @@ class Figures:
         window = next((each.context_window for each in known.models if each.id == session.model), 0)
         today = sum(row.cost_usd for row in sums.rows)
         state = self._desk.state
-        if state.session is not None and state.session.id == session.id:  # else another one is shown by now
+        if state.session is not None and state.session.id == session.id:  # the user may have switched meanwhile
             self._change(replace(state, session=session, cost_today=today, branch=where.branch or "", window=window))

@@ -1,4 +1,4 @@
-"""The session that is shown: opened, followed, left for another one or for good."""
+"""Follows the session on the screen: opens it, passes its events on, switches to another one."""
 
 import asyncio
 import shlex
@@ -18,84 +18,84 @@ from zottui.ui_context import UiContext
 from zottui.widgets.cells import clean, cut
 
 PATIENCE = 4
-"""Attempts to connect that fail before a line says why: a daemon that restarts is back by then, in about a second."""
+"""Failed attempts to connect, about one second, before a note says why. A restarting daemon is back by then."""
 
 
 NAME_CELLS = 20
-"""Of each other session that is named: all of them fit on one line of 80 columns."""
+"""Columns for the name of each other session, so that all of them fit on a line of 80 columns."""
 
 
 class FollowerContext(UiContext, Protocol):
-    """What following needs besides the desk."""
+    """What `SessionFollower` needs of the application besides `UiContext`."""
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
-        """A task that ends with the application, at the latest."""
+        """Start a task that ends with the application at the latest."""
         ...
 
     def take(self, item: Item) -> None:
-        """Something of the session has come."""
+        """Take a snapshot, events or a disconnect of the session."""
         ...
 
     def hear(self, event: AnyEvent) -> None:
-        """Something of the daemon has come that is no session's, or of any session."""
+        """Take an event of the daemon's topics."""
         ...
 
     def fail(self, error: ClientError) -> None:
-        """Leave: there is no session that could be shown."""
+        """End the client with this error: there is no session to show."""
         ...
 
 
 class SessionFollower:
-    """One session at a time."""
+    """Follows one session at a time."""
 
     def __init__(self, place: FollowerContext, link: SessionLink) -> None:
-        """None yet."""
+        """Follow nothing before `open`."""
         self._place = place
         self._link = link
         self._task: asyncio.Task[None] | None = None
         self._reading: Reading | None = None
         self._holding: Connection | None = None
-        """Keeps a session that ends with its last client, until this one is attached to it."""
+        """Connection that keeps an ephemeral session alive until this client is attached to it."""
         self._failures = 0
-        """Attempts to connect since there was a connection."""
+        """Failed attempts to connect since the connection was lost."""
 
     def open(self, opening: "asyncio.Future[Startup]", *, goes_on: bool) -> None:
-        """Follow the session that `opening` finds; `goes_on`: one that stopped in the middle goes on."""
+        """Follow the session that `opening` finds; with `goes_on`, continue it if it is held."""
         self._task = self._place.begin(self._open(opening, goes_on=goes_on))
 
     def switch(self, session_id: str) -> None:
-        """Follow that one instead."""
+        """Follow another session instead."""
         if self._task is not None:
             self._task.cancel()
         self.close()
         self._task = self._place.begin(self._follow(session_id))
 
     def close(self) -> None:
-        """The session is left; blocks for a millisecond."""
+        """Store how far the user has read. Blocks for about a millisecond."""
         if self._reading is not None:
             self._reading.close()
             self._reading = None
 
     def attached(self, snapshot: Attached) -> None:
-        """This client is attached to it, and shows what was said in it."""
+        """React to an attach: release the startup connection, subscribe to the daemon's topics, print the recap."""
         self._let_go()
         self._place.spawn(self._listen())
         if self._reading is not None:
             self._reading.attached(snapshot)
 
     def see(self) -> None:
-        """Events were taken, and what they say is shown."""
+        """Note that the latest events are on the screen."""
         if self._reading is not None:
             self._reading.shown(self._place.state.last_seq)
 
     def farewell(self) -> str:
-        """What to say at the end: how to come back, when there is something to come back to."""
+        """Return how to reopen the session, for the end; empty if there is nothing to return to."""
         state = self._place.state
         session = state.session
         if session is None or session.ephemeral:
             return ""
         if state.run is None and not session.name and not session.message_count:
-            return ""  # nothing was said
+            return ""  # an unused session: the daemon discards it
         what = "the run continues" if state.run is not None else "the session is kept"
         return f"{what}; return with: zot --session {shlex.quote(session.name or session.id)}"
 
@@ -128,7 +128,7 @@ class SessionFollower:
             self._holding = None
 
     async def _follow(self, session_id: str) -> None:
-        """Show a session for as long as it is there."""
+        """Pass the session's items on until it is deleted or the task is cancelled."""
         self._reading = await asyncio.to_thread(Reading, self._place, session_id)
         self._failures = 0
         try:
@@ -137,10 +137,11 @@ class SessionFollower:
                     self._place.take(item)
                     self._complain(item)
         except ClientError as error:
-            self._place.fail(error)  # it was deleted, say; without it there is no connection by which to choose another
+            # The session was deleted, for example. Without a session there is no connection to list others.
+            self._place.fail(error)
 
     def _complain(self, item: Item) -> None:
-        """Say once why there is no connection, when that does not pass by itself."""
+        """After `PATIENCE` failed attempts, print once why there is no connection."""
         if not isinstance(item, Disconnected):
             self._failures = 0
             return
@@ -150,7 +151,7 @@ class SessionFollower:
             self._place.say(f"{reason}; what you send waits until zotd is back{self._link.remedy}", "warn")
 
     async def _listen(self) -> None:
-        """Pass on what happens in the daemon, as long as there is a connection."""
+        """Pass the events of the daemon's topics on until the connection is lost; `attached` starts this again."""
         with suppress(ConnectionLostError):
             async for event in self._link.topics():
                 self._place.hear(event)

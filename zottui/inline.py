@@ -1,4 +1,4 @@
-"""`zot` on a terminal, from Enter to the last word."""
+"""Runs `zot` on a terminal: startup, the application, and the restoring of the terminal at the end."""
 
 import asyncio
 import gc
@@ -23,8 +23,10 @@ from zottui.terminal.background import Question
 
 
 def run(argv: Sequence[str]) -> int:
-    """Show a session until the user leaves; the exit code."""
+    """Show a session until the user leaves and return the exit code."""
     args = parser().parse_args(argv)
+    # Switch echo off and ask the terminal for its background before the slow imports: keys that are typed meanwhile are
+    # kept, and the answer has arrived when the theme is chosen.
     restore = early.cbreak()
     question = Question(os.environ)
     question.ask()
@@ -33,32 +35,32 @@ def run(argv: Sequence[str]) -> int:
         words = asyncio.run(_shown(args, question, _opening(args)))
     except ClientError as error:
         code, words = 1, f"zot: {error}"
-    except KeyboardInterrupt:  # before the keyboard was prompt_toolkit's
+    except KeyboardInterrupt:  # ctrl+c before prompt_toolkit reads the keyboard, while it still sends SIGINT
         code = 130
-    except Exception as error:  # noqa: BLE001  (a bug, or the terminal is gone; the session is not)
+    except Exception as error:  # noqa: BLE001  (a bug, or the terminal is gone; the session continues in the daemon)
         code = 1
         if isinstance(error, OSError | EOFError) and not (os.isatty(0) and os.isatty(1)):
             _discard_output()
         else:
-            words = f"\n{crash.kept(error, os.environ)}"  # below what may be left of the last frame
+            words = f"\n{crash.kept(error, os.environ)}"  # a newline first: the last frame may still be on the line
     finally:
-        question.drain()
+        question.drain()  # before `restore`: the shell would read a late answer of the terminal as input
         restore()
-    gap = "" if code else "\n"  # below what was said in the session
+    gap = "" if code else "\n"  # a blank line after the conversation
     with suppress(OSError):
         sys.stderr.write(harmless(f"{gap}{words}\n") if words else "")
     return code
 
 
 def _opening(args: Namespace) -> "Future[Startup]":
-    """The session is looked for in a thread that nobody waits for in the end: the daemon may hang."""
+    """Find the session in a daemon thread: it does not delay the imports, nor the exit when zotd hangs."""
     found: Future[Startup] = Future()
-    found.set_running_or_notify_cancel()  # what nobody waits for any more is found all the same
+    found.set_running_or_notify_cancel()  # or a cancelled waiter would make `set_result` raise in the thread
 
     def look() -> None:
         try:
             found.set_result(opened(args, os.environ))
-        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
+        except BaseException as error:  # noqa: BLE001  (raised again in the waiting task)
             found.set_exception(error)
 
     Thread(target=look, daemon=True).start()
@@ -66,15 +68,15 @@ def _opening(args: Namespace) -> "Future[Startup]":
 
 
 def _discard_output() -> None:
-    """What is left of it cannot be written, and Python would say so at its end."""
+    """Redirect output to /dev/null: Python would print an error at exit when it cannot flush to a closed terminal."""
     null = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
         os.dup2(null, descriptor)
 
 
 async def _shown(args: Namespace, question: Question, opening: "Future[Startup]") -> str:
-    """What is said in the end."""
-    from zottui.app import App  # noqa: PLC0415  (imported while the thread looks for the daemon)
+    """Run the application and return the text to print after it."""
+    from zottui.app import App  # noqa: PLC0415  (while the thread connects to the daemon)
     from zottui.setup import Setup  # noqa: PLC0415
     from zottui.terminal.device import leaving_on_signals  # noqa: PLC0415
     from zottui.theme import choose  # noqa: PLC0415
@@ -92,7 +94,7 @@ async def _shown(args: Namespace, question: Question, opening: "Future[Startup]"
             expect=question.expect,
         )
     )
-    gc.freeze()  # what is there now stays: no key waits while it is looked through
+    gc.freeze()  # imported objects live until the end; a full collection of them would delay a key
     gc.enable()
     with leaving_on_signals(app.leave):
         return await app.run(asyncio.wrap_future(opening), " ".join(args.prompt), goes_on=args.go_on)

@@ -1,4 +1,4 @@
-"""What the keys of `zottui.keys` do."""
+"""The actions of the keys in `zottui.keys`."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,46 +16,46 @@ from zottui.ui_context import Dialog, UiContext
 from zottui.viewer import view
 
 TWICE_S = 2.0
-"""Within this time a second Ctrl-C leaves: longer than two presses take, shorter than a change of mind."""
+"""Seconds within which a second ctrl+c leaves the client."""
 
 
 class KeyContext(UiContext, Protocol):
-    """What keys need besides the desk."""
+    """What the key actions need of the application besides `UiContext`."""
 
     @property
     def dialog(self) -> Dialog | None:
-        """The one that has the keys."""
+        """The dialog that gets the keys."""
         ...
 
     def steer(self) -> None:
-        """Send what is in the editor into what runs."""
+        """Send the editor's text into the current run."""
         ...
 
     def clear(self) -> None:
-        """Empty the editor."""
+        """Clear the editor."""
         ...
 
     def repaint(self) -> None:
-        """Draw the live area anew."""
+        """Repaint the whole live area."""
         ...
 
     async def stop(self) -> None:
-        """Stop this job, as Ctrl-Z does."""
+        """Suspend this process."""
         ...
 
 
 class KeyActions:
-    """Binds the keys to a place."""
+    """Binds the global keys to an application."""
 
     def __init__(self, place: KeyContext) -> None:
-        """Nothing was pressed yet."""
+        """Create the bindings; add `bindings` to the application."""
         self._place = place
         self.hint = ""
-        """What is said in the place of the status bar: that the key which was just pressed leaves when it comes again."""
+        """Replaces the status bar after ctrl+c: that a second ctrl+c leaves."""
         self._presses = 0
-        """Of Ctrl-C, so far."""
+        """Number of ctrl+c presses so far."""
         self._keys = self._keys_before = 0
-        """Of all keys: so far, and at the last Ctrl-C."""
+        """Number of all key presses so far, and at the last ctrl+c. Both are needed to see that no key came in between."""
         self.dialogs = DialogKeys(self._take, lambda: place.dialog is not None, self._count)
         self.bindings: KeyBindings = bindings(self.dialogs, self._actions())
 
@@ -88,7 +88,7 @@ class KeyActions:
         await self._place.ask(api.Mutation(session=of(self._place)), api.Nothing, command="abort")
 
     def _cancel(self) -> None:
-        """Once: the draft goes, and how to leave is said. Twice, with no other key in between: leave."""
+        """Clear the editor and show the hint; on a second ctrl+c without another key in between, leave."""
         is_second = self._keys == self._keys_before + 1
         self._keys_before = self._keys
         if self.hint and is_second and not self._place.text:

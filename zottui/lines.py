@@ -1,4 +1,4 @@
-"""Events that are a line in the scrollback, and change nothing else."""
+"""Events that print one line into the scrollback and change no state."""
 
 import re
 
@@ -10,12 +10,12 @@ _LOGIN = re.compile(r"run:? zotctl login\b")
 
 
 def in_terminal(words: str) -> str:
-    """A sentence of the daemon, which tells programs how to log in, as it is for somebody who sits at this terminal."""
+    """Replace the daemon's advice `run: zotctl login` by `type /login`, which works in this client."""
     return _LOGIN.sub("type /login", words)
 
 
 def line_of(event: AnyEvent) -> Block | None:  # noqa: PLR0911  (a case per event)
-    """What to print of an event that is a line and changes nothing."""
+    """Return the block to print for such an event; None for all others."""
     match event:
         case events.CompactDone():
             return Rule("the conversation so far was summarised for the model")

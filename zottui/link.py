@@ -1,4 +1,4 @@
-"""The connection to the daemon, as long as the program runs: followed, lost, found again."""
+"""The connection to the daemon. Reconnects after it is lost and restarts a daemon that was killed."""
 
 import asyncio
 import os
@@ -22,41 +22,41 @@ T = TypeVar("T", bound=Frozen)
 PROGRAM = "zot"
 
 TOPICS = ["sessions", "trust", "extensions"]
-"""What of the daemon it wants to hear, besides its session."""
+"""The daemon's topics that the client subscribes to, besides its session."""
 
 
 class SessionLink:
-    """One session at a time."""
+    """Follows one session at a time and sends commands on its connection."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        """`env`: of this program; it says where the daemon is."""
+        """`env` is the client's environment, which tells where the daemon is."""
         self._env = env
         self._name = _name()
         self._follower: Follower | None = None
         self.remedy = "" if place.of(env).is_remote else " (zotctl start)"
-        """What the person can do about a daemon that is gone; from here nothing, when it is on another machine."""
+        """Advice for the user when the daemon is gone; empty for a remote daemon, which cannot be started from here."""
         self._secrets: dict[str, api.Secrets] = {}
-        """Keys that sessions were given from here, by their ids."""
+        """API keys that this client gave to sessions (`--api-key`), by session id. The daemon keeps them only in memory."""
         self.trouble = ""
-        """Why the daemon could not be started again when that was tried last."""
+        """Why the last attempt to restart the daemon failed; empty if it did not."""
 
     def keep(self, session_id: str, secrets: api.Secrets) -> None:
-        """Give the key to that session again when the daemon has lost it, with its memory."""
+        """Send this key to the session again whenever a restarted daemon has lost it."""
         self._secrets[session_id] = secrets
 
     async def items(self, session_id: str) -> AsyncGenerator[Item, None]:
-        """What `zotd.client.follow` gives of this session; a daemon that was killed is started again."""
+        """Yield the items of `zotd.client.follow` for this session. Restarts a daemon that was killed."""
         self._follower = Follower(session_id, env=self._env, name=self._name, can_approve=True)
         async with aclosing(self._follower.items()) as items:
             async for item in items:
                 if isinstance(item, Attached):
-                    await self._give_again(session_id)  # before a prompt that waits can go out
+                    await self._give_again(session_id)  # before waiting prompts go out, which need the key
                 yield item
                 if isinstance(item, Disconnected):
                     await self._revive()
 
     async def topics(self) -> AsyncGenerator[AnyEvent, None]:
-        """What happens in the daemon beside the session, until the connection ends, which raises."""
+        """Yield events of `TOPICS` until the connection is lost, which raises `ConnectionLostError`."""
         client = self._client()
         with client.connection.feed(None) as feed:
             await client.ask(api.Subscribe(TOPICS), api.Nothing)
@@ -68,7 +68,8 @@ class SessionLink:
         secrets = self._secrets.get(session_id)
         if secrets is None:
             return
-        # Refused: it has its key, or somebody has sent the session elsewhere. Lost: it is tried at the next connection.
+        # Refused: the session still has its key, or was switched to another provider. Connection lost: the next attach
+        # tries again.
         with suppress(ClientError):
             await self.ask(api.SessionConfigure(session=session_id, secrets=secrets), api.SessionInfo)
 
@@ -82,11 +83,11 @@ class SessionLink:
     async def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
     ) -> T:
-        """Carry out a command. Raises `ClientError`, also while there is no connection."""
+        """Send a command and return its answer. Raises `ClientError`, also while there is no connection."""
         return await self._client().ask(params, result, command=command, timeout_s=timeout_s)
 
     async def administer(self, params: Frozen, result: type[T], *, command: str | None = None) -> T:
-        """The same with the role `admin`, which a terminal does not have all day."""
+        """Like `ask`, with the role `admin` on a new connection: the permanent one has a lower role."""
         async with Client.connect(env=self._env, autostart=False, name=self._name, role="admin") as client:
             return await client.ask(params, result, command=command)
 
@@ -98,7 +99,7 @@ class SessionLink:
 
 
 def _name() -> str:
-    """What this client calls itself for others: whoever has several of them knows which is where."""
+    """Return this client's name for other clients, with its terminal to tell several of them apart."""
     try:
         return f"{PROGRAM}@{os.ttyname(0).removeprefix('/dev/')}"
     except OSError:

@@ -1,10 +1,11 @@
-"""How far the terminal is behind what was written to it: behind a thin line that can be seconds.
+"""Measures how far the terminal lags behind the output, which may be seconds on a slow connection.
 
-    frame + question ──> … ──> the terminal draws it, and answers ──> the next frame that no key has asked for
-                         └──> keys are drawn at once meanwhile; finished lines wait
+    frame + question ──> … ──> the terminal draws it and answers ──> the next frame without a key press
+                         └──> typed keys are drawn at once meanwhile; finished lines wait
 
-A kernel does not say what is under way: `TIOCOUTQ` of a pseudoterminal is 0, and 22 KB fit before a write blocks; behind
-ssh there are buffers of megabytes. So the terminal itself is asked, with the question that each one answers (DA1).
+The kernel does not tell how much output is under way: `TIOCOUTQ` of a pseudoterminal is 0, 22 KB fit before a write
+blocks, and ssh buffers megabytes. So the terminal itself is asked with a query that all of them answer (DA1). Why:
+docs/decisions/0051.
 """
 
 import asyncio
@@ -14,47 +15,47 @@ from contextlib import suppress
 QUESTION = "\x1b[c"
 
 PATIENCE_S = 4.0
-"""A terminal that does not answer for so long is written to all the same: the answer is lost."""
+"""Seconds after which an answer counts as lost and frames are drawn again."""
 
 THIN_S = 0.15
-"""An answer that took longer came over a thin line, or a long one: then finished lines come in portions."""
+"""An answer that took longer means a slow connection: finished lines are then written in portions."""
 
 PORTION_BYTES = 512
-"""Of finished lines in a frame on such a line: what a key waits for, besides the area itself. 0.13 s at 4 KB/s."""
+"""Finished lines in one frame on a slow connection. A key waits for them and the live area: 0.13 s at 4 KB/s."""
 
 SETTLE_S = 0.3
-"""How long another program that gets the terminal waits for an answer that is due."""
+"""Seconds to wait for a pending answer before another program gets the terminal."""
 
 
 class Pace:
-    """Of one terminal."""
+    """Decides when the next frame may be drawn on one terminal."""
 
     def __init__(self, *, asks: bool = False, expect: Callable[[bool], None] = lambda _: None) -> None:
-        """`asks`: the terminal would understand it. `expect` is told whether an answer is due."""
+        """`asks`: the terminal understands DA1. `expect` is called with True when an answer is pending, with False after."""
         self._asks = asks
         self._expect = expect
         self._asked_at: float | None = None
         self._answered = asyncio.Event()
         self._lag_s: float | None = None
-        """What the last answer took; None: there was none so far, and perhaps never is."""
+        """Seconds that the last answer took; None: the terminal has never answered, so frames do not wait for it."""
 
     @property
     def held_until(self) -> float:
-        """The time of the loop before which no frame is wanted that no key has asked for; 0: now is good."""
+        """Loop time before which only keys may cause a frame; 0: no restriction."""
         return self._asked_at + PATIENCE_S if self._asked_at is not None and self._lag_s is not None else 0.0
 
     @property
     def is_behind(self) -> bool:
-        """The terminal has not drawn yet what was written."""
+        """Whether the terminal has not yet drawn the last frame."""
         return self.held_until > asyncio.get_running_loop().time()
 
     @property
     def portion(self) -> int | None:
-        """Bytes of finished lines that may be in the next frame, one line at least; None: all."""
+        """Characters of finished lines for the next frame, at least one line; None: all lines."""
         return PORTION_BYTES if self._lag_s is not None and self._lag_s > THIN_S else None
 
     def question(self) -> str:
-        """What is to be written behind a frame; empty while an answer is due."""
+        """Return the query to write after a frame; empty while an answer is pending."""
         if not self._asks or self.is_behind:
             return ""
         self._asked_at = asyncio.get_running_loop().time()
@@ -63,7 +64,7 @@ class Pace:
         return QUESTION
 
     def answered(self) -> None:
-        """The terminal has answered."""
+        """Take the terminal's answer."""
         if self._asked_at is not None:
             self._lag_s = asyncio.get_running_loop().time() - self._asked_at
             self._asked_at = None
@@ -71,7 +72,7 @@ class Pace:
             self._expect(False)
 
     async def settled(self) -> None:
-        """Wait for an answer that is due, for a moment: another program would read it as keys."""
+        """Wait at most `SETTLE_S` for a pending answer, which another program would read as typed keys."""
         if self._asked_at is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_S):

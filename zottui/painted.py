@@ -1,19 +1,19 @@
-"""A row of the live area as it was painted, and where its columns are when the terminal has wrapped it again."""
+"""A painted row of the live area, and where its columns are after the terminal has rewrapped it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class PaintedRow:
-    """A row as it was painted."""
+    """A row of the live area as it is on the screen."""
 
     runs: tuple[tuple[str, str], ...]
-    """(style, text) pieces, from the left."""
+    """(style, text) from the left."""
     widths: bytes
-    """The columns of each character, without blanks at the end: what the terminal counts when it wraps the row again."""
+    """Columns of each character without trailing blanks, which terminals ignore when they rewrap."""
 
     def fold(self, columns: int) -> tuple[int, list[int]]:
-        """In a terminal of that width: how many rows it takes, and the row (from 0) of each of its columns."""
+        """Return how many rows it takes at that width, and the row (from 0) of each of its columns."""
         row, x, rows = 0, 0, []
         for width in self.widths:
             if x + width > columns:

@@ -1,7 +1,7 @@
-"""How the user wants this terminal: `[terminal]` of `config.toml`, and environment variables over it.
+"""The settings of the terminal client: `[terminal]` in `config.toml`, overridden by environment variables.
 
-Read here and not with `zotd.config`, whose import alone takes a third of what the first paint may. It checks them all
-the same, for `zotctl config check` and for the daemon's log; what is wrong here counts as absent.
+Not read with `zotd.config`: its import takes a third of the time until the first paint. That module still validates
+them for `zotctl config check` and the daemon's log; here an invalid value counts as absent.
 """
 
 import os
@@ -13,7 +13,7 @@ from zotd import paths
 
 
 class Preferences(NamedTuple):
-    """What can be set."""
+    """The settings and their defaults."""
 
     theme: str = "auto"
     editing_mode: str = "emacs"
@@ -21,7 +21,7 @@ class Preferences(NamedTuple):
 
 
 def load(env: Mapping[str, str]) -> Preferences:
-    """Those of this environment."""
+    """Read the settings for this environment; never raises."""
     table = _table(os.path.join(paths.zot_home(env), "config.toml"))
     wanted = {
         name: env.get(f"ZOT_TERMINAL_{name.upper()}", table.get(name, default))

@@ -261,9 +261,7 @@ class PlainChat:
             return ""
         self._asked_for_trust = True
         grant = f"zotctl trust grant {shlex.quote(text(self._session, 'cwd'))}"
-        return harmless(
-            f"this directory is not trusted, so these are not used: {', '.join(items)}; to review them: {grant}\n"
-        )
+        return harmless(f"this directory is not trusted, so zot ignores: {', '.join(items)}; to review: {grant}\n")
 
     # --- terminal -------------------------------------------------------------------------------------------------
 

@@ -195,9 +195,7 @@ def test_ctrl_c_stops_waiting_for_a_command(live, show):
 
 def test_code_that_nobody_trusts_is_told_at_once_and_once(live):
     live.write("local", SHOW, into=live.project)
-    line = (
-        f"this directory is not trusted, so these are not used: local; to review them: zotctl trust grant {live.cwd}\n"
-    )
+    line = f"this directory is not trusted, so zot ignores: local; to review: zotctl trust grant {live.cwd}\n"
     with talk(live, url=live.model("It is done.")) as terminal:
         assert terminal.until("> ").endswith(f"(/help)\n{line}")
         terminal.type("go\n")
