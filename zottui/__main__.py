@@ -1,7 +1,7 @@
 """The terminal client's command; `zot` runs it too.
 
-What is imported here is all that stands between Enter and the first paint; so it is little, and in this order: the
-keyboard is made quiet, the daemon is looked for in a thread, and meanwhile prompt_toolkit is imported.
+Everything imported here delays the first paint, so it is little, and in this order: switch off echo, connect to the
+daemon in a thread, import prompt_toolkit meanwhile.
 """
 
 import gc
@@ -13,21 +13,21 @@ from zotd.client.environment import without_flags
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Chat, with the flags of `zot` in `argv` (default: the command line's); returns the exit code."""
+    """Run the client with the flags of `zot` in `argv` (default: the command line) and return the exit code."""
     words, variables = without_flags(sys.argv[1:] if argv is None else argv)
     os.environ.update(variables)
     if _is_plain(words):
-        from zottui.plain.chat import run  # noqa: PLC0415  (one of the two is needed)
+        from zottui.plain.chat import run  # noqa: PLC0415  (only one of the two clients is needed)
 
         return run(words)
-    gc.disable()  # until all is imported: a tenth of that time is spent looking for garbage where there is none
+    gc.disable()  # until everything is imported: collections take a tenth of the import time and free nothing
     from zottui.inline import run as run_inline  # noqa: PLC0415
 
     return run_inline(words)
 
 
 def _is_plain(words: Sequence[str]) -> bool:
-    """Lines that only follow each other: asked for, or all that this terminal can."""
+    """Return whether to use the plain client: it is asked for, or the terminal cannot do more."""
     flags = words[: words.index("--")] if "--" in words else words
     return (
         "--plain" in flags

@@ -1,9 +1,9 @@
-"""A prompt_toolkit application below the terminal's own scrollback: finished lines go above it and are never touched again.
+"""A prompt_toolkit application below the terminal's scrollback. Finished lines are printed above it, once.
 
-prompt_toolkit draws such an area too, but erases it with a sequence that makes tmux keep a copy of it, erases too few
-rows after the terminal has become narrower, and takes the area away for everything that is printed. So the painting is
-ours here; layout, keys and editing are prompt_toolkit's. This is the only module that uses private parts of it: those of
-`Renderer` and `Application` that are named in tests/zottui/test_printer.py. Why: docs/decisions/0019.
+prompt_toolkit can draw such an area, but it erases with a sequence that makes tmux keep a copy, erases too few rows
+after the terminal has become narrower, and removes the whole area for each printed line. So this module paints by
+itself; layout, keys and editing are prompt_toolkit's. It is the only module that uses private parts of prompt_toolkit:
+those of `Renderer` and `Application` that tests/zottui/test_printer.py names. Why: docs/decisions/0019.
 """
 
 import asyncio
@@ -27,33 +27,33 @@ from zottui.painted import EMPTY, PaintedRow
 Result = TypeVar("Result")
 
 FRAME_S = 1 / 15
-"""The least time between two redraws that no key has asked for. One of 12 rows takes 2 ms, and the terminal has to paint
-it too; nobody reads faster. What is typed is seen at once: a delay of 70 ms is felt."""
+"""Least seconds between two frames without a key press. A frame of 12 rows takes 2 ms, and the terminal has to paint it
+too; people do not read faster. Typed keys are drawn at once: a delay of 70 ms is noticeable."""
 
 SETTLE_S = 0.3
-"""How long a new size has to last before we draw for it: tmux rewraps its rows at once, but tells us at most every 0.25 s.
-What is drawn in between, for a width that is gone, would stay in the scrollback for ever."""
+"""Seconds that a new size has to last before a frame is drawn for it. tmux rewraps its rows at once, but reports a size
+at most every 0.25 s. A frame for an outdated width would leave rows in the scrollback for ever."""
 
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
-"""What is between them appears at once; terminals that do not know that ignore it."""
+"""Synchronized output: the terminal shows everything between them at once. Terminals without the mode ignore them."""
 
 ERASE_LINE = "\x1b[K"
 
 ERASE_BELOW = "\r\x1b[K\x1b[C\x1b[J\r"
-"""Erase this row and those below it. The plain way, `CSI J` in the first column, makes tmux (and iTerm2) move the whole
-screen into the scrollback when the row is the topmost; from the second column on it erases, and does nothing else."""
+"""Erase this row and all below it. A plain `CSI J` in the first column of the topmost row makes tmux and iTerm2 move the
+whole screen into the scrollback. From the second column on it only erases."""
 
 RESET = "\x1b[m"
 
 
 class _Area(Renderer):
-    """Paints rows below the scrollback; it knows which they are, so that it can take all of them away again."""
+    """Paints rows below the scrollback, and remembers them so that it can erase all of them again."""
 
     def __init__(self, style: BaseStyle, output: Output, *, reflows: bool, pace: Pace) -> None:
         self._reflows = reflows
         self._pace = pace
         self.is_for_key = False
-        """The next frame shows what was typed, and while the terminal is behind nothing that can wait."""
+        """The next frame is for a typed key: if the terminal lags behind, finished lines wait for a later one."""
         self._finished: list[str] = []
         self._is_stale = False
         self._attrs: dict[str, Attrs] = {}
@@ -65,28 +65,28 @@ class _Area(Renderer):
         self._rows: list[PaintedRow] = []
 
     def request_absolute_cursor_position(self) -> None:
-        """Nothing: the area is where the cursor is, as high as its rows. No answer to wait for, none that comes late."""
+        """Do nothing: the area starts at the cursor, so its position is known and no report has to be waited for."""
 
     def add(self, text: str) -> None:
-        """Print these lines above with the next frame."""
+        """Queue lines to print above the area with the next frame."""
         self._finished += text.split("\n")
 
     @property
     def has_more(self) -> bool:
-        """Lines wait that were not in the last frame."""
+        """Whether queued lines are left after the last frame."""
         return bool(self._finished)
 
     def repaint(self) -> None:
-        """Paint all rows with the next frame, also those that have not changed."""
+        """Paint all rows in the next frame, also unchanged ones."""
         self._is_stale = True
 
     @property
     def has_wrong_size(self) -> bool:
-        """Whether the terminal has another size than the one that this was painted for."""
+        """Whether the terminal's size differs from the size of the last frame."""
         return self._last_size not in {None, self.output.get_size()}
 
     def erase(self, leave_alternate_screen: bool = True) -> None:
-        """Take the area away, and leave the cursor where its top was; what waits is printed before that."""
+        """Erase the area, print the queued lines in its place and leave the cursor below them."""
         self.output.write_raw(BEGIN_UPDATE)
         self._clear()
         self._print_finished()
@@ -94,7 +94,7 @@ class _Area(Renderer):
         self.reset(leave_alternate_screen=leave_alternate_screen)
 
     def render(self, app: Application[object], layout: Layout, is_done: bool = False) -> None:
-        """One frame, in one write: the lines that wait, then the rows that have changed. No write when there is nothing."""
+        """Write one frame at once: the queued lines, then the changed rows. Write nothing if nothing has changed."""
         size = self.output.get_size()
         screen = self._laid_out(app, layout, size)
         self._follow_looks(app)
@@ -120,7 +120,7 @@ class _Area(Renderer):
 
     def _laid_out(self, app: Application[object], layout: Layout, size: Size) -> Screen:
         screen = Screen()
-        screen.show_cursor = False  # a window that has one shows it
+        screen.show_cursor = False  # a window with a cursor sets it again
         height = min(layout.container.preferred_height(size.columns, size.rows).preferred, size.rows)
         layout.container.write_to_screen(
             screen,
@@ -137,7 +137,7 @@ class _Area(Renderer):
         return screen
 
     def _follow_looks(self, app: Application[object]) -> None:
-        """Forget the colours when another style is in force."""
+        """Clear the cache of attributes when the style has changed."""
         looks = (self.style.invalidation_hash(), app.style_transformation.invalidation_hash(), app.color_depth)
         if looks == self._looks:
             return
@@ -195,7 +195,7 @@ class _Area(Renderer):
         self.output.flush()
 
     def _clear(self) -> None:
-        """Erase the area; the cursor is then where its top was."""
+        """Erase the area and leave the cursor at its top."""
         self.output.cursor_up(self._rows_above_cursor(self.output.get_size().columns))
         self.output.write_raw(ERASE_BELOW)
         self._rows = []
@@ -203,10 +203,11 @@ class _Area(Renderer):
         self._is_stale = False
 
     def _rows_above_cursor(self, columns: int) -> int:
-        """How far the top is, in a terminal that has wrapped our rows again if it has become narrower.
+        """Return how many rows the area's top is above the cursor, after the terminal has rewrapped the painted rows.
 
-        A cursor behind the end of its row stays on the last part of it. Some terminals put it one row below when that
-        part is full; one row too few leaves a line of ours behind, one too many would erase a finished one.
+        A cursor past the end of its row stays on the row's last part, though some terminals put it one row lower if
+        that part is full. When in doubt this counts one row too few: that leaves a stale row of the area, while one too
+        many would erase a finished line.
         """
         x, y = self._cursor_pos.x, self._cursor_pos.y
         if not self._reflows or self._last_size is None or columns >= self._last_size.columns:
@@ -218,9 +219,9 @@ class _Area(Renderer):
         return above + (rows[x] if x < len(rows) else height - 1)
 
     def _print_finished(self, room: int | None = None) -> None:
-        """Lines as they are: the terminal wraps the long ones itself, and knows that they are one when they are copied.
+        """Write queued lines unwrapped: the terminal wraps long lines itself, and joins them again when they are copied.
 
-        `room`: characters after which the rest waits; None: there is room for all.
+        After `room` characters the other lines wait for a later frame; None: write all.
         """
         printed = 0
         for line in self._finished:
@@ -232,14 +233,14 @@ class _Area(Renderer):
         del self._finished[:printed]
 
     def _paint(self, rows: list[PaintedRow], app: Application[object]) -> None:
-        """Make the rows of the area these, writing those that differ."""
-        self.output.disable_autowrap()
+        """Replace the area's rows by `rows`; write only those that differ."""
+        self.output.disable_autowrap()  # a row must not wrap, even if the terminal counts a character wider than we do
         for y in range(max(len(rows), len(self._rows))):
             row = rows[y] if y < len(rows) else EMPTY
             if y < len(self._rows) and row == self._rows[y]:
                 continue
-            # The whole row: a terminal wraps again what was ever written to a row since it was erased, and a character
-            # whose width we see differently must not shift more than its own row.
+            # Rewrite the whole row. tmux rewraps everything that was written to a row since it was last erased, not what
+            # is visible. And a character whose width we count differently then shifts only its own row.
             self._move(Point(0, y))
             self.output.write_raw(ERASE_LINE)
             self._write(row.runs, app)
@@ -253,7 +254,7 @@ class _Area(Renderer):
         self.output.write_raw(RESET)
 
     def _move(self, to: Point) -> None:
-        """Move the cursor, to the right from the first column; a row that does not exist yet is made."""
+        """Move the cursor. Newlines create rows that do not exist yet; the column is always counted from the first."""
         self.output.cursor_up(max(self._cursor_pos.y - to.y, 0))
         self.output.write_raw("\r" + "\n" * max(to.y - self._cursor_pos.y, 0))
         self.output.cursor_forward(to.x)
@@ -261,11 +262,11 @@ class _Area(Renderer):
 
 
 class Inline(Application[Result], Generic[Result]):
-    """An application of at most a dozen rows below what the terminal has shown before, and what it prints above itself.
+    """An application of about a dozen rows below the scrollback, which can print lines above itself.
 
-    Redraws are frames: one after the keys that were pressed, else at most 15 in a second, and none when nothing has changed.
-    The area is as high as its layout wants to be, at most as high as the terminal; when it becomes lower, rows below it
-    become blank. At the end it is taken away.
+    It draws one frame after pressed keys, else at most 15 a second, and none when nothing has changed. The area is as high
+    as its layout, at most as high as the terminal. When it becomes lower, the rows below it become blank. At the end it is
+    erased.
     """
 
     def __init__(
@@ -279,11 +280,12 @@ class Inline(Application[Result], Generic[Result]):
         reflows: bool = True,
         pace: Pace | None = None,
     ) -> None:
-        """`reflows`: the terminal wraps its rows again when it becomes narrower (`zottui.terminal.environment.reflows`).
+        """Create the application.
 
-        `pace`: how far the terminal is behind; whoever reads its answers calls `caught_up`.
+        `reflows`: the terminal rewraps its rows when it becomes narrower (`zottui.terminal.environment.reflows`).
+        `pace` measures the terminal's lag; the reader of the terminal's answers must call `caught_up`.
 
-        What else an `Application` has (`editing_mode`, `cursor`, `clipboard`, `ttimeoutlen`) is set as an attribute.
+        Set other options of `Application` (`editing_mode`, `cursor`, `clipboard`, `ttimeoutlen`) as attributes.
         """
         super().__init__(
             layout=layout,
@@ -291,7 +293,7 @@ class Inline(Application[Result], Generic[Result]):
             include_default_pygments_style=False,
             key_bindings=key_bindings,
             erase_when_done=True,
-            terminal_size_polling_interval=None,  # SIGWINCH says it; this would be a timer that never ends
+            terminal_size_polling_interval=None,  # SIGWINCH reports it; polling would wake an idle client
             input=input,
             output=output,
         )
@@ -300,26 +302,26 @@ class Inline(Application[Result], Generic[Result]):
         self.renderer = self._area
         self._settling: asyncio.TimerHandle | None = None
         self._frame: asyncio.Handle | None = None
-        """The next one, if there is to be one."""
+        """The scheduled frame, if any."""
         self._drawn_at = -FRAME_S
-        """By the clock of the loop."""
+        """Loop time of the last frame."""
         self.key_processor.after_key_press += lambda _: self._draw_soon()
 
     def invalidate(self) -> None:
-        """Draw the next frame when its time has come; in the thread of the event loop."""
+        """Schedule a frame as soon as the rate limit and the terminal's lag allow. Only in the event loop's thread."""
         if self._frame is None and self.is_running and self.loop is not None:
             due = max(self.loop.time(), self._drawn_at + FRAME_S, self._pace.held_until)
             self._frame = self.loop.call_at(due, self._draw)
 
     def caught_up(self) -> None:
-        """The terminal has answered, so it has drawn what was written: a frame that waited for that is drawn."""
+        """Take the terminal's answer: it has drawn the last frame, so draw a waiting one."""
         self._pace.answered()
         if self._frame is not None:
             self._drop_frame()
             self.invalidate()
 
     def _draw_soon(self) -> None:
-        """Draw it when all keys that were read have been handled."""
+        """Schedule a frame for after the keys that were read together: a paste then costs one frame, not one a key."""
         if self.is_running and self.loop is not None:
             self._drop_frame()
             self._frame = self.loop.call_soon(self._draw_for_key)
@@ -343,27 +345,27 @@ class Inline(Application[Result], Generic[Result]):
             self._frame = None
 
     def print_above(self, text: str) -> None:
-        """Print lines above the area, with the next frame, and together with what the area is by then.
+        """Print lines above the area with the next frame.
 
-        `text`: lines without the last newline (an empty text is a blank line); they may hold SGR and OSC 8, and else
-        nothing that moves or controls. A long line is one line for whoever copies it. What is printed before the
-        application runs or while it is suspended appears when it is drawn again; after its end nothing does.
+        `text` has no trailing newline; an empty text is a blank line. It may contain SGR and OSC 8 sequences, but nothing
+        that moves the cursor. Long lines stay one line when they are copied. Lines that are printed before the
+        application runs or while it is suspended appear with its next frame; after its end they are lost.
         """
         self._area.add(text)
         self.invalidate()
 
     def repaint(self) -> None:
-        """Paint the area afresh, after somebody else has written to the terminal; what is above stays."""
+        """Repaint the whole area, after another program has written over it; the scrollback stays."""
         self._area.repaint()
         self.invalidate()
 
     def begin_again(self) -> None:
-        """Draw the area where the cursor is: others have used the terminal meanwhile, and were not expected."""
+        """Draw the area at the cursor without erasing the old one: after SIGCONT the shell's output is in between."""
         self._area.reset()
         self.invalidate()
 
     def _on_resize(self) -> None:
-        # Also when the size ends as it began: a terminal that became lower in between has dropped rows of ours.
+        # Repaint even if the size ends up as before: a terminal that was lower in between has dropped some of our rows.
         self._area.repaint()
         if self._settling:
             self._settling.cancel()
@@ -381,7 +383,7 @@ class Inline(Application[Result], Generic[Result]):
                 self._settling = None
         elif self._settling:
             return
-        elif self._area.has_wrong_size:  # SIGWINCH is on its way
+        elif self._area.has_wrong_size:  # the size changed, and SIGWINCH has not been handled yet
             self._on_resize()
             return
         self._drawn_at = asyncio.get_running_loop().time()

@@ -1,7 +1,7 @@
-"""What happened while nobody looked: one line when somebody comes back after a while.
+"""The recap: one line about what happened in a session while no terminal showed it.
 
-Where a terminal stopped reading is kept in `$ZOT_HOME/seen/`, one small file for each session: terminals are killed more
-often than they are closed, so it is written while they read, and not when they leave.
+How far a terminal has read is stored in `$ZOT_HOME/seen/`, one small file for each session. It is written while events
+arrive and not only at the end, since terminals are more often killed than closed.
 """
 
 import asyncio
@@ -21,43 +21,43 @@ from zottui.transcript import is_prompt
 from zottui.ui_context import UiContext
 
 AWAY_S = 600.0
-"""Who was away for less remembers."""
+"""Seconds of absence after which a recap is printed; after a shorter one the user remembers."""
 
 WRITTEN_S = 5.0
-"""How often it is written at most, while events come."""
+"""Least seconds between two writes of the file while events arrive."""
 
 
 class Reading:
-    """How far the user has read a session, in this terminal and in those before it."""
+    """How far the user has read a session, in this terminal or an earlier one."""
 
     def __init__(self, desk: UiContext, session: str) -> None:
-        """Reads what the last terminal has left, and so belongs into a thread."""
+        """Read what the last terminal has stored. Blocks: call it in a thread."""
         self._desk = desk
         self._path = os.path.join(paths.zot_home(desk.env), "seen", f"{session}.json")
         self._seen, when = _read(self._path)
-        """The newest event that is known to have been shown; 0: this session was never shown."""
+        """`seq` of the newest event that is stored as shown; 0: the session was never shown."""
         self._away_s = time.time() - when
         self._shown = 0
-        """The newest event that is on the screen."""
+        """`seq` of the newest event on the screen."""
         self._is_writing = False
 
     def attached(self, snapshot: Attached) -> None:
-        """The session is shown: say what is new, if that has not been seen come."""
+        """Print the recap at the first attach."""
         words = recap(snapshot.messages, self._seen, self._away_s, len(snapshot.approvals))
-        self._away_s = 0.0  # whoever loses the connection sees what was missed
+        self._away_s = 0.0  # no recap after a reconnect: the missed events are printed themselves
         if words:
             self._desk.say(words)
         self.shown(snapshot.seq)
 
     def shown(self, seq: int) -> None:
-        """Everything up to `seq` is on the screen now."""
+        """Note that everything up to `seq` is on the screen."""
         self._shown = max(self._shown, seq)
         if self._shown > self._seen and not self._is_writing:
             self._is_writing = True
             self._desk.spawn(self._write())
 
     def close(self) -> None:
-        """The terminal leaves the session; blocks for a millisecond."""
+        """Store the final position. Blocks for about a millisecond."""
         if self._shown:
             self._store()
 
@@ -70,7 +70,7 @@ class Reading:
             self._is_writing = False
 
     def _store(self) -> None:
-        """Keep it; whoever cannot is only without a recap later."""
+        """Write the file; on an error there is no recap next time, which is no reason to bother the user."""
         self._seen = self._shown
         with suppress(OSError, paths.UnsafePathError):
             paths.check_private_dir(os.path.dirname(self._path))
@@ -87,7 +87,7 @@ def _read(path: str) -> tuple[int, float]:
 
 
 def recap(messages: Sequence[Message], seen: int, away_s: float, waiting: int) -> str:
-    """What is new since the event `seen`, in words; empty: nothing, or the user was not away for long."""
+    """Return a summary of what is new since the event `seen`; empty if nothing is, or the user was away only shortly."""
     news = [message for message in messages if (message.seq or 0) > seen]
     if not seen or away_s < AWAY_S or not (news or waiting):
         return ""

@@ -1,7 +1,7 @@
-"""(state, what the daemon says) -> (state, effects). Pure: the clock's time is an argument.
+"""The reducer: (state, item from the daemon) -> (state, effects). Pure: the time is an argument.
 
-A step's text arrives up to three times: as deltas, as the partial of a snapshot when the client comes back in the
-middle, and whole in `assistant_message`. `LiveReply.seen` counts what was taken, so each character is printed once.
+A step's text may arrive up to three times: as deltas, as the partial reply in a snapshot after a reconnect, and whole
+in `assistant_message`. `LiveReply.seen` counts the characters taken so far, so that each one is printed once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,20 +22,20 @@ from zottui.state import LinkState, LiveCall, LiveReply, RunState, ViewState
 from zottui.transcript import images_in, prose, ran_by_hand, text_of
 
 Next = tuple[ViewState, tuple[Effect, ...]]
-"""What a step gives."""
+"""The next state, and the effects to carry out."""
 
 TAIL_LINES = 6
-"""Lines of a running tool's output that are kept to be shown."""
+"""Last lines of a running tool's output that are kept for the live area."""
 
 TAIL_CHARS = 4096
-"""As many characters of them: a progress bar may never end its line."""
+"""Most characters of them: a progress bar may never end its line."""
 
 THOUGHT_S = 2.0
-"""A model that answers sooner has not visibly thought: no line about that."""
+"""Seconds of thinking from which on a line reports it."""
 
 
 def reduce(state: ViewState, item: Item, now: float) -> Next:
-    """Take what `zotd.client.follow` gives: a snapshot, a batch of events, or the loss of the connection."""
+    """Apply an item of `zotd.client.follow`: a snapshot, a batch of events, or the loss of the connection."""
     match item:
         case Disconnected():
             return replace(state, link=LinkState.LOST), ()
@@ -57,7 +57,7 @@ def _batch(state: ViewState, batch: Sequence[AnyEvent], now: float) -> Next:
 
 
 def _merged(batch: Sequence[AnyEvent]) -> Iterator[AnyEvent]:
-    """Deltas that follow each other as one: a burst costs what its text costs."""
+    """Join consecutive deltas: a burst then costs what its text costs, not one reduction for each delta."""
     for kind, run in groupby(batch, key=type):
         if kind is events.TextDelta:
             yield events.TextDelta(_deltas(run))
@@ -72,7 +72,7 @@ def _deltas(run: Iterable[AnyEvent]) -> str:
 
 
 def _joined(effects: Sequence[Effect]) -> tuple[Effect, ...]:
-    """One print for all that is printed in a row: each costs a redraw."""
+    """Join consecutive prints: each one costs a frame."""
     joined: list[Effect] = []
     for effect in effects:
         if isinstance(effect, Print) and joined and isinstance(joined[-1], Print):
@@ -109,7 +109,7 @@ def _user_message(state: ViewState, event: events.UserMessage, now: float) -> Ne
 
 def _turn_start(state: ViewState, event: events.TurnStart, now: float) -> ViewState:
     run = replace(state.run or RunState(now), step=event.step, started={}, retry="")
-    # A run that was cut is held without anything that waits; of its going on only this tells.
+    # A held session with an empty queue gets no `queue_changed` when its run continues, so clear `held` here.
     return replace(state, run=run, reply=LiveReply(thinking_since=now), held=state.held and bool(state.queue))
 
 
@@ -127,7 +127,7 @@ def _text(state: ViewState, event: events.TextDelta, now: float) -> Next:
 
 
 def _answering(state: ViewState, now: float) -> tuple[ViewState, tuple[Block, ...]]:
-    """The model answers: the line about its thinking, if it took long enough for one."""
+    """End the thinking phase; return the line about it, if it took long enough or its text is shown."""
     reply = state.reply
     if reply.thinking_since is None:
         return state, ()
@@ -158,16 +158,16 @@ def _call(state: ViewState, call_id: str, change: Callable[[LiveCall], LiveCall]
 
 
 def _assistant_message(state: ViewState, event: events.AssistantMessage, now: float) -> Next:
-    """Print what of the reply was not printed as it came."""
+    """Print the part of the reply that has not been printed from deltas."""
     state, thought = _answering(state, now)
     whole = text_of(event.content)
     reply = state.reply
-    if len(whole) < reply.seen:  # a guard has put something else in its place
+    if len(whole) < reply.seen:  # shorter than its deltas: a guard has replaced the reply
         rest = (NoteLine("the reply was replaced by:", "warn"), *prose(whole)) if whole else ()
     else:
         finished, stream = reply.stream.feed(whole[reply.seen :])
         rest = (*finished, *stream.end())
-    # Events of a past step may come again behind a lost connection: its text is over either way.
+    # Set `seen` rather than reset it: after a reconnect events of this step may be replayed.
     reply = replace(reply, stream=type(reply.stream)(), seen=len(whole))
     return _printed(replace(state, reply=reply), *thought, *rest)
 
@@ -184,9 +184,9 @@ def _begins_to_run(state: ViewState, call_id: str, now: float) -> ViewState:
 
 
 def _reply_cut(state: ViewState, partial: str) -> Next:
-    """A daemon that was killed tells what was stored of the reply: print what is not, as the reply that it is.
+    """Print the rest of a partial reply that the daemon had stored before it was killed.
 
-    No warning of its own: the event about the run comes next. What was seen here may be more than what was stored.
+    No warning here: the event about the run follows. This client may have seen more than the daemon had stored.
     """
     reply = state.reply
     finished, stream = reply.stream.feed(partial[reply.seen :])
@@ -230,12 +230,12 @@ def _shell_start(state: ViewState, event: events.ShellStart, now: float) -> View
 
 
 def _context(event: events.Usage) -> int:
-    """Tokens of one call, which is what the conversation takes of the model's window."""
+    """Return the tokens of one model call: the part of the context window that the conversation fills."""
     return event.input + event.output + event.cache_read + event.cache_write
 
 
 def _replayed(state: ViewState, now: float) -> Next:
-    """Now the partial of the snapshot is what comes next."""
+    """The replay of missed events is complete: apply the snapshot's partial reply, which is newer than all of them."""
     partial, state = state.partial, replace(state, partial=None)
     if partial is None or state.run is None:
         return state, ()
@@ -260,10 +260,10 @@ def _approval_resolved(state: ViewState, event: events.ApprovalResolved) -> Next
     what = f": {question.tool}" if question else ""
     reason = f" ({event.reason})" if event.reason else ""
     if event.decision == "cancelled" and state.run is not None and not event.by:
-        return state, ()  # the run was interrupted, which is said
+        return state, ()  # the run was interrupted, and "interrupted" is printed already
     if not event.by:
         return _printed(state, NoteLine(f"no decision{what}{reason}", "warn"))
-    if event.approval in state.own:  # the call's result says it
+    if event.approval in state.own:  # decided here: the call's card shows the outcome
         return state, ()
     if event.decision == "allow":
         return _printed(state, NoteLine(f"approved by {event.by}{what}"))
@@ -271,13 +271,13 @@ def _approval_resolved(state: ViewState, event: events.ApprovalResolved) -> Next
 
 
 def _retry(state: ViewState, event: events.Retry, now: float) -> Next:
-    # Calls of a reply that broke off never run, and the next reply begins from nothing.
+    # The calls of a failed reply never run, and the next attempt starts from an empty reply.
     run = replace(state.run or RunState(now), retry=event.reason, retry_at=now + event.delay_s)
     return _printed(replace(state, run=run, reply=LiveReply(thinking_since=now)), *state.reply.stream.end())
 
 
 def _segment(state: ViewState, event: events.ExtStatus) -> ViewState:
-    """Segments keep their places: one that changes every second does not wander."""
+    """Set or remove a status segment. An update keeps its position: a segment that changes often must not move."""
     key = (event.extension, event.key)
     if not event.text:
         return replace(state, segments=tuple(segment for segment in state.segments if segment[0] != key))
@@ -293,7 +293,7 @@ def _other_panels(state: ViewState, event: events.ExtPanel | events.ExtPanelClos
 
 
 def _step(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
-    """What happens in a run."""
+    """Apply an event of a run."""
     match event:
         case events.UserMessage():
             return _user_message(state, event, now)
@@ -334,7 +334,7 @@ def _step(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C901,
 
 
 def _around(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C901, PLR0911, PLR0912  (a case per event)
-    """What happens beside the runs."""
+    """Apply an event that belongs to no run."""
     match event:
         case events.ReplayComplete():
             return _replayed(state, now)

@@ -1,6 +1,6 @@
-"""Blocks as lines for the terminal, printed once and then part of its scrollback.
+"""Renders blocks as lines for the scrollback.
 
-What a block says is harmless when it is printed, and colours end on the line on which they begin.
+All text is sanitized here. Colours end on the line on which they begin, so that any line can be the last one printed.
 """
 
 from collections.abc import Sequence
@@ -17,30 +17,35 @@ from zottui.tool_cards import INDENT, card_lines, has_body
 from zottui.widgets.cells import POINTER
 
 MODEL = "zot"
-"""Who answers, where roles are said in words."""
+"""Name of the model's role, where the theme has no colours to tell roles apart."""
 
 PROMPT_LINES = 12
-"""Most lines of a prompt that are printed. What was pasted stands in the viewer, whole."""
+"""Most lines of a prompt that are printed; the viewer has all of a long paste."""
 
 PROMPT_CHARS = 2_000
-"""Most characters of a prompt that are printed: a paste may be a single line."""
+"""Most characters of a prompt that are printed: a paste may be one long line."""
 
 NARROWEST = 20
-"""Columns that text keeps behind a long name."""
+"""Least columns for text after a long name."""
 
 _LEVELS = {"success": TextRole.SUCCESS, "warn": TextRole.WARNING, "error": TextRole.ERROR}
 _WORDS = {"success": "done: ", "warn": "warning: ", "error": "error: "}
-"""Of notes, by level: colours may be off, and not everybody sees them."""
+"""Prefixes of notes by level. In words too, since colours may be off or invisible to the reader."""
 
 
 def render(block: Block, width: int, theme: Theme, after: Block | None = None, *, is_whole: bool = False) -> list[str]:
-    """The logical lines of a block, with SGR and without newlines, for a terminal of `width` columns.
+    """Return the lines of a block for a terminal of `width` columns, with SGR and without newlines.
 
-    Prose is broken between words, unless the theme leaves that to the terminal. Nothing stands beside text or code that
-    would be copied with it.
+    Prose is broken between words, unless the theme leaves that to the terminal. There are no frames beside text or code,
+    which would be copied with it.
 
-    `after` is the block that was printed before; it decides about a blank line at the front and, without colours, about
-    who speaks. None: that is not known, or there is none. `is_whole`: print long prompts to their end.
+    Args:
+        block: what to render.
+        width: columns of the terminal.
+        theme: colours, and whether words are wrapped.
+        after: the block printed before; decides about a leading blank line and, without colours, about the model's name.
+            None: unknown, or there is none.
+        is_whole: do not cut long prompts.
     """
     is_named = (
         theme.is_plain and isinstance(block, Prose) and not block.tight and not isinstance(after, Prose | CodeLines)
@@ -55,7 +60,7 @@ def render(block: Block, width: int, theme: Theme, after: Block | None = None, *
 def _lines(block: Block, width: int, theme: Theme) -> list[str]:
     match block:
         case Prose():
-            # Loaded with the first of them: 90 ms, for which the first paint need not wait.
+            # Imported with the first use: markdown-it takes 90 ms, which would delay the first paint.
             from zottui.markdown.emit import markdown_lines  # noqa: PLC0415
 
             return markdown_lines(block.source, width, theme)
@@ -95,7 +100,7 @@ def _is_short(note: NoteLine) -> bool:
 
 
 def _said(block: Block, lines: list[str]) -> list[str]:
-    """With the name of who speaks, where it is the model that begins to."""
+    """Put the model's name before its first line."""
     match block:
         case Prose(tight=False) if lines:
             return [f"{MODEL}: {lines[0]}", *lines[1:]]
@@ -129,7 +134,7 @@ def _prompt_beginning(block: UserSaid, width: int, theme: Theme) -> list[str]:
     if len(lines) <= PROMPT_LINES + 1 and len(block.text) <= PROMPT_CHARS:
         return _prompt(block, width, theme)
     beginning = "\n".join(lines[:PROMPT_LINES])[:PROMPT_CHARS]
-    # A line that is cut within counts as left out.
+    # A line that is cut in the middle counts as left out.
     left_out = len(lines) - (beginning.count("\n") + 1 if len(beginning) < PROMPT_CHARS else beginning.count("\n"))
     more = theme.paint(TextRole.MUTED, f"… {left_out} more (ctrl+t)")
     return [*_prompt(replace(block, text=beginning), width, theme), INDENT + more]
@@ -150,12 +155,12 @@ def _note(block: NoteLine, width: int, theme: Theme) -> list[str]:
     source = f"{source}: " if source and not lines[0].startswith(f"{source} ") else ""
     head = f"{mark}{_WORDS.get(block.level, '')}{source}"
     first, *others = _hanging(lines, width, theme, first_taken=width_of(head))
-    indent = INDENT if mark else ""  # lists stand in columns
+    indent = INDENT if mark else ""  # aligned with the text after the mark
     return [theme.paint(role, head) + first, *(indent + line if line else "" for line in others)]
 
 
 def _hanging(lines: Sequence[str], width: int, theme: Theme, *, first_taken: int = len(INDENT)) -> list[str]:
-    """Rows of these lines that fit behind `INDENT`, and the first one behind what stands before it."""
+    """Break lines into rows that fit after `INDENT`; the first row after a prefix of `first_taken` columns."""
     if not theme.wraps_words:
         return list(lines)
     room = max(width - max(first_taken, len(INDENT)), NARROWEST)

@@ -1,11 +1,11 @@
-"""Text from outside, for the terminal client: `zotd.sanitize`, with spaces for tabs."""
+"""Sanitizes untrusted text for the terminal client: `zotd.sanitize`, plus spaces for tabs."""
 
 from zotd import sanitize
 
 TAB_COLUMNS = 4
-"""Distance of tab stops: source code is what tabs are in, and half of what a terminal does is enough there."""
+"""Columns between tab stops. Tabs are mostly in source code, where half of a terminal's eight are enough."""
 
 
 def harmless(text: str) -> str:
-    """As `zotd.sanitize.harmless`; tabs become spaces, because columns are counted here."""
+    """Return `zotd.sanitize.harmless(text)` with tabs as spaces: the client counts columns, and a tab has no fixed width."""
     return sanitize.harmless(text).expandtabs(TAB_COLUMNS)

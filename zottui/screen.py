@@ -1,6 +1,7 @@
-"""Where things stand below the scrollback.
+"""The layout below the scrollback.
 
-live rows: the model's words, running calls, the queue; a dialog, or the popup of the editor; the editor; the status bar.
+From the top: live rows (the model's text, running calls, the queue), a dialog or the editor's popup, the editor, the
+status bar.
 """
 
 from collections.abc import Callable
@@ -15,18 +16,18 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from zottui.ui_context import Dialog, Row
 
 MOST_ROWS = 12
-"""Height of the whole area: a row costs 0.8 ms in each frame."""
+"""Most rows of the area: each costs 0.8 ms in each frame."""
 
 ROOMY_ROWS = 16
-"""A terminal with fewer has no rows to spare for looks."""
+"""Terminals with fewer rows get no blank row above the area."""
 
 LEAST_LIVE = 2
-"""Rows for what happens, however tall the editor is: that it works, and what it works on."""
+"""Live rows that stay however tall the editor is: one for the activity, one for what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The terminal."""
+    """The size of the terminal."""
 
     columns: int
     rows: int
@@ -34,30 +35,30 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What is shown; each is asked in every frame."""
+    """The parts of the screen. The functions are called for each frame."""
 
     live: Callable[[int, int], list[Row]]
-    """(width, height) -> rows."""
+    """(width, height) -> live rows."""
     status: Callable[[int], Row]
     dialog: Callable[[], Dialog | None]
-    """The one that has the keys."""
+    """The dialog that gets the keys, if any."""
     editor: AnyContainer
     editor_rows: Callable[[], int]
-    """Its height now."""
+    """The editor's current height."""
     room: Callable[[], Room]
 
 
 class Screen:
-    """The layout, and the rows of the frame that is being drawn."""
+    """The layout, with the rows of the current frame."""
 
     def __init__(self, parts: Parts) -> None:
-        """Nothing is drawn yet."""
+        """Build the layout; draws nothing."""
         self._parts = parts
         self._live: list[Row] = []
         self._dialog: list[Row] = []
         self._status: list[Row] = []
         self._keys = FormattedTextControl(lambda: "", focusable=True, show_cursor=False)
-        """Has the focus while a dialog hides the editor."""
+        """Gets the focus while a dialog hides the editor; prompt_toolkit needs a focused control to handle keys."""
         self.layout = Layout(
             HSplit(
                 [
@@ -73,21 +74,21 @@ class Screen:
 
     @property
     def shows_editor(self) -> bool:
-        """No dialog hides it."""
+        """Whether no dialog hides the editor."""
         dialog = self._parts.dialog()
         return dialog is None or dialog.has_editor
 
     def focus(self) -> None:
-        """Give the keys to what is shown: the editor, or the dialog that hides it."""
+        """Focus the editor, or the dialog that hides it."""
         self.layout.focus(self._parts.editor if self.shows_editor else self._keys)
 
     def prepare(self) -> None:
-        """Make the rows of the next frame, once: prompt_toolkit asks for them several times."""
+        """Build the rows of the next frame once; prompt_toolkit asks for them several times in each frame."""
         room, dialog = self._parts.room(), self._parts.dialog()
-        columns = room.columns - 1  # a full row would be wrapped by a narrower terminal
+        columns = room.columns - 1  # a completely filled row would wrap as soon as the terminal gets narrower
         most = min(MOST_ROWS, room.rows)
         if dialog is not None:
-            most = max(most, room.rows // 3)  # it is drawn when a key is pressed, and shows more
+            most = max(most, room.rows // 3)  # a dialog is drawn only after keys, so more rows are affordable
         below = (self._parts.editor_rows() if self.shows_editor else 0) + 1
         self._status = [self._parts.status(room.columns)]
         self._dialog = dialog.rows(columns, max(most - below, 1)) if dialog is not None else []
@@ -95,11 +96,11 @@ class Screen:
         height = max(left, min(LEAST_LIVE, room.rows - below - len(self._dialog)))
         self._live = self._parts.live(columns, height) if self.shows_editor and height > 0 else []
         if below + len(self._dialog) + len(self._live) < most and room.rows >= ROOMY_ROWS:
-            self._live = [[], *self._live]  # a blank row between what was said and what is below it
+            self._live = [[], *self._live]  # a blank row below the scrollback
 
 
 def _window(rows: Callable[[], list[Row]]) -> Window:
-    """As high as it has rows."""
+    """Return a window that is exactly as high as its rows."""
 
     def joined() -> StyleAndTextTuples:
         fragments: StyleAndTextTuples = []

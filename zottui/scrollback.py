@@ -1,4 +1,4 @@
-"""Finished blocks on their way into the terminal's scrollback."""
+"""Prints finished blocks into the terminal's scrollback."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,19 +7,19 @@ from zottui.render import render
 from zottui.theme import Theme
 
 MOST_LINES = 400
-"""Of what is printed at once, which is much only at attach: a few screens; the viewer has the rest."""
+"""Most lines printed at once, a few screens. Only an attach prints more; the viewer has the rest."""
 
 
 class Scrollback:
-    """Renders each block after the one before it."""
+    """Renders blocks and remembers the last one, which decides about blank lines."""
 
     def __init__(self, print_above: Callable[[str], None]) -> None:
-        """`print_above` takes lines for the terminal."""
+        """`print_above` gets lines for the terminal."""
         self._print_above = print_above
         self._last: Block | None = None
 
     def print(self, blocks: Iterable[Block], width: int, theme: Theme) -> None:
-        """Print them as they are to look now; they stay so."""
+        """Print blocks in this width and theme; they cannot change any more."""
         lines: list[str] = []
         for block in blocks:
             lines += render(block, width, theme, self._last)

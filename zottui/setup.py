@@ -1,4 +1,4 @@
-"""What the terminal client begins with."""
+"""The parameters of the terminal client."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from zottui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the client begins with."""
+    """The parameters of `App`."""
 
     theme: Theme
     cwd: str
-    """Until there is a session, which has its own."""
+    """The directory until a session is attached, which has its own."""
     env: Mapping[str, str]
     typed: bytes = b""
-    """What was typed before the keyboard was ours."""
+    """Input that was read before prompt_toolkit took over the keyboard."""
     is_vi: bool = False
     expect: Callable[[bool], None] = lambda _: None
-    """Told whether the terminal owes an answer, for the end."""
+    """Called with whether an answer of the terminal is pending; `zottui.inline` waits for it at exit."""

@@ -1,4 +1,4 @@
-"""What a client learns when it attaches: the state of the session, and what was said before."""
+"""Turns the snapshot of an attach into state and printed blocks."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from zottui.transcript import blocks_of, calls_in, last_turns, open_calls
 
 
 def _current(state: ViewState, snapshot: Attached, now: float) -> ViewState:
-    """What a snapshot says of now, whether or not it says what was."""
+    """Return the state with the snapshot's current values: run, queue, approvals, panels, usage."""
     running = snapshot.run
     run = (
         None
@@ -41,9 +41,9 @@ def _started(running: RunInfo, now: float) -> dict[str, float]:
 
 
 def resumed(state: ViewState, snapshot: Attached, now: float) -> ViewState:
-    """The connection is back, and the missed events come next."""
-    # The missed events come next and tell of runs, replies and queue as they were: what is shown of them stays till
-    # then, and only what no event repeats is taken from the snapshot.
+    """Return the state after a reconnect whose missed events are replayed next."""
+    # The replay contains runs, replies and queue changes in their order. Keep the old run and reply until then, and
+    # take only what no event repeats from the snapshot.
     after = _current(state, snapshot, now)
     run = state.run
     if run is not None and after.run is not None:
@@ -52,9 +52,9 @@ def resumed(state: ViewState, snapshot: Attached, now: float) -> ViewState:
 
 
 def begun(state: ViewState, snapshot: Attached, now: float) -> tuple[ViewState, tuple[Block, ...]]:
-    """The state after a snapshot, and what is printed of it.
+    """Return the state after a snapshot, and the blocks to print.
 
-    It is the first one, or one after more than can be told event by event.
+    The snapshot is the first one, or one that replaces a replay because too many events were missed.
     """
     news = [message for message in snapshot.messages if (message.seq or 0) > state.last_seq]
     shown = last_turns(news)
@@ -65,7 +65,7 @@ def begun(state: ViewState, snapshot: Attached, now: float) -> tuple[ViewState, 
         rule = (Rule(f"{earlier:,} earlier messages: ctrl+t or /jump shows them"),)
     elif state.last_seq and news:
         rule = (Rule("meanwhile"),)
-    # A call without a result stays below, where it is shown as running or waiting, until its result prints its card.
+    # A call without a result stays in the live area, as running or waiting, until its result prints its card.
     under_way = _under_way(snapshot)
     open_ids = frozenset(call.id for call in under_way)
     after = replace(
@@ -88,5 +88,5 @@ def _under_way(snapshot: Attached) -> tuple[LiveCall, ...]:
 
 
 def shell_call(key: str, command: str, *, for_model: bool) -> LiveCall:
-    """A command that a person has run, as a call."""
+    """Return a user's `!command` as a call for the live area."""
     return LiveCall(key, "!" if for_model else "!!", {"command": command}, is_written=True)

@@ -1,6 +1,6 @@
-"""Finding the session to show, in a thread of its own while the screen's library is still being imported.
+"""Finds the session to show, in a thread while prompt_toolkit is being imported.
 
-It blocks, and it imports next to nothing: the first paint counts milliseconds.
+The functions block. The module imports little, since each import delays the first paint.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from zotd.wire.version import VERSION
 HINTS = "/ lists commands, esc interrupts, F2 shows all sessions"
 
 NAMED = 2
-"""How many other sessions of the directory are named; more would wrap."""
+"""Most other sessions of the directory to name; more would wrap."""
 
 
 class Startup:
-    """A session, and the connection that keeps it: an ephemeral one ends with its last client."""
+    """The session to show, and a connection that keeps it alive: an ephemeral session ends with its last client."""
 
     def __init__(
         self,
@@ -38,25 +38,25 @@ class Startup:
         greeting: str,
         secrets: api.Secrets | None,
     ) -> None:
-        """`connection` is the caller's to close, as soon as another follows the session."""
+        """The caller closes `connection` as soon as another connection is attached to the session."""
         self.secrets = secrets
-        """The key that it was given from here, for a daemon that has lost it."""
+        """The key of `--api-key`, to send it again to a restarted daemon; None: no such flag."""
         self.greeting = greeting
-        """The first line; empty: somebody comes back, who needs none."""
+        """The first line to print; empty for a session that already has messages."""
         self.session = text(session, "id")
         self.is_held = session.get("state") == "held"
-        """It stopped in the middle."""
+        """Whether a run stopped before it was done."""
         self.others = others
-        """Names or ids of the directory's other sessions, newest first; at most `NAMED`."""
+        """Names or ids of other sessions in the directory, newest first; at most `NAMED`."""
         self.connection = connection
         self.skew = skew
-        """That the daemon is of another version, and what to do about it; None: it is not."""
+        """Note about a daemon of another version, with advice; None: the versions match."""
 
 
 def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Startup:
-    """The session that the flags mean; without any the newest of the directory, or a new one where there is none.
+    """Open the session that the flags select; without flags the newest of the directory, or else a new one.
 
-    Starts the daemon when none runs. Raises `ClientError`.
+    Starts the daemon if it is not running. Raises `ClientError`.
     """
     connection = Connection(place.of(env).ensure())
     try:
@@ -86,19 +86,19 @@ def _given(args: argparse.Namespace, session: Json) -> api.Secrets | None:
 
 
 def greeted(env: Mapping[str, str]) -> str:
-    """What a new session begins with: the version, and for whoever has never seen it what to press."""
+    """Return the first line of a new session: the version and, once for each home, the most important keys."""
     words = f"zot {VERSION}"
     mark = os.path.join(paths.zot_home(env), "seen", "hints")
     if os.path.exists(mark):
         return words
-    with suppress(OSError, paths.UnsafePathError):  # then they are seen again
+    with suppress(OSError, paths.UnsafePathError):  # without the file the hints are shown again next time
         paths.check_private_dir(os.path.dirname(mark))
         private_file.write(Path(mark), b"")
     return f"{words} · {HINTS}"
 
 
 def revive(env: Mapping[str, str]) -> None:
-    """Start the daemon again, if it was killed: one that was stopped takes its socket away, and is left stopped.
+    """Restart the daemon if it was killed. One that was stopped has removed its socket, and stays stopped.
 
     Raises `ClientError`.
     """

@@ -1,4 +1,4 @@
-"""What a terminal knows of its session, as one value. `zottui.reduce` makes the next one."""
+"""The state of the client as one immutable value. `zottui.reduce` computes the next one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from zottui.markdown.stream import Stream
 
 
 class LinkState(Enum):
-    """The connection to the daemon."""
+    """State of the connection to the daemon; the value is shown in the status bar."""
 
     CONNECTING = "connecting"
     LIVE = "live"
@@ -20,93 +20,93 @@ class LinkState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LiveCall:
-    """A tool call that is being written, or runs."""
+    """A tool call without a result: the model is writing it, it waits, or it runs."""
 
     id: str
     name: str
     args: dict[str, object] = field(default_factory=dict)
     written: int = 0
-    """Characters of arguments that the model has written so far."""
+    """Characters of the arguments that have arrived so far."""
     is_written: bool = False
-    """The model has finished it, and `args` are what it wants."""
+    """Whether the model has finished it, so that `args` are complete."""
     tail: str = ""
-    """The last lines of what it has printed so far."""
+    """The last lines of its output so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveReply:
-    """What the model has said in this step, as far as it is not printed."""
+    """The model's reply in the current step, as far as it is not printed."""
 
     stream: Stream = field(default_factory=Stream)
     seen: int = 0
-    """Characters of the step's text that `stream` was fed."""
+    """Characters of the step's text that were fed to `stream`."""
     thinking_since: float | None = None
-    """Seconds of the clock; None once it has begun to answer."""
+    """Clock time in seconds when the thinking began; None once the answer has begun."""
     thought: str = ""
     calls: tuple[LiveCall, ...] = ()
-    """In the order in which they were begun; also those that run."""
+    """Calls without a result, in the order of the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What the session is doing."""
+    """The current run."""
 
     since: float
-    """Seconds of the clock."""
+    """Clock time in seconds when it began."""
     step: int = 0
     started: Mapping[str, float] = field(default_factory=dict)
-    """When calls began to run, in seconds of the clock, by id."""
+    """Clock times in seconds when calls began to run, by call id."""
     retry: str = ""
-    """Why the model is asked again; empty as soon as it answers."""
+    """Why the model request is retried; empty once the model answers."""
     retry_at: float = 0.0
-    """When it is asked again, in seconds of the clock."""
+    """Clock time in seconds of the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """The screen below the scrollback is a function of this, the size of the terminal and the clock."""
+    """What the live area shows besides dialogs and the editor: a function of this, the terminal's size and the clock."""
 
     link: LinkState = LinkState.CONNECTING
     session: SessionInfo | None = None
-    """None until the first snapshot."""
+    """None before the first snapshot."""
     run: RunState | None = None
     reply: LiveReply = field(default_factory=LiveReply)
     queue: tuple[QueueItem, ...] = ()
     held: bool = False
-    """What waits in the queue waits for a person: the run before failed or was aborted."""
+    """Whether the queue waits for the user, since the last run failed, was aborted or was cut."""
     approvals: tuple[ApprovalRequested, ...] = ()
-    """Questions that nobody has answered, oldest first."""
+    """Pending approvals, oldest first."""
     clients: tuple[ClientInfo, ...] = ()
     panels: tuple[ExtPanel, ...] = ()
     segments: tuple[tuple[tuple[str, str], str], ...] = ()
-    """((extension, key), text) of the status bar, in the order in which they came."""
+    """Extensions' status bar segments as ((extension, key), text), in order of arrival."""
     usage: Tokens = field(default_factory=Tokens)
-    """Of the session so far."""
+    """Token usage of the session so far."""
     context: int = 0
-    """Tokens that the last model call read and wrote: what the conversation takes of the window."""
+    """Tokens of the last model call, which is the part of the window that the conversation fills."""
     window: int = 0
-    """What the model's window holds; 0: unknown."""
+    """Size of the model's context window in tokens; 0: unknown."""
     cost_today: float | None = None
-    """USD over all sessions since midnight; None: not asked yet."""
+    """USD of all sessions since midnight; None: not loaded yet."""
     branch: str = ""
-    """Git's, in the session's directory; empty: none."""
+    """Git branch of the session's directory; empty: none."""
     tools: int = 0
-    """Calls that were printed: numbers for the viewer."""
+    """Number of printed calls; the viewer finds a call by its number."""
     own: frozenset[str] = frozenset()
-    """Inputs and decisions of this client, so that they are not shown as somebody else's."""
+    """Ids of inputs and approvals that came from this client, so that they are not shown as another client's."""
     partial: Partial | None = None
-    """What the step had said at the snapshot; it counts when everything before has been replayed."""
+    """The snapshot's partial reply; applied once the missed events are replayed."""
     last_seq: int = 0
-    """Of the newest event that was shown."""
+    """`seq` of the newest event that is applied."""
     shows_thoughts: bool = False
     calls_you: bool = False
-    """Something has come to where the user should look, and they have not looked since."""
+    """Whether the daemon has asked for attention since the terminal last had the focus."""
 
 
 def waiting(state: ViewState) -> int:
-    """How many calls are ahead of a person who is asked: those that wait for approval, and those that wait behind them.
+    """Return how many calls the user may still have to decide: those with a pending approval, and those queued after them.
 
-    Calls that may not run side by side are asked about one after the other, so later ones are not in `approvals` yet.
+    The daemon asks about calls that may not run in parallel one at a time, so later ones are not in `approvals` yet.
     """
     asked = {one.tool_id for one in state.approvals}
     started = state.run.started if state.run is not None else {}

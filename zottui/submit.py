@@ -1,4 +1,4 @@
-"""What the user says on its way to the daemon: it arrives once, also when the connection is lost on the way."""
+"""Sends what the user submits to the daemon, exactly once even if the connection is lost in between."""
 
 import asyncio
 import os
@@ -25,62 +25,62 @@ BUILT_IN = tuple(
 
 
 OURS = "built in"
-"""The source of a command that is neither an extension's nor a skill; it is not named, as those of this client are not."""
+"""The daemon's `source` of its own commands; lists show no source for them, as for the client's commands."""
 
 NOT_SENT = "not sent; the prompt is back in the editor: enter sends it, typing replaces it, up restores it"
 
 NOT_SENT_BEFORE = "not sent; the prompt is back in the editor, before your new text"
 
 SENT_S = 2.0
-"""How long leaving waits for what was sent last; the daemon accepts in milliseconds."""
+"""Seconds that leaving waits for the daemon to accept the last prompts, which takes milliseconds."""
 
 
 class Submitter:
-    """Takes what was typed: a prompt, a slash command, `!command`."""
+    """Submits prompts, slash commands and `!command`, and keeps prompts that the daemon has not accepted yet."""
 
     def __init__(self, desk: UiContext, own: Callable[[str], None], editor: Callable[[], PromptEditor]) -> None:
-        """`own` is told the id of each input that the daemon has accepted from here; `editor` gets what it has not."""
+        """`own` is called with the id of each accepted input; the editor gets prompts back that were refused."""
         self._desk = desk
         self._own = own
         self._editor = editor
         self._live = asyncio.Event()
         self._unsent: list[Submission] = []
-        """Prompts that were not accepted yet."""
+        """Prompts that the daemon has not accepted yet."""
         self._all_sent = asyncio.Event()
         self._all_sent.set()
         self._has_session = asyncio.Event()
         self._drafts: dict[str, EditorDraft] = {}
-        """What inputs looked like in the editor, by id; those that may still wait."""
+        """Drafts of accepted inputs that may still be queued, by input id, for `recall`."""
         self._learning = Refreshing(desk, self._learn)
         self.learnt: tuple[ListChoice, ...] = ()
-        """Slash commands of the daemon, of extensions and of skills."""
+        """Slash commands of the daemon, extensions and skills."""
 
     @property
     def commands(self) -> tuple[ListChoice, ...]:
-        """All slash commands that there are now."""
+        """All available slash commands."""
         return BUILT_IN + self.learnt
 
     def attached(self) -> None:
-        """The daemon can be asked; what waited goes out."""
+        """The client is attached: send waiting prompts."""
         self._live.set()
         self._has_session.set()
         self.learn()
 
     def learn(self) -> None:
-        """Ask which slash commands there are: extensions come and go."""
+        """Reload the daemon's slash commands; extensions may have come or gone."""
         self._learning.want()
 
     def lost(self) -> None:
-        """It cannot be asked: prompts wait."""
+        """The connection is lost: prompts wait."""
         self._live.clear()
 
     def leaves(self) -> None:
-        """The session is left for another one: what is typed meanwhile is meant for that."""
+        """The client switches to another session: what is submitted from now on waits for that one."""
         self._live.clear()
         self._has_session.clear()
 
     def submit(self, submission: Submission, when_busy: str) -> bool:
-        """Take it, which always works: what cannot be sent now is sent later, and what cannot be done is said."""
+        """Take a submission; always returns True. It waits if it cannot be sent now, and errors are printed later."""
         text = submission.text.strip()
         command = slash.parsed(text)
         if text.startswith("!"):
@@ -92,10 +92,10 @@ class Submitter:
         return True
 
     def recall(self) -> bool:
-        """Take the newest input from here that waits back; whether there is one."""
+        """Withdraw this client's newest queued input into the editor; return whether there is one."""
         waiting = [item.id for item in self._desk.state.queue if item.id in self._drafts]
         if waiting:
-            # Taken at once: who presses the key twice wants two of them.
+            # Remove the draft before the daemon answers: pressing the key twice must withdraw two different inputs.
             self._desk.spawn(self._withdraw(waiting[-1], self._drafts.pop(waiting[-1])))
         return bool(waiting)
 
@@ -108,7 +108,7 @@ class Submitter:
         self._editor().put_back(draft)
 
     async def leaving(self) -> list[EditorDraft]:
-        """Wait for what was just sent, as long as that can be accepted; what was not, for whoever comes back."""
+        """Wait up to `SENT_S` for prompts in flight; return the drafts of those that were not accepted."""
         if self._live.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(SENT_S):
@@ -116,7 +116,7 @@ class Submitter:
         return [submission.draft for submission in self._unsent]
 
     async def _prompt(self, submission: Submission, when_busy: str) -> None:
-        """Have it accepted; what is refused is in the editor again."""
+        """Send a prompt; if it is refused, print why and put it back into the editor."""
         self._unsent.append(submission)
         self._all_sent.clear()
         try:
@@ -132,7 +132,7 @@ class Submitter:
                 self._all_sent.set()
 
     async def _with_images(self, submission: Submission) -> Submission:
-        """The prompt with the images that it mentions; those of another machine are the model's to read."""
+        """Attach the images that the prompt mentions. A remote session's files are on the other machine: skip them."""
         if place.of(self._desk.env).is_remote or "@" not in submission.text:
             return submission
         try:
@@ -158,20 +158,21 @@ class Submitter:
             self._own(started.input)
 
     async def _answered(self, params: api.Prompt | api.Shell) -> api.Started:
+        # The request id makes repetitions safe: the daemon answers a repeated request from its record.
         while True:
             await self._live.wait()
             try:
                 return await self._desk.ask(params, api.Started)
             except ConnectionLostError:
-                self.lost()  # until the next snapshot
+                self.lost()  # wait for the next attach, and send again
             except NoAnswerError:
                 self._desk.say("zotd has not answered yet; sending again", "warn")
 
     async def _command(self, name: str, args: str) -> None:
-        """Ours, or one of the daemon, an extension or a skill."""
+        """Run a slash command of the client, or send it to the daemon for its own, an extension's or a skill's."""
         own = next((command for command in COMMANDS if command.name == name.casefold()), None)
         if own is not None:
-            await self._has_session.wait()  # nearly all are about it, and people type ahead
+            await self._has_session.wait()  # nearly all commands need a session, and users type during startup
             await own.run(self._desk, args.strip())
             return
         await self._live.wait()
@@ -192,7 +193,7 @@ class Submitter:
         )
 
     async def _shell(self, text: str) -> None:
-        """`!command` shows its output to the model, too; `!!command` only to people."""
+        """Run a shell command: the model sees the output of `!command`, but not that of `!!command`."""
         for_model = not text.startswith("!!")
         command = text.lstrip("!").strip()
         if not command:
@@ -202,7 +203,7 @@ class Submitter:
         await self._answered(api.Shell(session=session, command=command, context=for_model, request_id=_request_id()))
 
     async def _learn(self) -> None:
-        """Ask which commands there are besides ours."""
+        """Load the commands of the daemon, extensions and skills."""
         params = api.Complete(session=of(self._desk), kind="command", text="")
         found = await self._desk.ask(params, api.Completions)
         ours = {command.name for command in COMMANDS}
@@ -214,5 +215,5 @@ class Submitter:
 
 
 def _request_id() -> str:
-    """By which the daemon knows a request that comes again, also after a restart."""
+    """Return a random id by which the daemon recognizes a repeated request, also after a restart."""
     return os.urandom(16).hex()

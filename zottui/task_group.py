@@ -1,4 +1,4 @@
-"""Work that goes on beside the keys, and ends with the application at the latest."""
+"""Background tasks that end with the application at the latest."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -6,17 +6,17 @@ from contextlib import asynccontextmanager
 
 
 class BackgroundTasks:
-    """The tasks of one application."""
+    """The background tasks of one application."""
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
-        """None before `running`; `failed` is told what none of them should have raised."""
+        """`failed` gets exceptions that a task should have handled itself."""
         self._failed = failed
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        """For the time of this block tasks can begin; at its end they are cancelled."""
+        """Allow tasks during the block, and cancel them at its end."""
         async with asyncio.TaskGroup() as self._group:
             try:
                 yield
@@ -24,22 +24,23 @@ class BackgroundTasks:
                 self.cancel()
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
-        """A task that does it."""
+        """Start a task; only within `running`."""
         assert self._group is not None, "nothing begins before the application runs"
         task = self._group.create_task(self._watched(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
+        # A task that is cancelled before its first step never awaits `work`; close it, or Python warns about it.
+        task.add_done_callback(lambda _: work.close())
         return task
 
     async def _watched(self, work: Coroutine[object, object, None]) -> None:
-        """A mistake in one task must not cancel the others in the middle of what they do."""
+        """Report an exception instead of raising it: a TaskGroup would cancel all other tasks."""
         try:
             await work
-        except Exception as error:  # noqa: BLE001  (whatever it is)
+        except Exception as error:  # noqa: BLE001  (reported to `failed`, which ends the client)
             self._failed(error)
 
     def cancel(self) -> None:
-        """End what is under way; what begins later is not affected."""
+        """Cancel the current tasks; later ones are not affected."""
         for task in self._tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Colours by what they mean; safe in 16 colours, and absent with `NO_COLOR`."""
+"""Themes: colours by the role of a text. The default theme needs 16 colours; `NO_COLOR` switches colours off."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ RESET = "\x1b[m"
 
 
 class TextRole(StrEnum):
-    """What a piece of text is; also the style class of prompt_toolkit."""
+    """The role of a text; its value is also the style class for prompt_toolkit."""
 
     TEXT = "text"
     MUTED = "muted"
@@ -25,7 +25,7 @@ class TextRole(StrEnum):
     TOOL = "tool"
     ADDED = "added"
     ADDED_WORD = "added-word"
-    """What is new in a line that was changed."""
+    """The words of an added line that differ from the removed one."""
     REMOVED = "removed"
     REMOVED_WORD = "removed-word"
     SUCCESS = "success"
@@ -36,63 +36,63 @@ class TextRole(StrEnum):
 
 
 class Syntax(StrEnum):
-    """What a piece of source code is."""
+    """The kind of a source code token."""
 
     COMMENT = "comment"
     KEYWORD = "keyword"
     STRING = "string"
     NUMBER = "number"
     NAME = "name"
-    """Something that is defined here: a function, a class, a heading, a key."""
+    """A defined name: a function, a class, a heading, a key."""
     BUILTIN = "builtin"
-    """Something the language has: a type, a function, a decorator, a variable of the shell."""
+    """A name of the language: a type, a function, a decorator, a shell variable."""
     ADDED = "added"
     REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One way to paint."""
+    """A set of colours, and what the terminal can do with text."""
 
     name: str
     sgr: dict[TextRole, str]
-    """The parameters of `CSI … m`, by role; absent or empty: as the terminal's text is."""
+    """Parameters of `CSI … m` by role; absent or empty: the terminal's default."""
     code: dict[Syntax, str] = field(default_factory=dict)
     """The same for source code."""
     has_links: bool = False
-    """Text can be a link (OSC 8); otherwise the address is shown behind it."""
+    """Whether text can be a link (OSC 8); otherwise the address is shown after it."""
     wraps_words: bool = True
-    """Break prose between words; otherwise a paragraph is one line, which the terminal wraps and joins when copied."""
+    """Whether prose is broken between words; otherwise a paragraph is one line, which the terminal wraps and copies whole."""
 
     @property
     def is_plain(self) -> bool:
-        """Nothing is painted; roles are said in words, tables and fences in characters."""
+        """Whether there are no colours: then roles are shown in words, tables and fences in characters."""
         return self.name == PLAIN.name
 
     def paint(self, role: TextRole, text: str) -> str:
-        """`text` in the role's colours, for the terminal."""
+        """Return `text` in the role's colours."""
         return painted(self.sgr.get(role, ""), text)
 
     def paint_all(self, roles: Iterable[TextRole], text: str) -> str:
-        """`text` in several roles at once; where they contradict each other, the last one counts."""
+        """Return `text` in several roles; where they conflict, the last one wins."""
         return painted(";".join(filter(None, (self.sgr.get(role) for role in roles))), text)
 
     def in_colours_of(self, other: "Theme") -> "Theme":
-        """The colours of `other`, for the terminal that this theme was made for."""
+        """Return the colours of `other` with this theme's terminal capabilities."""
         return replace(other, has_links=other.has_links and self.has_links, wraps_words=self.wraps_words)
 
     def style(self) -> dict[str, str]:
-        """The same for prompt_toolkit: style class -> style string."""
+        """Return the colours for prompt_toolkit: style class -> style string."""
         return {role.value: _style(self.sgr.get(role, "")) for role in TextRole}
 
 
 def painted(parameters: str, text: str) -> str:
-    """`text` behind `CSI … m` with these parameters; they end with it."""
+    """Return `text` between `CSI … m` with these parameters and a reset."""
     return f"\x1b[{parameters}m{text}{RESET}" if parameters and text else text
 
 
 PLAIN = Theme("plain", {})
-"""No colours at all: `NO_COLOR`, `--plain`, and a terminal that cannot do anything."""
+"""No colours: for `NO_COLOR`, `--no-color` and terminals without capabilities."""
 
 _SHAPES = {
     TextRole.STRONG: "1",
@@ -101,7 +101,7 @@ _SHAPES = {
     TextRole.USER: "1",
     TextRole.SELECTED: "7",
 }
-"""What is no colour, and the same in all themes."""
+"""Attributes other than colours, the same in all themes."""
 
 DEFAULT = Theme(
     "default",
@@ -135,7 +135,7 @@ DEFAULT = Theme(
     },
     has_links=True,
 )
-"""The terminal's own palette, without black, white and the bright colours: readable on any background."""
+"""Colours of the terminal's palette, without black, white and bright ones: readable on any background."""
 
 DARK = Theme(
     "dark",
@@ -170,7 +170,7 @@ DARK = Theme(
     },
     has_links=True,
 )
-"""For a dark background, in the 256 colours that nearly every terminal has."""
+"""For dark backgrounds, with the 256 colours that nearly every terminal has."""
 
 LIGHT = Theme(
     "light",
@@ -205,17 +205,17 @@ LIGHT = Theme(
     },
     has_links=True,
 )
-"""The same for a light background."""
+"""The same for light backgrounds."""
 
 THEMES = {theme.name: theme for theme in (DEFAULT, DARK, LIGHT, PLAIN)}
-"""By the name that a user chooses."""
+"""The themes by the name in `config.toml` and `/theme`."""
 
 
 def choose(env: Mapping[str, str], name: str = "auto", *, is_dark: bool | None = None) -> Theme:
-    """The theme for a terminal with that environment.
+    """Return the theme for a terminal with this environment.
 
-    `NO_COLOR` (not empty) and `TERM=dumb` win over everything; then `name`, a key of `THEMES`. `auto` and names that do
-    not exist: by the background, when that is known from `is_dark` or `COLORFGBG` and the terminal has 256 colours.
+    A non-empty `NO_COLOR` and `TERM=dumb` take precedence, then `name`, a key of `THEMES`. `auto` and unknown names choose
+    by the background, if `is_dark` or `COLORFGBG` tells it and the terminal has 256 colours; else the default theme.
     """
     if env.get("NO_COLOR") or env.get("TERM", "") in {"", "dumb"}:
         return PLAIN
@@ -230,12 +230,12 @@ def _by_background(env: Mapping[str, str], is_dark: bool | None) -> Theme:
         background = env.get("COLORFGBG", "").rpartition(";")[2]
         if not background.isdecimal():
             return DEFAULT
-        is_dark = int(background) < 7 or int(background) == 8  # of the 16 colours: 7 and 9 to 15 are light
+        is_dark = int(background) < 7 or int(background) == 8  # of the 16 colours, 7 and 9 to 15 are light
     return DARK if is_dark else LIGHT
 
 
 def _has_links(env: Mapping[str, str]) -> bool:
-    """Whether the terminal keeps addresses; one that does not would lose them without a word."""
+    """Return whether the terminal supports OSC 8. One that does not would drop the address silently."""
     if env.get("TERM", "") == "linux" or env.get("TERM_PROGRAM") == "Apple_Terminal":
         return False
     if env.get("TERM_PROGRAM") == "tmux":
@@ -248,11 +248,11 @@ def _has_links(env: Mapping[str, str]) -> bool:
 _SHAPE_WORDS = {"1": "bold", "2": "dim", "3": "italic", "4": "underline", "7": "reverse", "9": "strike"}
 _HUES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
 _CUBE = (0, 95, 135, 175, 215, 255)
-"""Intensities of the 6 x 6 x 6 colours from 16 on."""
+"""Intensities of the 6 x 6 x 6 colour cube, colours 16 to 231."""
 
 
 def _style(parameters: str) -> str:
-    """Parameters of `CSI … m` in the words of prompt_toolkit."""
+    """Translate parameters of `CSI … m` to a prompt_toolkit style string."""
     words: list[str] = []
     rest = iter(parameters.split(";") if parameters else ())
     for parameter in rest:
@@ -267,7 +267,7 @@ def _style(parameters: str) -> str:
 
 
 def _hex(number: int) -> str:
-    """A colour of the 256 from 16 on, as `#rrggbb`."""
+    """Return one of the colours 16 to 255 as `#rrggbb`."""
     if number >= 232:
         grey = 8 + 10 * (number - 232)
         return f"#{grey:02x}{grey:02x}{grey:02x}"

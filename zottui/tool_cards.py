@@ -1,4 +1,4 @@
-"""Tool calls in few lines: what was called, and the beginning of what came of it. All of it is in the viewer."""
+"""Tool calls as cards of a few lines: the call, its outcome and part of its output. The viewer shows all of it."""
 
 import operator
 import re
@@ -16,45 +16,45 @@ from zottui.sanitize import TAB_COLUMNS, harmless
 from zottui.theme import TextRole, Theme
 
 BODY_LINES = 8
-"""Most lines of a result that are shown; with a screen of 30 there is room for what the model says about it."""
+"""Most lines of a result. On a screen of 30 rows this leaves room for the model's text about it."""
 
 HEAD_LINES = 3
-"""So many of them are the first ones when the last ones matter more: of what a command prints."""
+"""Lines from the beginning when the end matters more, as in the output of a command."""
 
 SLOW_S = 1.0
-"""Calls that took less do not say how long."""
+"""Seconds from which on a card shows the duration."""
 
 INDENT = "  "
-"""Before the lines below the first one."""
+"""Indentation of the lines below the first one."""
 
 _BASH_END = re.compile(r"\[([^\n\]]*)\]  Took [\d.]+s\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is shown of a call."""
+    """The content of a card."""
 
     about: str
-    """Harmless, on one line."""
+    """What the call is about: sanitized, one line."""
     facts: tuple[tuple[TextRole, str], ...] = ()
-    """Short things behind it."""
+    """Short facts after it: changed lines, an exit code."""
     lines: tuple[str, ...] = ()
-    """Of the result, not harmless yet."""
+    """Lines of the result, not sanitized yet."""
     role: TextRole = TextRole.MUTED
     changes: tuple[DiffLine, ...] = ()
-    """Instead of lines."""
+    """A diff to show instead of `lines`."""
     is_ending_shown: bool = False
-    """When not all lines are shown, then also the last ones."""
+    """Whether a cut result shows its last lines too."""
 
 
 def card_lines(call: ToolRan, width: int, theme: Theme) -> list[str]:
-    """The lines of a card, each at most `width` columns: they are no text that anybody would copy."""
+    """Return the lines of a card, each cut to `width` columns: unlike prose, they are not meant to be copied."""
     card = _card(call)
     return [_header(call, card, width, theme), *(INDENT + line for line in _body(card, width - len(INDENT), theme))]
 
 
 def has_body(call: ToolRan) -> bool:
-    """Whether the card has more than one line."""
+    """Return whether the card has more than its first line."""
     card = _card(call)
     return bool(card.lines or card.changes)
 
@@ -115,9 +115,10 @@ def _any(call: ToolRan, about: str) -> Card:
 
 
 def _bash(call: ToolRan, about: str) -> Card:
-    """Without what the result repeats of the call, and says about it: how it ended stands in the header."""
+    """Return the card of a bash call without the repeated command; the exit code moves to the header."""
     text = call.result
-    found = _BASH_END.match(text, text.rstrip().rfind("\n") + 1)  # not searched for: a line of `[` would take minutes
+    # Match at the start of the last line instead of searching: on a long line of `[` a search takes minutes.
+    found = _BASH_END.match(text, text.rstrip().rfind("\n") + 1)
     if not found or not text.startswith("$ "):
         return _any(call, about)
     command = f"$ {call.args.get('command')}\n\n"
@@ -138,7 +139,7 @@ def _written(call: ToolRan, about: str) -> Card:
 
 
 def _wanted(args: Mapping[str, object]) -> list[DiffLine]:
-    """What the call asks for, where its result does not show what has become of it."""
+    """Return the diff of the requested edits, for a result that contains no diff."""
     edits = args.get("edits")
     changes: list[DiffLine] = []
     for edit in edits if isinstance(edits, list) else []:
@@ -157,7 +158,7 @@ def _changed(about: str, changes: Sequence[DiffLine]) -> Card:
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    """As a terminal would show them: what a carriage return goes back over is gone."""
+    """Split text into lines as a terminal would show them: text before a carriage return is overwritten."""
     lines = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n"))
     kept = list(dropwhile(operator.not_, lines))
     while kept and not kept[-1]:
@@ -182,8 +183,8 @@ def _body(card: Card, width: int, theme: Theme) -> list[str]:
 
 
 def _painted(lines: Sequence[str], role: TextRole, width: int, theme: Theme) -> list[str]:
-    """With the colours that a program has given them, where the theme has any."""
-    # Far more than fits is cut before it is looked at: a line may be the whole result.
+    """Paint lines in the program's own colours, or without any in the colour of `role`."""
+    # Cut first: a single line may be the whole result, megabytes long.
     cut = [line[: width * 8] for line in lines]
     if theme.is_plain or not any("\x1b" in line for line in cut):
         return [theme.paint(role, clipped(harmless(line), width)) for line in cut]
@@ -195,7 +196,7 @@ def _painted(lines: Sequence[str], role: TextRole, width: int, theme: Theme) -> 
 
 
 def _coloured(pieces: Sequence[tuple[str, str]], role: TextRole, width: int, theme: Theme) -> str:
-    """As much of the pieces as fits; text without a colour of its own has that of the role."""
+    """Return as much of the pieces as fits; text without its own colour gets that of `role`."""
     painted, room = "", width
     for looks, text in pieces:
         shown = clipped(text, room)

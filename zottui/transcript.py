@@ -1,4 +1,4 @@
-"""Stored messages as blocks: what is printed at attach, and what the viewer shows."""
+"""Converts stored messages to blocks, for printing at attach and for the viewer."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
@@ -9,23 +9,23 @@ from zottui.markdown.stream import Stream
 
 
 def text_of(content: Iterable[Content]) -> str:
-    """All text of a message or a result."""
+    """Return the joined text of a message or result."""
     return "".join(block.text for block in content if isinstance(block, Text))
 
 
 def images_in(content: Iterable[Content]) -> int:
-    """How many images it has."""
+    """Count the images of a message or result."""
     return sum(isinstance(block, Image) for block in content)
 
 
 def prose(markdown: str) -> tuple[Block, ...]:
-    """A whole reply, taken apart."""
+    """Split a complete reply into blocks."""
     finished, rest = Stream().feed(markdown)
     return (*finished, *rest.end())
 
 
 def fences(markdown: str) -> list[str]:
-    """The text of each fenced block of a reply, without its fence: what a person wants to copy out of it."""
+    """Return the content of each fenced code block of a reply, without the fence marks, for `/copy`."""
     found: list[list[str]] = []
     for block in prose(markdown):
         if isinstance(block, CodeLines):
@@ -36,12 +36,12 @@ def fences(markdown: str) -> list[str]:
 
 
 def is_prompt(message: Message) -> bool:
-    """Whether it begins a turn; a command that a person has run, and its output, does not."""
+    """Return whether the message is a prompt, and not the output of a user's `!command`."""
     return message.role == "user" and message.shell is None
 
 
 def ran(call: ToolCall, result: ToolResult | None, number: int) -> ToolRan:
-    """A call of a stored message with its result, if it has one by now."""
+    """Return the block of a stored call and its result, if it has one."""
     if result is None:
         return ToolRan(call.name, call.args, "", is_open=True, number=number)
     return ToolRan(
@@ -55,14 +55,14 @@ def ran(call: ToolCall, result: ToolResult | None, number: int) -> ToolRan:
 
 
 def ran_by_hand(shell: ShellRun, content: Iterable[Content], number: int) -> ToolRan:
-    """A command that a person has run, and its output."""
+    """Return the block of a user's `!command` and its output."""
     name = "!" if shell.context else "!!"
     failed = shell.exit != 0 or shell.interrupted
     return ToolRan(name, {"command": shell.command}, text_of(content), failed, seconds=shell.took_s, number=number)
 
 
 def open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """The calls of the last reply that have no result: they run, or wait, or go on when the session does."""
+    """Return the calls of the last reply without a result: they run, wait, or run once a held session continues."""
     done = _results(messages)
     last = next((message for message in reversed(messages) if message.role == "assistant"), None)
     parts = last.content if last is not None else ()
@@ -76,9 +76,9 @@ def _results(messages: Iterable[Message]) -> dict[str, ToolResult]:
 def blocks_of(
     messages: Sequence[Message], numbered_from: int = 1, *, without: Container[str] = frozenset()
 ) -> Iterator[Block]:
-    """Blocks in the order of the messages; a call stands with its result, where its reply made it.
+    """Yield the blocks of messages in order. A call is joined with its result, at the position of the call.
 
-    `without`: ids of calls that are left out and not counted.
+    Calls whose id is in `without` are skipped and get no number.
     """
     results = _results(messages)
     number = numbered_from
@@ -98,7 +98,7 @@ def blocks_of(
 
 
 def calls_in(messages: Iterable[Message], *, without: Container[str] = frozenset()) -> int:
-    """How many numbers `blocks_of` gives."""
+    """Return how many calls `blocks_of` numbers."""
     return sum(
         message.shell is not None
         or (message.role == "assistant" and isinstance(part, ToolCall) and part.id not in without)
@@ -108,10 +108,10 @@ def calls_in(messages: Iterable[Message], *, without: Container[str] = frozenset
 
 
 LAST_TURNS = 20
-"""How many prompts and their answers are printed at attach: what people look back at; the rest is in the viewer."""
+"""Prompts whose turns are printed at attach; the viewer has the earlier ones."""
 
 
 def last_turns(messages: Sequence[Message], turns: int = LAST_TURNS) -> Sequence[Message]:
-    """The newest messages, from a prompt on: at most so many prompts."""
+    """Return the newest messages with at most `turns` prompts, beginning with a prompt."""
     prompts = [at for at, message in enumerate(messages) if is_prompt(message)]
     return messages[prompts[-turns] :] if len(prompts) > turns else messages

@@ -1,4 +1,4 @@
-"""What commands, keys and dialogs may do: the application as they see it."""
+"""The interface of the application for commands, keys and dialogs."""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,86 +14,86 @@ from zottui.theme import Theme
 T = TypeVar("T", bound=Frozen)
 
 Row = list[tuple[str, str]]
-"""One line of the screen: (style, text) pieces; a style is `class:ROLE` with a role of `zottui.theme`."""
+"""One row of the screen as (style, text) fragments; a style is `class:ROLE` with a role of `zottui.theme`."""
 
 
 class Dialog(Protocol):
-    """Something in the live area that takes the keys: a question, a list to choose from, a panel."""
+    """A part of the live area that gets the keys first: a question, a list to choose from, a panel."""
 
     has_editor: bool
-    """The editor stays below it and takes what the dialog leaves; else it is hidden."""
+    """Whether the editor stays visible below it and gets the keys that the dialog refuses."""
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """At most `height` lines of at most `width` columns."""
+        """Return at most `height` rows of at most `width` columns."""
         ...
 
     def key(self, name: str, text: str) -> bool:
-        """Take a key: a name of prompt_toolkit (`up`, `c-c`, `escape`, `enter`, `<any>` with its `text`).
+        """Handle a key, given by its prompt_toolkit name (`up`, `c-c`, `escape`, `enter`, `<any>` with its `text`).
 
-        False: it means nothing here, and goes on to the editor when there is one.
+        Return False to refuse it: the key is then handled as if the dialog were not open.
         """
         ...
 
 
-class UiContext(Protocol):  # noqa: PLR0904  (the whole application, for whoever acts in it)
+class UiContext(Protocol):  # noqa: PLR0904  (everything that commands, keys and dialogs may do)
     """The running terminal client."""
 
     @property
     def state(self) -> ViewState:
-        """As it is now."""
+        """The current state."""
         ...
 
     @property
     def last_reply(self) -> str:
-        """What the model has said last, as Markdown; empty: nothing yet."""
+        """The model's last reply as Markdown; empty: none yet."""
         ...
 
     @property
     def learnt(self) -> Sequence[ListChoice]:
-        """Slash commands of the daemon, of extensions and of skills."""
+        """Slash commands of the daemon, extensions and skills."""
         ...
 
     theme: Theme
-    """How it looks; what is printed stays as it is."""
+    """Colours of everything that is drawn from now on."""
 
     @property
     def cwd(self) -> str:
-        """The session's working directory, or before there is one that of this program; a real path."""
+        """The session's working directory, or before a session is attached the client's; a real path."""
         ...
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment of this program."""
+        """The client's environment variables."""
         ...
 
     @property
     def text(self) -> str:
-        """What is in the editor, with placeholders for what was pasted."""
+        """The editor's text, with placeholders for long pastes."""
         ...
 
     @text.setter
     def text(self, words: str) -> None: ...
 
     def now(self) -> float:
-        """Seconds of the clock that the state's times are of."""
+        """Return the clock of the state's times, in seconds."""
         ...
 
     async def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
     ) -> T:
-        """Carry out a command of the daemon; raises `zotd.client.errors.ClientError`."""
+        """Send a command to the daemon and return its answer; raises `zotd.client.errors.ClientError`."""
         ...
 
     async def administer(self, params: Frozen, result: type[T], *, command: str | None = None) -> T:
-        """Like `ask`, with the role `admin`, on a connection of its own: logins, trust, deleting."""
+        """Like `ask`, with the role `admin` on a separate connection: for keys and deleting."""
         ...
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
-        """Do that beside; a `ClientError` or `OSError` of it becomes a note, and it ends with the application."""
+        """Run a coroutine in the background until the application ends; its `ClientError` or `OSError` becomes a note."""
         ...
 
     def say(self, words: str, level: str = "info") -> None:
-        """Print a line of ours above the live area."""
+        """Print a note above the live area."""
         ...
 
     def print(self, *blocks: Block) -> None:
@@ -101,41 +101,41 @@ class UiContext(Protocol):  # noqa: PLR0904  (the whole application, for whoever
         ...
 
     def open(self, dialog: Dialog) -> None:
-        """Give it the keys, above those that are open."""
+        """Show the dialog above the open ones and give it the keys."""
         ...
 
     def close(self, dialog: Dialog) -> None:
-        """Take it away; harmless when it is not open."""
+        """Remove the dialog; no-op if it is not open."""
         ...
 
     def redraw(self) -> None:
-        """Something that is shown has changed; drawn within 1/15 s."""
+        """Schedule a frame, within 1/15 s."""
         ...
 
     def submit(self, text: str, when_busy: str = "queue") -> None:
-        """What Enter does: a prompt, a slash command or `!command`. `when_busy`: `queue` or `steer`."""
+        """Submit a prompt, a slash command or `!command`, as Enter does. `when_busy` is `queue` or `steer`."""
         ...
 
     async def switch(self, session_id: str) -> None:
-        """Leave this session for that one, and show its last messages."""
+        """Switch to another session and print its last messages."""
         ...
 
     def ask_again(self) -> None:
-        """Open the questions about calls that were put off."""
+        """Show postponed approvals again."""
         ...
 
     def show_thoughts(self, *, shows: bool) -> None:
-        """Print what the model thinks, or not."""
+        """Print the model's thinking from now on, or hide it."""
         ...
 
     def leave(self) -> None:
-        """End this client; the session stays."""
+        """End this client; the session continues in the daemon."""
         ...
 
     def suspended(self) -> AbstractAsyncContextManager[None]:
-        """The terminal as it was before us, for another program; ours again afterwards."""
+        """Lend the terminal, restored to its original state, to another program for the time of the block."""
         ...
 
     def write_raw(self, sequence: str) -> None:
-        """Send the terminal a sequence that moves nothing: clipboard, title, notification."""
+        """Send the terminal a sequence that does not move the cursor: clipboard, title, notification."""
         ...

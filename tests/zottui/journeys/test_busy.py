@@ -219,31 +219,31 @@ def test_ctrl_c_empties_the_editor_and_a_second_one_leaves(world):
     shell.type("a draft that is not wanted")
     shell.wait("not wanted$")
     shell.key("C-c")
-    shell.wait("^ctrl\\+c again leaves")
+    shell.wait("^ctrl\\+c again to leave")
     shell.wait(PROMPT)
     shell.key("C-c")
     shell.wait(SHELL)
     assert "not wanted" not in shell.history()
-    assert "again leaves" not in shell.history()
+    assert "again to leave" not in shell.history()
 
 
 @journey(10)
 def test_one_ctrl_c_is_forgotten_after_a_moment(zot):
     zot.key("C-c")
-    zot.wait("again leaves")
+    zot.wait("again to leave")
     zot.wait("openai/scripted")
     assert zot.exit_code is None
-    assert "again leaves" not in zot.history()
+    assert "again to leave" not in zot.history()
 
 
 @journey(10)
 def test_ctrl_c_before_and_after_a_command_does_not_leave(zot):
     zot.key("C-c")
-    zot.wait("again leaves")
+    zot.wait("again to leave")
     zot.type("/help")
     zot.key("Enter", "C-c")
     zot.wait("/compact", where="history")
-    zot.wait("again leaves")
+    zot.wait("again to leave")
     zot.wait("openai/scripted")
     assert zot.exit_code is None
 

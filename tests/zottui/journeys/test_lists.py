@@ -61,7 +61,7 @@ def test_an_image_that_cannot_be_sent_is_refused_and_the_prompt_kept(world):
     (world.cwd / "note.png").write_text("no image")
     zot = world.zot()
     ask(zot, "what is in @note.png")
-    zot.wait(r"note.png is\s+no\s+PNG", where="history")
+    zot.wait(r"note.png is\s+not\s+a\s+PNG", where="history")
     zot.wait("^❯ what is in @note.png")
     assert world.model.requests == []
 

@@ -104,7 +104,7 @@ def test_a_window_of_which_the_size_is_known_is_counted_from_the_beginning(world
 @journey(2)
 def test_without_a_key_one_line_says_how_to_get_one_and_a_prompt_is_not_lost(world):
     zot = world.zot(OPENAI_API_KEY="")
-    zot.wait("no key for Anthropic: /login .*ANTHROPIC_API_KEY")
+    zot.wait("no key for Anthropic: run /login, .*ANTHROPIC_API_KEY")
     zot.wait(PROMPT)
     assert len(re.findall("no key", zot.history())) == 1
     say(zot, "are you there?")
@@ -183,7 +183,7 @@ def test_a_key_that_login_keeps_is_used_at_once(world):
 @journey(2)
 def test_a_vendor_that_was_asked_for_is_the_one_whose_key_is_missing(world):
     zot = world.zot("--provider", "openai", OPENAI_API_KEY="")
-    zot.wait("no key for OpenAI: /login .*OPENAI_API_KEY")
+    zot.wait("no key for OpenAI: run /login, .*OPENAI_API_KEY")
 
 
 # --- 3: a reply -------------------------------------------------------------------------------------------------------

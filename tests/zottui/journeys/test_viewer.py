@@ -108,13 +108,13 @@ def test_a_session_of_50_000_messages_is_as_light_as_any_and_all_of_it_is_found_
     assert NEEDLE not in zot.history()
     zot.until(lambda: world.call("session.search", query="needle")["hits"], "the words in the index")
     ask(zot, "/find needle")
-    zot.wait("^found: needle")
+    zot.wait("^results for needle")
     zot.key("Enter")
     zot.wait(rf"^{POINTER}?.*{NEEDLE[:-1]}")
     zot.wait(r"turn 1/25000  0%")
     leave_viewer(zot)
     ask(zot, "/export all.md")
-    zot.wait("^· written: .*all.md$", where="history")
+    zot.wait("^· exported to .*all.md$", where="history")
     written = (world.cwd / "all.md").read_text()
     assert written.count(NEEDLE) == 1
     assert written.count(history.ANSWER.strip()) == MESSAGES // 2
