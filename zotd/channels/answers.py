@@ -1,4 +1,4 @@
-"""A session's events, folded into the answers that people on channels wait for. Pure."""
+"""Derives the answers for people on channels from a session's events. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from zotd.wire.content import Text
 
 ABORTED = "Stopped before there was an answer."
 CUT_SHORT = "Stopped here."
-"""Instead, behind what was written before."""
+"""Used instead after text that was written before the abort."""
 INTERRUPTED = (
     "zot was restarted in the middle of this; what was under way may or may not have happened. Please ask again."
 )
@@ -19,33 +19,33 @@ COMPACTED = "The conversation so far was summarised."
 
 @dataclass(frozen=True, slots=True)
 class ChannelReply:
-    """What there is to say about an input, or (without one) about a compaction."""
+    """The answer to an input or, without one, to a compaction."""
 
     run: str | None
     input: str | None
     text: str
-    """Never empty."""
+    """The text, never empty."""
 
 
 class Answers:
-    """The fold. Give it events in order, without holes from before the first input of interest."""
+    """Collects answers. Feed it all events in order, starting before the first input of interest."""
 
     def __init__(self) -> None:
         self._input: str | None = None
-        """What the current run is about."""
+        """Input of the current run."""
         self._text = ""
-        """The last words of the model in it."""
+        """The newest text of the model in this run."""
         self._outcome = ""
-        """What is said instead, when it went wrong."""
+        """Sentence about a failure or an abort, if there was one."""
         self._is_compacted = False
         self._queued: set[str] = set()
         self._gone: set[str] = set()
-        """Left the queue, and it is not known yet why."""
+        """Inputs that left the queue in this commit, for a reason not yet known."""
 
     def feed(self, shown: Sequence[events.Event]) -> list[ChannelReply]:
-        """Take the events of one commit; the answers that are known now."""
+        """Process the events of one commit; return the answers that are complete now."""
         found = [answer for event in shown for answer in self._take(event)]
-        # An input that starts leaves the queue and is shown in the same commit; what only left was withdrawn.
+        # An input that starts leaves the queue and appears as a message in the same commit. One that only leaves was withdrawn.
         withdrawn, self._gone = self._gone, set()
         return [*found, *(ChannelReply(None, one, WITHDRAWN) for one in sorted(withdrawn))]
 
@@ -58,6 +58,7 @@ class Answers:
             case events.UserMessage(input=str(key)):
                 self._begin(key)
             case events.AssistantMessage(content):
+                # A step without text, only with calls, must not erase the text of the step before.
                 self._text = "".join(block.text for block in content if isinstance(block, Text)).strip() or self._text
             case events.CompactDone():
                 self._is_compacted = True

@@ -1,6 +1,6 @@
-"""The channels of a daemon: takes the frames of their processes, lets people in, and tells what there is.
+"""The channels of a daemon: handles the frames of their processes, pairs senders, and lists the state.
 
-It is the `exthost.host.HostListener` of the host that runs the channels' processes, and what `channel.*` commands reach.
+It is the `exthost.host.HostListener` of the host that runs the channels' processes, and carries out the `channel.*` commands.
 """
 
 import hashlib
@@ -31,16 +31,16 @@ from zotd.wire.errors import Code, CommandError
 log = logging.getLogger(__name__)
 
 FEATURES = ("channel_accepted",)
-"""What channels' processes are told in `hello_ack`."""
+"""Features announced to channels' processes in `hello_ack`."""
 
 MESSAGE_ID = "message_id"
-"""The field of a message's metadata by which a repetition is known; without it none is."""
+"""Field of a message's metadata that identifies a repetition. Without it, repetitions are not recognised."""
 
 MAX_METADATA_BYTES = 64 * 1024
-"""Kept with every answer that is owed; a platform's message id and thread are a few hundred bytes."""
+"""Limit of metadata, which is stored with every undelivered answer. Message id and thread take a few hundred bytes."""
 
 MAX_ADDRESS_CHARS = 200
-"""Of a channel's or a sender's name."""
+"""Longest name of a channel or a sender."""
 
 GONE = frozenset({ExtensionState.RESTARTING, ExtensionState.PARKED, ExtensionState.STOPPED})
 """States of an extension in which its process has ended."""
@@ -92,18 +92,18 @@ class Channels:
         self._pairing = Pairing()
         self._registered: dict[str, Registered] = {}
         self._states: dict[str, tuple[ExtensionState, str]] = {}
-        """Of the extensions."""
+        """State and reason of each extension."""
         self._broken: dict[str, tuple[str, str]] = {}
-        """Extension to the module file that does not load, and why."""
+        """By extension: the module file that does not load, and the error."""
 
     async def recover(self) -> None:
-        """Find out what became of the messages of before the start; those that come meanwhile wait. Call it once."""
+        """Look up the outcome of messages from before the start. New messages wait for this. Call it once."""
         await self._conversations.recover()
 
     # --- zotd.api.channel_desk.ChannelDesk ------------------------------------------------------------------------
 
     def listing(self) -> ChannelList:
-        """Who is connected, who may write, who waits."""
+        """List channels, paired senders and senders with an open code."""
         found = [self._info(name, one) for name, one in self._registered.items()]
         known = {one.extension for one in self._registered.values()}
         for extension, (file, error) in self._broken.items():
@@ -116,7 +116,7 @@ class Channels:
         return ChannelList(found, [self._paired(peer) for peer in self._store.peers.values()], waiting)
 
     async def pair(self, code: str, *, may_approve: bool = False) -> PairedSender:
-        """Let in who was told this code; `may_approve`: it also decides about calls in its conversation."""
+        """Pair the sender that got this code. With `may_approve`, it may also decide about calls in its conversation."""
         try:
             offer = self._pairing.redeem(code, now=self._now())
         except TooManyGuessesError as error:
@@ -134,13 +134,14 @@ class Channels:
         try:
             await self._store.save()
         except StorageError:
+            # A pairing that was not saved would be gone after a restart, so it must not count before.
             self._store.peers.pop(peer.address, None)
             raise
         self._outbox.tell(peer.address, f"{WELCOME} {DECIDES}" if may_approve else WELCOME, offer.metadata)
         return self._paired(peer)
 
     async def unpair(self, channel: str, sender: str) -> None:
-        """Let a sender write no more."""
+        """End the pairing of a sender."""
         address = Address(channel, sender)
         if address not in self._store.peers:
             raise CommandError(Code.NOT_FOUND, f'"{sender}" on "{channel}" is not paired; channel.list names who is')
@@ -149,7 +150,7 @@ class Channels:
     # --- exthost.host.HostListener ------------------------------------------------------------------------------------
 
     def other(self, extension: str, frame: ext.FromExtension) -> None:
-        """A frame about channels, or about a module file."""
+        """Handle a frame about channels or a module file."""
         match frame:
             case ext.RegisterChannel():
                 self._register(extension, frame)
@@ -167,10 +168,10 @@ class Channels:
                 if error:
                     self._broken[extension] = (file, error)
             case _:
-                pass  # a channel's process has no other business
+                pass  # other frames have no meaning for channels
 
     def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
-        """A process comes or goes; when one is there, it registers its channels, and they can be sent to."""
+        """Follow the state of a process: stop sending while it is not ready, and forget its channels when it is stopped."""
         self._states[extension] = (state, reason)
         for name in [name for name, one in self._registered.items() if one.extension == extension]:
             if state is not ExtensionState.READY:
@@ -181,20 +182,20 @@ class Channels:
                 del self._registered[name]
 
     def wish(self, extension: str, session: str | None, wish: Wish) -> None:
-        """Channels have nothing to show in sessions."""
+        """Ignore the wish: channels show nothing in sessions."""
 
     def activate(self, session: str, tools: Sequence[str]) -> None:
-        """Nor tools."""
+        """Do nothing: channels have no tools."""
 
     def call_tool(self, request: ToolRequest) -> None:
-        """Nor sessions in which one could run."""
+        """Refuse the request: there is no session in which a tool could run."""
         request.answer(ToolOutcome.error("a channel's process has no session in which a tool could run"))
 
     def contributions_changed(self) -> None:
-        """Nor commands."""
+        """Do nothing: channels have no commands."""
 
     def complained(self, extension: str, sentence: str) -> None:
-        """Something is wrong with what a process sends; its own log has it, too."""
+        """Log a fault of a process, which is also in its own log."""
         log.warning("channel process %s: %s", extension, sentence)
 
     # --- inside ---------------------------------------------------------------------------------------------------
@@ -210,7 +211,9 @@ class Channels:
         else:
             self._registered[frame.name] = Registered(extension, frame.description)
             if self._states.get(extension, (ExtensionState.STARTING, ""))[0] is not ExtensionState.READY:
-                self._outbox.lost(frame.name)  # what the process before this one was given; later ones are versions
+                self._outbox.lost(
+                    frame.name
+                )  # answers given to an earlier process; a new version of the file keeps its own
             self._outbox.up(frame.name, extension, shows_busy=frame.shows_busy)
             self._conversations.channel_up()
 
@@ -235,7 +238,7 @@ class Channels:
             accepted()
 
     def _address(self, extension: str, frame: ext.ChannelMessage) -> Address | None:
-        """Whom a message is from. A process speaks for its own channels only; other names are rooms of its channel."""
+        """Return the sender of a message. A process may only use its own channels; other names are rooms of its only one."""
         mine = [name for name, one in self._registered.items() if one.extension == extension]
         if max(len(frame.channel), len(frame.sender)) > MAX_ADDRESS_CHARS:
             return None
@@ -245,8 +248,10 @@ class Channels:
 
     def _refuse(self, address: Address, metadata: dict[str, object] | None) -> None:
         offer = self._pairing.offer(address, metadata, now=self._now(), randomness=os.urandom(CODE_BYTES))
+        # A stranger is told the code once; repeating it would let the platform be used to send messages.
         if offer is not None:
             log.info("a stranger wrote on %s: %s", address.channel, address.sender)
+            # A code that could not be sent must not keep the sender from getting one later.
             if not self._outbox.tell(address, STRANGER.format(minutes=LIFE_S / 60, code=offer.code), metadata):
                 self._pairing.withdraw(address)
 
@@ -263,7 +268,7 @@ class Channels:
 
 
 def _key(address: Address, metadata: dict[str, object] | None) -> str:
-    """Names a message: the same for a repetition, if the platform numbers its messages."""
+    """Return the key of a message, which is the same for a repetition if the platform numbers its messages."""
     number = (metadata or {}).get(MESSAGE_ID)
     if not isinstance(number, str | int):
         return ids.new("m")

@@ -1,11 +1,11 @@
-"""What a message that begins with a slash may ask for. Anything else that does is a prompt, such as a path."""
+"""Commands in messages that begin with a slash. Other such messages, for example paths, are prompts."""
 
 from dataclasses import dataclass
 
 from zotd.sessions.session import Session
 
 NAMES = ("new", "compact", "info", "stop", "allow", "deny", "help", "start")
-"""`start` is what Telegram sends for people who open a conversation."""
+"""Names of the commands. Telegram sends `start` when a person opens a conversation."""
 
 HELP = """\
 Write something, and the agent answers.
@@ -24,22 +24,22 @@ REST = "What waits goes on with your next message."
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A command that somebody wrote."""
+    """A command in a message."""
 
     name: str
     argument: str = ""
-    """The rest of the line."""
+    """The rest of the message after the name."""
 
 
 def read(text: str) -> ChatCommand | None:
-    """The command that a message is; None: it is a prompt."""
+    """Parse a message; return None if it is a prompt."""
     word, _, rest = text.strip().partition(" ")
     name = word.removeprefix("/").partition("@")[0].lower()  # in groups, Telegram adds the bot's name
     return ChatCommand(name, rest.strip()) if word.startswith("/") and name in NAMES else None
 
 
 def info(session: Session | None) -> str:
-    """A few lines about a conversation."""
+    """Describe a conversation in a few lines."""
     if session is None:
         return NOTHING_YET
     row = session.ledger.row
@@ -55,7 +55,7 @@ def info(session: Session | None) -> str:
 
 
 def stop(session: Session | None) -> str:
-    """Abort what runs."""
+    """Abort the run; return the reply."""
     if session is None or session.state != "running":
         return IDLE
     session.abort()

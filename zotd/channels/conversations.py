@@ -1,9 +1,10 @@
-"""Messages of paired senders become prompts in the session that is theirs, and answers become deliveries.
+"""Turns messages of paired senders into prompts of their session, and answers into deliveries.
 
     message -> the delivery is on disk -> the prompt is in the journal -> accepted -> run -> outbox
 
-Whatever is killed in between, a message runs once: the platform's program repeats what was not accepted, and the
-session knows the prompt's `request_id`. After a restart `recover` looks up, for each delivery, what became of it.
+A message runs exactly once, whichever process is killed in between: the platform's program repeats messages that were not
+accepted, and the session recognises the prompt's `request_id`. After a restart, `recover` looks up the outcome of each
+delivery.
 """
 
 import asyncio
@@ -35,10 +36,10 @@ from zotd.wire.errors import Code, CommandError
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 64
-"""Messages of one sender that wait to be taken. Programs that wait for `channel_accepted` never have more than one."""
+"""Limit of waiting messages of one sender. Programs that wait for `channel_accepted` never have more than one."""
 
 FIRST_DELAY_S, MAX_DELAY_S = 1.0, 60.0
-"""Between tries to store a message on a disk that is full, doubling."""
+"""Pauses between tries to store a message on a full disk, doubling."""
 
 BROKEN = "That went wrong inside zot; its log says more."
 UNREADABLE = "Only text and pictures can be read here."
@@ -47,23 +48,23 @@ HELD = "zot was restarted before it came to your last message; it goes on with t
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message that came on a channel."""
+    """A message from a channel."""
 
     address: Address
     key: str
-    """Names it; the same for a repetition."""
+    """Identifies the message; the same for a repetition."""
     text: str
     images: tuple[object, ...]
     metadata: dict[str, object] | None
     accepted: Callable[[], None]
-    """Tells the channel that the platform may forget it."""
+    """Tells the channel that the message is stored, so that the platform may forget it."""
 
 
 class Conversations:
-    """All senders and their sessions."""
+    """The conversations of all paired senders."""
 
     def __init__(self, *, store: PeerStore, manager: Manager, outbox: ReplyQueue, spawn: Spawn, cwd: Path) -> None:
-        """`cwd`: where new sessions work; made when it is missing."""
+        """Create the conversations; new sessions work in `cwd`, which is created if missing."""
         self._store = store
         self._manager = manager
         self._outbox = outbox
@@ -72,11 +73,11 @@ class Conversations:
         self._questions = OpenQuestions(store, outbox)
         self._lanes: dict[Address, deque[Incoming]] = {}
         self._followers: dict[str, ChannelSubscriber] = {}
-        """By session."""
+        """By session id."""
         self._recovered = asyncio.Event()
 
     def take(self, message: Incoming) -> None:
-        """Carry it out after the earlier ones of its sender, who is paired."""
+        """Handle a message of a paired sender after its earlier ones."""
         lane = self._lanes.get(message.address)
         if lane is None:
             self._lanes[message.address] = deque([message])
@@ -84,10 +85,11 @@ class Conversations:
         elif len(lane) < MAX_WAITING:
             lane.append(message)
         else:
+            # Not accepted, so a program that waits for that sends it again.
             log.warning("a message on %s was dropped: its sender has %d waiting", message.address.channel, MAX_WAITING)
 
     async def recover(self) -> None:
-        """After a start: find out what became of the messages whose answers are owed. Messages wait for this."""
+        """Look up the outcome of the messages that were not answered before the start. New messages wait for this."""
         try:
             owed: dict[str, list[Delivery]] = {}
             for delivery in list(self._store.deliveries.values()):
@@ -98,20 +100,20 @@ class Conversations:
             for session, deliveries in owed.items():
                 try:
                     await self._look_up(session, deliveries)
-                except StorageError:  # these answers are owed still, after the next start
+                except StorageError:  # tried again after the next start
                     log.exception("the answers of %s cannot be looked up", session)
         finally:
             self._recovered.set()
 
     def channel_up(self) -> None:
-        """A channel is there, perhaps again: ask its senders what waits for them."""
+        """Send the open questions to the senders of a channel that has connected."""
         self._questions.channel_up()
 
     async def forget(self, address: Address) -> None:
-        """Let a sender go, with what is owed to it; its session stays.
+        """Remove a sender and its undelivered answers; its session stays.
 
         Raises:
-            StorageError: nothing was changed on disk; after a restart it is back.
+            StorageError: the change was not saved, so the sender is back after a restart.
         """
         self._store.peers.pop(address, None)
         for delivery in [one for one in self._store.deliveries.values() if one.address == address]:
@@ -133,7 +135,7 @@ class Conversations:
             del self._lanes[address]
 
     async def _take_patiently(self, message: Incoming) -> None:
-        """Take it, again and again while nothing can be stored; the platform keeps it meanwhile."""
+        """Handle a message, and try again while nothing can be stored. The platform keeps the message in the meantime."""
         delay_s = FIRST_DELAY_S
         while True:
             try:
@@ -151,13 +153,13 @@ class Conversations:
                 reply = await self._carry_out(peer, message)
             except CommandError as error:
                 if error.code is Code.SHUTTING_DOWN:
-                    return  # not accepted: it comes again when there is a daemon
+                    return  # not accepted, so the program sends it to the next daemon
                 if error.code is Code.STORAGE_BLOCKED:
                     raise StorageError(error.sentence) from error
                 reply = error.sentence
             except StorageError:
                 raise
-            except Exception:  # one message must not end those behind it
+            except Exception:  # one message must not block the following ones
                 log.exception("a message on %s could not be taken", message.address.channel)
                 reply = BROKEN
             if reply is not None:
@@ -165,7 +167,7 @@ class Conversations:
         message.accepted()
 
     async def _carry_out(self, peer: Correspondent, message: Incoming) -> str | None:
-        """What to reply at once; None when the answer comes later."""
+        """Carry out a message; return an immediate reply, or None if the answer comes later."""
         command = commands.read(message.text) if not message.images else None
         if command is not None:
             return await self._command(peer, message, command)
@@ -185,6 +187,7 @@ class Conversations:
             session.id,
             after=session.ledger.row.seq,
         )
+        # Saved before the prompt: after a crash in between, the journal tells whether the prompt was accepted.
         self._store.deliveries[delivery.key] = delivery
         self._see(delivery.address, delivery.key, session=session.id)
         await self._store.save()
@@ -210,7 +213,7 @@ class Conversations:
         await self._store.save()
 
     async def _session(self, peer: Correspondent) -> Session:
-        """The sender's session with its transcript; a new one when there is none, or none any more."""
+        """Return the sender's session, loaded. Creates one if there is none or it was deleted."""
         session = await self._existing(peer)
         if session is None:
             await asyncio.to_thread(make_private_dir, str(self._cwd))
@@ -271,7 +274,7 @@ class Conversations:
             await session.load()
             follower.start()
             await session.compact(instructions, accepted=accepted)
-            reply = await done  # every compaction ends with a `done`, also one that is aborted
+            reply = await done  # every compaction ends with a `done`, even an aborted one
         except CommandError as error:
             reply = error.sentence
         finally:
@@ -282,7 +285,7 @@ class Conversations:
     # --- answers --------------------------------------------------------------------------------------------------
 
     async def _reply(self, address: Address, key: str, text: str, metadata: dict[str, object] | None) -> None:
-        """Owe this text to somebody, durably, and begin to deliver it."""
+        """Store a text for a sender, and begin to deliver it."""
         if address not in self._store.peers:
             return
         delivery = Delivery(key, address.channel, address.sender, metadata, text=text)
@@ -299,7 +302,7 @@ class Conversations:
         self._settle(session)
 
     def _owe(self, delivery: Delivery, text: str) -> None:
-        """Deliver the answer. It is not saved first: after a crash it is found in the journal again."""
+        """Deliver an answer. It is not saved first, because after a crash it is found in the journal again."""
         changed = structs.replace(delivery, text=text)
         self._store.deliveries[delivery.key] = changed
         self._outbox.busy(delivery.address, delivery.metadata, is_busy=False)
@@ -318,7 +321,7 @@ class Conversations:
             follower.start()
 
     def _settle(self, session: Session) -> None:
-        """Follow the session no more when nobody waits for it."""
+        """Stop following a session if no delivery waits for it, so that it can be unloaded."""
         if not any(one.session == session.id and one.text is None for one in self._store.deliveries.values()):
             follower = self._followers.pop(session.id, None)
             if follower is not None:
@@ -339,19 +342,19 @@ class Conversations:
             self._identify(session, delivery)
         follower = ChannelSubscriber(session, self._told, self._questions.take, self._does)
         await follower.catch_up(min(delivery.after for delivery in owed))
-        self._followers[session.id] = follower  # now, so that no answer of the past ends it before it has begun
+        self._followers[session.id] = follower  # only now, so that an earlier answer cannot end it before it has begun
         self._settle(session)
         waiting = [one for one in owed if (now := self._store.deliveries.get(one.key)) is not None and now.text is None]
         for address in {one.address: one for one in waiting}:
             await self._reply(address, ids.new("m"), HELD, waiting[-1].metadata)
 
     def _identify(self, session: Session, delivery: Delivery) -> None:
-        """Find the prompt of a message that was cut off while it was accepted; forget the message if it was not."""
+        """Find the prompt of a message whose acceptance was interrupted; forget the message if it was not accepted."""
         if delivery.input is not None:
             return
         first = session.ledger.transcript.requests.get(delivery.key)
         if first is None:
-            self._take_back(delivery)  # the platform has it still, and sends it again
+            self._take_back(delivery)  # the platform still has it and sends it again
         else:
             self._change(delivery.key, input=first.input)
 
@@ -363,13 +366,13 @@ class Conversations:
             self._store.deliveries[key] = structs.replace(delivery, input=input)
 
     def _see(self, address: Address, key: str, **changes: str | None) -> None:
-        """Know the message from now on, and change what is known of its sender."""
+        """Remember the key of a message, and change fields of its sender."""
         peer = self._store.peers.get(address)
         if peer is not None:
             self._store.peers[address] = structs.replace(peer.having_seen(key), **changes)
 
     def _take_back(self, delivery: Delivery) -> None:
-        """As if the message had never come."""
+        """Forget a message, so that its repetition is handled as new."""
         self._store.deliveries.pop(delivery.key, None)
         peer = self._store.peers.get(delivery.address)
         if peer is not None:

@@ -1,25 +1,25 @@
-"""A session's events, folded into a few words about what the current run does. Pure."""
+"""Derives a short description of the current run from a session's events. Pure."""
 
 from zotd.sanitize import one_line
 from zotd.wire import events
 from zotd.wire.content import ToolCall
 
 DOING_CHARS = 200
-"""Of what a run does."""
+"""Longest description."""
 
 
 class Doings:
-    """The fold."""
+    """Tracks the current step and its calls."""
 
     def __init__(self) -> None:
         self.input: str | None = None
-        """What the current run is about; None: nothing runs."""
+        """Input of the current run; None if nothing runs."""
         self._step = 0
         self._calls: dict[str, str] = {}
-        """What the calls of the current step are about, by their ids."""
+        """Descriptions of the current step's calls, by id."""
 
     def take(self, event: events.Event) -> str | None:
-        """Take an event; what the run does now, when that has changed."""
+        """Process an event; return the new description if it has changed."""
         match event:
             case events.UserMessage(input=str(key)):
                 self.input, self._calls = key, {}
@@ -38,6 +38,6 @@ class Doings:
 
 
 def _about(call: ToolCall) -> str:
-    """The tool, and the first text among its arguments."""
+    """Describe a call by its tool and the first text among its arguments."""
     about = next((value for value in call.args.values() if isinstance(value, str)), "")
     return one_line(f"{call.name} {about[:DOING_CHARS]}".strip())[:DOING_CHARS]

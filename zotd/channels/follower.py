@@ -1,4 +1,4 @@
-"""Follows one session for as long as somebody on a channel waits for an answer of it."""
+"""Follows one session while a sender on a channel waits for an answer from it."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -10,11 +10,11 @@ from zotd.sessions.session import Session
 from zotd.wire import events
 
 CHUNK_BYTES = 1024 * 1024
-"""Of the journal's events, read at once: a run of a few hundred steps."""
+"""How much of the journal is read at once: the events of a few hundred steps."""
 
 
 Question = events.ApprovalRequested | events.ApprovalResolved
-"""A question about a call, or its end."""
+"""An approval question about a call, or its end."""
 
 
 class ChannelSubscriber:
@@ -27,9 +27,13 @@ class ChannelSubscriber:
         asked: Callable[[Session, Question], None] = lambda _session, _event: None,
         does: Callable[[Session, str, str], None] = lambda _session, _input, _text: None,
     ) -> None:
-        """`told` is called with each answer, also to inputs of others; `asked` with each question about a call.
+        """Prepare to follow `session`. The callbacks return at once and never raise.
 
-        `does` gets an input, and what its run does now. All return at once and never raise.
+        Args:
+            session: the session.
+            told: called with each answer, also to inputs of other clients.
+            asked: called with each question about a call and with its end.
+            does: called with an input and a description of what its run is doing.
         """
         self._does = does
         self._doings = Doings()
@@ -39,34 +43,34 @@ class ChannelSubscriber:
         self._answers = Answers()
 
     def start(self) -> None:
-        """Follow from now on."""
+        """Follow the session from now on."""
         self.session.ledger.subscribe(self)
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop following the session."""
         self.session.ledger.unsubscribe(self)
 
     async def catch_up(self, after: int) -> None:
-        """Take the events after `seq` from the journal, then follow: none is missed and none comes twice."""
+        """Process the events after seq `after` from the journal, then follow: none is missed or repeated."""
         ledger = self.session.ledger
         while after < ledger.shown_seq:
             after, data = await ledger.journal.events_after(self.session.id, after, CHUNK_BYTES)
             self._feed(list(_decoded(data)))
-        self.start()  # in the same tick as the last look at `shown_seq`
+        self.start()  # in the same tick as the last comparison with `shown_seq`, so no commit can come in between
 
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
-        """Events with `seq`."""
+        """Process committed events."""
         del data, last_seq
         self._follow(shown)
         self._feed(shown)
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
-        """Events without `seq`, which answer nothing."""
+        """Process live events, which never contain an answer."""
         del data
         self._follow(shown)
 
     def _follow(self, shown: Sequence[events.Event]) -> None:
-        """What happens now; what happened before it was followed is not shown."""
+        """Report current activity. Events from before the start of following are not reported."""
         for event in shown:
             text = self._doings.take(event)
             if text is not None and self._doings.input is not None:
@@ -85,4 +89,4 @@ def _decoded(data: bytes) -> Iterator[events.Event]:
         try:
             yield events.DECODER.decode(line)
         except msgspec.ValidationError:
-            continue  # of a newer program
+            continue  # an event of a newer zotd

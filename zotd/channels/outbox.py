@@ -1,4 +1,4 @@
-"""Delivers answers: to each sender one after the other, again and again until the platform has them, within limits.
+"""Delivers answers to each sender in order, and repeats failed deliveries within limits.
 
 waiting for the channel -> sent -> channel_sent -> forgotten
          ^                   |
@@ -23,27 +23,27 @@ from zotd.wire import ext
 log = logging.getLogger(__name__)
 
 SENT_S = 600.0
-"""How long a channel's process may take for one message. Platforms make a program wait for minutes when it sent too
-much, and one that is asked again too early sends twice."""
+"""Time limit for one message. Platforms may delay a program for minutes after too many messages, and a repetition that
+comes too early would send the message twice."""
 
 FIRST_DELAY_S, MAX_DELAY_S = 30.0, 3600.0
-"""Between tries, doubling. A channel's process has tried several times itself before it gives an error."""
+"""Pauses between tries, doubling. A channel's process has tried several times before it reports an error."""
 
 TRIES = 12
-"""Over about six hours; then the answer is only in the session."""
+"""Number of tries, over about six hours. After that the answer is only in the session."""
 
 MAX_CHARS = 200_000
-"""Of one answer; at six bytes for each as JSON it fits into a frame."""
+"""Longest answer. Even with six bytes for each character in JSON it fits into a frame."""
 
 CUT = "\n… (cut: the whole answer is in the session)"
 
 Send = Callable[[str, ext.ToExtension], bool]
-"""Gives a frame to an extension; False when it is not there to get it."""
+"""Sends a frame to an extension; returns False if it does not serve."""
 
 
 @dataclass(slots=True)
 class ChannelLink:
-    """The way to one channel's process."""
+    """The connection to one channel's process."""
 
     extension: str
     shows_busy: bool = False
@@ -54,14 +54,14 @@ class ChannelLink:
 class _Sent:
     channel: str
     answer: asyncio.Future[str]
-    """Gets what was wrong; empty: nothing."""
+    """Set to the error; empty if the message was sent."""
 
 
 class ReplyQueue:
-    """The answers under way."""
+    """Queues of undelivered answers, one for each sender."""
 
     def __init__(self, store: PeerStore, *, send: Send, spawn: Spawn, delay_s: float = FIRST_DELAY_S) -> None:
-        """`delay_s`: before the second try."""
+        """Create an empty outbox; `delay_s` is the pause before the second try."""
         self._store = store
         self._send = send
         self._spawn = spawn
@@ -73,23 +73,23 @@ class ReplyQueue:
     # --- channels -------------------------------------------------------------------------------------------------
 
     def up(self, channel: str, extension: str, *, shows_busy: bool = False) -> None:
-        """The channel can be sent to through this extension."""
+        """Start sending to a channel through this extension."""
         line = self._line(channel)
         line.extension, line.shows_busy = extension, shows_busy
         line.is_up.set()
 
     def down(self, channel: str) -> None:
-        """It cannot; what was sent may still be answered."""
+        """Stop sending to a channel. Messages that were sent may still be confirmed."""
         self._line(channel).is_up.clear()
 
     def lost(self, channel: str) -> None:
-        """What was sent will not be answered: its process has ended."""
+        """Fail the unconfirmed messages of a channel whose process has ended."""
         for sent in self._sent.values():
             if sent.channel == channel and not sent.answer.done():
                 sent.answer.set_result("the channel's process has ended")
 
     def answered(self, frame: ext.ChannelSent) -> None:
-        """A channel says how it went; late and repeated answers are dropped."""
+        """Handle a channel's confirmation; late and repeated ones are dropped."""
         sent = self._sent.get(frame.id)
         if sent is not None and not sent.answer.done():
             sent.answer.set_result(frame.error)
@@ -97,7 +97,7 @@ class ReplyQueue:
     # --- answers --------------------------------------------------------------------------------------------------
 
     def put(self, delivery: Delivery) -> None:
-        """Deliver it, which has a text, after those before it to the same sender; it is in the store."""
+        """Deliver an answer after the earlier ones to the same sender. It must have a text and be in the store."""
         lane = self._lanes.get(delivery.address)
         if lane is not None:
             lane.append(delivery)
@@ -112,14 +112,14 @@ class ReplyQueue:
         metadata: dict[str, object] | None,
         choices: tuple[ext.ChannelChoice, ...] = (),
     ) -> bool:
-        """Say something once, without knowing whether it arrives; False when the channel is not there to be told."""
+        """Send a text once, without confirmation; return False if the channel is not connected."""
         name, _, room = address.channel.partition("/")
         line = self._line(name)
         frame = ext.ChannelSend(ids.new("d"), room or name, address.sender, text, metadata, choices)
         return line.is_up.is_set() and self._send(line.extension, frame)
 
     def busy(self, address: Address, metadata: dict[str, object] | None, *, is_busy: bool, text: str = "") -> None:
-        """Have the channel show that a message is worked on, and how, or no more, if it is there and can."""
+        """Show or hide the "busy" sign for a message, if the channel is connected and supports it."""
         name, _, room = address.channel.partition("/")
         line = self._line(name)
         if line.is_up.is_set() and line.shows_busy:
@@ -136,7 +136,7 @@ class ReplyQueue:
 
     async def _deliver(self, delivery: Delivery) -> None:
         delay_s = self._delay_s
-        while delivery.key in self._store.deliveries:  # else its sender was unpaired meanwhile
+        while delivery.key in self._store.deliveries:  # missing if its sender was unpaired
             error = await self._try(delivery)
             if not error:
                 await self._forget(delivery)
@@ -152,11 +152,12 @@ class ReplyQueue:
             delay_s = min(2 * delay_s, MAX_DELAY_S)
 
     async def _try(self, delivery: Delivery) -> str:
-        """Send it when the channel is there; what was wrong, or nothing."""
+        """Send an answer once the channel is connected; return the error, empty if it was sent."""
         name, _, room = delivery.channel.partition("/")
         line = self._line(name)
-        await line.is_up.wait()  # ends when the channel is there, or with the daemon: the answer is on disk
+        await line.is_up.wait()  # may wait until the end of the daemon; the answer is on disk
         key = ids.new("d")
+        # A new id for each try, so that a late confirmation of an earlier try is not taken for this one.
         sent = _Sent(name, asyncio.get_running_loop().create_future())
         frame = ext.ChannelSend(key, room or name, delivery.sender, _cut(delivery.text or ""), delivery.metadata)
         self._sent[key] = sent
@@ -182,7 +183,9 @@ class ReplyQueue:
     async def _save(self) -> None:
         try:
             await self._store.save()
-        except StorageError as error:  # what is lost is that it was delivered: after a restart it is sent once more
+        except (
+            StorageError
+        ) as error:  # after a restart the answer is delivered a second time, which is better than never
             log.warning("%s", error)
 
     def _line(self, channel: str) -> ChannelLink:

@@ -1,6 +1,6 @@
-"""Who may write: strangers get a code once, and are let in when somebody with a shell on this machine repeats it.
+"""Pairing of senders: a stranger gets a code, and is admitted when a user with a shell on this machine enters it.
 
-Pure: time and randomness are arguments. Codes live in memory only: after a restart a stranger gets a new one.
+Pure: time and randomness are arguments. Codes are kept in memory only; after a restart a stranger gets a new one.
 """
 
 import hmac
@@ -9,28 +9,28 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 LIFE_S = 600.0
-"""How long a code can be used: time to walk to the machine. Also how long a stranger is silent after being told."""
+"""How long a code is valid: time to walk to the machine. A stranger gets no further message during that time."""
 
 MAX_OFFERS = 20
-"""Codes that are open at once on one channel."""
+"""Limit of open codes on one channel."""
 
 KEPT_S = 60.0
-"""How long a code is safe from strangers who write later: when all are taken, the oldest that is older gives way. So a
-channel tells at most `MAX_OFFERS` codes a minute, and a crowd shuts nobody out for longer than that."""
+"""How long a code is protected from later strangers: when all are in use, the oldest code above this age is dropped. A
+channel therefore sends at most `MAX_OFFERS` codes a minute, and a crowd cannot keep a sender out for longer."""
 
 MAX_GUESSES = 5
-"""Wrong codes within `LIFE_S`; then every open code is void. 5 tries at 40 bits are no chance."""
+"""Limit of wrong codes within `LIFE_S`; after that all open codes are void. A code has 40 bits."""
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
-"""32 signs that nobody takes for one another."""
+"""32 characters that are not easily confused."""
 
 CODE_CHARS = 8
 CODE_BYTES = CODE_CHARS * 5 // 8
-"""Randomness that a code needs."""
+"""Random bytes needed for a code."""
 
 
 class Address(Struct, frozen=True):
-    """Somebody on a platform; `channel` is its name, and behind a `/` the room if it has several."""
+    """A sender on a channel. `channel` may contain a room after a `/`."""
 
     channel: str
     sender: str
@@ -38,37 +38,37 @@ class Address(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A code that somebody was told."""
+    """A code that a stranger has received."""
 
     address: Address
     code: str
     expires: float
     metadata: dict[str, object] | None
-    """Of the message that was refused: where the good news goes."""
+    """Metadata of the refused message, so that the confirmation can be sent as its answer."""
 
 
 class TooManyGuessesError(Exception):
-    """No code is taken until some time has passed."""
+    """Too many wrong codes: none is accepted for some time."""
 
 
 class Pairing:
-    """The open offers."""
+    """The open codes."""
 
     def __init__(self) -> None:
         self._offers: dict[Address, Offer] = {}
         self._guesses: list[float] = []
 
     def open(self, now: float) -> list[Offer]:
-        """The codes that can be used."""
+        """Return the valid codes."""
         self._forget(now)
         return list(self._offers.values())
 
     def offer(
         self, address: Address, metadata: dict[str, object] | None, *, now: float, randomness: bytes
     ) -> Offer | None:
-        """A code for a stranger who wrote; None when nothing is to be said: it was told one, or too many were.
+        """Create a code for a stranger; return None if it already has one or the channel has too many.
 
-        `now`: seconds since the epoch. `randomness`: `CODE_BYTES` bytes that nobody can guess.
+        `now` is in seconds since the epoch, `randomness` are `CODE_BYTES` unpredictable bytes.
         """
         self._forget(now)
         if address in self._offers:
@@ -83,16 +83,16 @@ class Pairing:
         return offer
 
     def redeem(self, code: str, *, now: float) -> Offer | None:
-        """The offer with this code, which is then used up; None: there is none.
+        """Use up the code; return its offer, or None if the code is wrong.
 
         Raises:
-            TooManyGuessesError: too many wrong ones came lately; none is looked at.
+            TooManyGuessesError: there were too many wrong codes recently, so this one was not checked.
         """
         self._forget(now)
         if len(self._guesses) >= MAX_GUESSES:
             raise TooManyGuessesError
         given = "".join(code.upper().split()).replace("-", "").encode()
-        # Each one is compared, in constant time: how long it takes tells nothing about any of them.
+        # All are compared, in constant time, so that the duration reveals nothing about any of them.
         found = [one for one in self._offers.values() if hmac.compare_digest(one.code.replace("-", "").encode(), given)]
         if found:
             return self._offers.pop(found[0].address)
@@ -102,7 +102,7 @@ class Pairing:
         return None
 
     def withdraw(self, address: Address) -> None:
-        """Forget what this stranger was told."""
+        """Withdraw the code of a stranger."""
         self._offers.pop(address, None)
 
     def _forget(self, now: float) -> None:
@@ -115,7 +115,7 @@ def _platform(address: Address) -> str:
 
 
 def _code(randomness: bytes) -> str:
-    """Eight signs in two groups."""
+    """Format a code: eight characters in two groups."""
     value = int.from_bytes(randomness[:CODE_BYTES], "big")
     signs = [ALPHABET[(value >> shift) & 31] for shift in range(0, 5 * CODE_CHARS, 5)]
     return f"{''.join(signs[:4])}-{''.join(signs[4:])}"

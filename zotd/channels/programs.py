@@ -1,7 +1,7 @@
-"""Which processes serve channels: one for each `$ZOT_HOME/extensions/channels/NAME.py`, and the built-in Telegram.
+"""Defines the processes of channels: one for each `$ZOT_HOME/extensions/channels/NAME.py`, and the built-in Telegram.
 
-They run our host of Python modules (`zotd.sdk.modules`) under the daemon's supervision. A process works in a private
-directory of its own, `$ZOT_HOME/data/py-NAME`, where a channel may keep its place.
+They run `zotd.sdk.modules` under the daemon's supervision. Each process works in its own private directory,
+`$ZOT_HOME/data/py-NAME`, where a channel may store its position.
 """
 
 import logging
@@ -33,12 +33,12 @@ TELEGRAM = "telegram"
 """The built-in channel; a file of this name in the user's directory is not used while it is enabled."""
 
 TOKEN, URL = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"
-"""Variables that only the built-in channel's process gets."""
+"""Variables that only the process of the built-in channel gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Where channels are looked for, and what they are started with."""
+    """Finds channels and defines how they are started."""
 
     home: Path
     """`$ZOT_HOME`."""
@@ -47,7 +47,7 @@ class Programs:
     """The interpreter of the user's own channels."""
 
     def discover(self) -> Discovered:
-        """What to start, as the channels' `exthost.host.Host` wants it. Blocks, and makes private directories."""
+        """Find the channels to start. Blocks, and creates their private directories."""
         found = Discovered()
         if self.telegram.enabled:
             self._take(found, TELEGRAM, PACKAGE, sys.executable, env=(TOKEN, URL))
@@ -64,14 +64,16 @@ class Programs:
         return found
 
     def surroundings(self, env: Mapping[str, str]) -> Surroundings:
-        """What the processes run in; `env` is the daemon's environment without what extensions must not see. Blocks.
+        """Return the surroundings of the processes. Blocks.
 
-        Without a token, the Telegram channel says so when it connects.
+        `env` is the daemon's environment without withheld variables. Without a token, the Telegram channel reports that
+        when it connects.
         """
         shared = {name: value for name, value in env.items() if name not in {TOKEN, URL}}
         withheld = {URL: self.telegram.base_url}
         token = env.get(TOKEN) or (self._stored_token() if self.telegram.enabled else None)
         if token:
+            # Masked in all logs from now on: the token is part of every URL of the Bot API.
             logs.hide(token)
             withheld[TOKEN] = token
         return Surroundings("", self.home, shared, withheld, version=VERSION, features=FEATURES)
@@ -103,6 +105,7 @@ class Programs:
                 language="python",
                 scope=ProcessScope.DAEMON,
                 env=env,
+                # Two processes must not receive from one platform: Telegram refuses a second one.
                 reload=ReloadBy.REPLACE,
             )
         )

@@ -1,4 +1,4 @@
-"""Questions about calls, put to senders who may decide, and their decisions.
+"""Asks senders who may approve about calls, and carries out their decisions.
 
 asked -> /allow or /deny of the sender -> decided
       -> decided elsewhere, or cancelled -> the sender is told
@@ -18,7 +18,7 @@ from zotd.wire import api, events
 from zotd.wire.ext import ChannelChoice
 
 PREVIEW_CHARS = 3_000
-"""Of what a call would do; with the words around it, it fits into one message of every platform."""
+"""Longest preview of a call; with the text around it, it fits into one message of every platform."""
 
 NOT_ALLOWED = (
     "You may not decide about calls. On the agent's machine, `zotctl approvals` shows what waits, and "
@@ -32,23 +32,23 @@ ENDED = {ALLOW: "Allowed", DENY: "Denied"}
 
 
 def sender_of(address: Address) -> str:
-    """How a sender is named in a session."""
+    """Return the name of a sender in a session."""
     return f"{address.sender} on {address.channel}"
 
 
 class OpenQuestions:
-    """What was asked, and of whom; in memory: after a restart, what still waits is asked again."""
+    """Open questions and the senders that were asked. Kept in memory: after a restart, open questions are asked again."""
 
     def __init__(self, store: PeerStore, outbox: ReplyQueue) -> None:
         self._store = store
         self._outbox = outbox
         self._asked: dict[str, dict[Address, Delivery]] = {}
-        """Approval to who was asked, with the message that the call belongs to."""
+        """By approval: the senders that were asked, with the message that the call belongs to."""
         self._untold: dict[tuple[Address, str], Callable[[], bool]] = {}
-        """Sender and approval to what asks, where the channel was not there."""
+        """By sender and approval: functions that ask again, for channels that were not connected."""
 
     def take(self, session: Session, event: Question) -> None:
-        """Ask the senders whose messages wait for this session, or tell those who were asked that it is over."""
+        """Ask the senders that wait for this session, or tell those that were asked that the question is over."""
         if isinstance(event, events.ApprovalRequested):
             if any(one.approval == event.approval for one in session.approvals.pending()):
                 self._ask(session, event)
@@ -60,16 +60,16 @@ class OpenQuestions:
                 self._outbox.tell(address, said, delivery.metadata)
 
     def channel_up(self) -> None:
-        """A channel is there: ask what could not be asked before."""
+        """Ask the questions that could not be sent before, because the channel was not connected."""
         for key, ask in list(self._untold.items()):
             if key[1] not in self._asked or ask():
                 del self._untold[key]
 
     async def decide(self, session: Session, peer: Correspondent, command: commands.ChatCommand) -> str:
-        """Carry out `/allow` or `/deny`, of the question that is named or the only one; what to reply.
+        """Carry out `/allow` or `/deny` for the named question or the only one; return the reply.
 
         Raises:
-            CommandError: the question was decided meanwhile, or cannot be.
+            CommandError: the question was already decided, or cannot be decided.
         """
         if not peer.may_approve:
             return NOT_ALLOWED
@@ -80,6 +80,7 @@ class OpenQuestions:
         if len(found) > 1:
             lines = [f"/{command.name} {one.approval} ({one.tool})" for one in found]
             return "\n".join(["Several calls wait. Name one:", *lines])
+        # A person must see the whole call before allowing it.
         if command.name == "allow" and _is_cut(found[0]):
             return TOO_LONG
         decision = ALLOW if command.name == "allow" else DENY
@@ -115,7 +116,7 @@ def _words(event: events.ApprovalRequested) -> str:
 
 
 def _is_cut(event: events.ApprovalRequested) -> bool:
-    """It cannot be shown whole; nobody allows what they have not seen."""
+    """Return True if the call is too long to be shown, so that it cannot be allowed here."""
     return len(event.preview or "") > PREVIEW_CHARS
 
 

@@ -1,4 +1,4 @@
-"""`$ZOT_HOME/channels.json`: who may write, which conversation is whose, and what still has to be delivered."""
+"""`$ZOT_HOME/channels.json`: paired senders, their sessions, and undelivered answers."""
 
 import asyncio
 from pathlib import Path
@@ -13,56 +13,56 @@ from zotd.wire.base import BadFrameError, Frozen, decode, encode
 VERSION = 1
 
 SEEN = 32
-"""Message ids that are remembered of each sender. A platform's program hands over one message at a time and repeats
-only the last one; other programs may be behind by a few."""
+"""Number of remembered message ids of each sender. A platform's program hands over one message at a time and repeats only
+the last one; other programs may repeat a few more."""
 
 
 class Correspondent(Frozen, frozen=True):
-    """Somebody who may write."""
+    """A paired sender."""
 
     channel: str
     sender: str
     since: str
     session: str | None = None
-    """The conversation; None: the next message begins one."""
+    """The current session; None: the next message begins one."""
     seen: tuple[str, ...] = ()
-    """Keys of the newest messages, to know one that comes again."""
+    """Keys of the newest messages, to recognise repetitions."""
     may_approve: bool = False
-    """Decides about calls in its conversation that need an approval."""
+    """May decide about calls in its conversation that need an approval."""
 
     @property
     def address(self) -> Address:
-        """Where it is."""
+        """The address of the sender."""
         return Address(self.channel, self.sender)
 
     def having_seen(self, key: str) -> "Correspondent":
-        """The same, with another message behind it."""
+        """Return a copy that remembers another message."""
         others = tuple(one for one in self.seen if one != key)
         return structs.replace(self, seen=(*others, key)[-SEEN:])
 
 
 class Delivery(Frozen, frozen=True):
-    """A message that an answer is owed for. Written before its prompt is given to the session, gone when delivered."""
+    """An unanswered message. Saved before its prompt is sent to the session, removed when the answer is delivered."""
 
     key: str
-    """Of the message; also the `request_id` of its prompt."""
+    """Key of the message, also the `request_id` of its prompt."""
     channel: str
     sender: str
     metadata: dict[str, object] | None = None
-    """Comes back with the answer, unchanged."""
+    """Returned unchanged with the answer."""
     session: str | None = None
     after: int = 0
-    """The session's `seq` before the prompt: where to look for the answer after a restart."""
+    """The session's `seq` before the prompt, where the search for the answer begins after a restart."""
     input: str | None = None
-    """The session's name for the prompt, once it is accepted."""
+    """Id of the input, once the prompt is accepted."""
     text: str | None = None
-    """The answer; None: there is none yet."""
+    """The answer; None while there is none."""
     tries: int = 0
-    """How often its delivery failed."""
+    """Number of failed deliveries."""
 
     @property
     def address(self) -> Address:
-        """Whom it is for."""
+        """The address of the recipient."""
         return Address(self.channel, self.sender)
 
 
@@ -73,28 +73,28 @@ class _File(Frozen, frozen=True):
 
 
 class PeerStore:
-    """What is known, in memory; change the mappings, then `save`. There is one of it for each file."""
+    """The contents of the file in memory: change the mappings, then `save`. Use one instance for each file."""
 
     def __init__(self, path: Path) -> None:
         """Read the file, which need not exist. Blocks.
 
         Raises:
-            StorageError: it cannot be read, or is not what this program writes.
+            StorageError: the file is unreadable, damaged, or of a newer version.
         """
         stored = _read(path)
         self.peers: dict[Address, Correspondent] = {one.address: one for one in stored.peers}
         self.deliveries: dict[str, Delivery] = {one.key: one for one in stored.deliveries}
-        """In the order in which the messages came."""
+        """In the order of the messages."""
         self._path = path
         self._changes = 0
         self._saved = 0
         self._writing = asyncio.Lock()
 
     async def save(self) -> None:
-        """Return when everything that was changed before this call is on disk; several calls share a write.
+        """Return when all changes made before this call are on disk. Concurrent calls share a write.
 
         Raises:
-            StorageError: the file could not be written and is as it was; what is in memory stays.
+            StorageError: the file could not be written and is unchanged; the state in memory stays.
         """
         self._changes += 1
         wanted = self._changes

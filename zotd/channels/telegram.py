@@ -1,10 +1,10 @@
-"""Telegram: a bot that people write to. Like any channel it is three functions; it runs in a process of its own.
+"""The Telegram channel: a bot that people write to. A module with channel functions, in a separate process.
 
 The Bot API repeats a message until a request names a higher offset (https://core.telegram.org/bots/api#getupdates).
-`recv` is called again only when the daemon has the message it returned last, so that is when the offset moves: on disk
-first, in the working directory, which is private to this channel.
+`recv` is called again only after the daemon has stored the message that it returned last, so that is when the offset is
+advanced. It is stored first, in the working directory, which is private to this channel.
 
-A module file like those of users: what it keeps between its functions is global, and its helpers stand beside it.
+Like the module files of users, it keeps its state in a global variable.
 """
 
 import os
@@ -23,22 +23,22 @@ from zotd.channels.telegram_text import Piece, pieces
 from zotd.sdk import Image, Message
 
 POLL_S = 50
-"""How long Telegram keeps a request for messages open; proxies cut what is silent for a minute."""
+"""How long Telegram keeps a request for messages open. Proxies close connections that are silent for a minute."""
 
 MAX_UNFINISHED = 100
-"""Long answers of which some pieces were sent and others refused."""
+"""Limit of remembered answers of which only some pieces were sent."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 UNREADABLE = 400
-"""Error code of a request that Telegram does not understand, such as one with tags that it does not know."""
+"""Error code of a request that Telegram cannot parse, for example because of unknown tags."""
 
 FOREVER_BAD = range(400, 429)
-"""Error codes of requests that will be refused again."""
+"""Error codes of requests that would be refused again."""
 
 
 async def connect() -> None:
-    """A Telegram bot."""
+    """Connect the bot."""
     global _bot  # noqa: PLW0603  (a channel is a module)
     token, base_url = os.environ.get("TELEGRAM_BOT_TOKEN", ""), os.environ.get("TELEGRAM_API_URL", "")
     if not token:
@@ -52,41 +52,41 @@ async def connect() -> None:
 
 
 async def recv() -> Message:
-    """The next message for the bot."""
+    """Return the next message for the bot."""
     assert _bot is not None
     return await _bot.next()
 
 
 async def busy(message: Message) -> None:
-    """Show the sender that the agent is at work; Telegram shows it for 5 s, or until a message comes."""
+    """Show the sender that the agent is working. Telegram shows the sign for 5 s or until the next message."""
     assert _bot is not None
     await _bot.type(message)
 
 
 async def send(message: Message) -> None:
-    """Answer, in as many messages as it takes."""
+    """Send an answer, in several messages if it is too long for one."""
     assert _bot is not None
     await _bot.answer(message)
 
 
 class Bot:
-    """One bot."""
+    """One bot, with its position in the updates and its unfinished answers."""
 
     def __init__(self, api: "Api", me: User, now: Callable[[], float]) -> None:
-        """Use `Bot.open`."""
+        """Create a bot for a checked token; see `Bot.open`."""
         self._progress = ProgressMessages(api, now)
         self._api = api
         self._me = me
         self._place = UpdateOffset(Path(f"offset-{me.id}"))
         self._updates: deque[Update] = deque()
         self._handed_over: int | None = None
-        """The update that `next` has returned last, until it is known to be safe."""
+        """Id of the update that `next` has returned last, until the daemon has stored it."""
         self._sent: dict[tuple[object, ...], int] = {}
-        """How many pieces of an answer have arrived, while others have not."""
+        """Number of pieces sent of each answer that is not complete."""
 
     @classmethod
     async def open(cls, token: str, base_url: str, now: Callable[[], float] = time.monotonic) -> "Bot":
-        """A bot whose token Telegram knows; `now`: seconds, for what may not come too often."""
+        """Check the token and create a bot; `now` returns seconds, for rate limits."""
         api = Api(token, base_url)
         try:
             return cls(api, msgspec.json.decode(await api.call("getMe"), type=User), now)
@@ -95,25 +95,25 @@ class Bot:
             raise
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._api.close()
 
     async def next(self) -> Message:
-        """The next message; the one before it is safe."""
+        """Return the next message. The call confirms that the daemon has stored the one before."""
         if self._handed_over is not None:
             self._pass(self._handed_over)
         while True:
             while not self._updates:
                 self._updates.extend(await self._poll())
             update = self._updates[0]
-            message = await self._read(update)  # when that fails, the update is still the first one
+            message = await self._read(update)  # if that fails, the update stays the first one
             if message is not None:
                 self._handed_over = update.update_id
                 return message
             self._pass(update.update_id)
 
     async def answer(self, message: Message) -> None:
-        """Send every piece that was not sent before; a second try of the same answer goes on where the first ended."""
+        """Send the pieces of an answer. A second try of the same answer continues where the first one failed."""
         about = dict(message.metadata or {})
         key = (about.get("chat_id"), about.get("message_id"), message.text)
         fields = _place_of(message)
@@ -127,20 +127,20 @@ class Bot:
             if number >= self._sent.get(key, 0):
                 await self._say(fields, piece)
                 self._sent[key] = number + 1
-            fields.pop("reply_parameters", None)  # the first piece shows what is answered
+            fields.pop("reply_parameters", None)  # only the first piece quotes the message
         self._sent.pop(key, None)
         if len(self._sent) > MAX_UNFINISHED:
             del self._sent[next(iter(self._sent))]
         if not message.choices:
-            with suppress(TelegramError):  # the answer is there; a sign that stays is no reason to send it again
+            with suppress(TelegramError):  # the answer was sent; a remaining sign is no reason to send it again
                 await self._progress.end(_key_of(message))
 
     async def type(self, message: Message) -> None:
-        """Show "typing…" where a message came from, and after a while what the agent does."""
+        """Show "typing…" in the chat of a message, and after a while what the agent is doing."""
         await self._progress.show(_key_of(message), _place_of(message), message.text)
 
     async def _say(self, fields: Mapping[str, object], piece: Piece) -> None:
-        """Send one message, formatted if Telegram takes it so."""
+        """Send one message, formatted if Telegram accepts the formatting."""
         try:
             await self._api.call("sendMessage", {**fields, "text": piece.html, "parse_mode": "HTML"})
         except TelegramError as error:
@@ -149,9 +149,10 @@ class Bot:
             await self._api.call("sendMessage", {**fields, "text": piece.text})
 
     def _pass(self, update_id: int) -> None:
-        """Never see this update again."""
+        """Advance the offset beyond this update."""
         self._place.write(update_id + 1)
         self._handed_over = None
+        # Stored before it is dropped here: if writing fails, the update is handed over again.
         if self._updates and self._updates[0].update_id == update_id:
             self._updates.popleft()
 
@@ -164,19 +165,20 @@ class Bot:
         return msgspec.json.decode(found, type=list[Update])
 
     async def _read(self, update: Update) -> Message | None:
-        """What somebody said to the bot; None: it is not meant for it."""
+        """Convert an update to a message; return None if it is not addressed to the bot."""
         if update.callback_query:
             return await self._pressed(update.callback_query)
         try:
             written = msgspec.json.decode(update.message, type=Written)
         except msgspec.MsgspecError:
-            return None  # another kind of update, or one of a newer API that this module cannot read
+            return None  # another kind of update, or a message of a newer API
         if written.author is None or written.author.is_bot:
-            return None  # bots that answer bots never end
+            return None  # two bots would answer each other for ever
         is_group = written.chat.type != "private"
         text = self._addressed(written) if is_group else written.text or written.caption
         if text is None:
             return None
+        # After the check above: a picture that is not addressed to the bot must not be downloaded.
         images, notes = await self._images(written)
         metadata: dict[str, object] = {"chat_id": written.chat.id, "message_id": written.message_id}
         if is_group:
@@ -187,15 +189,15 @@ class Bot:
         return Message("\n".join([part for part in (text, *notes) if part]), sender, "telegram", metadata, images)
 
     async def _pressed(self, query: msgspec.Raw) -> Message | None:
-        """A button as the message that it stands for; its question has no buttons any more."""
+        """Convert a pressed button to a message, and remove the buttons of its question."""
         try:
             pressed = msgspec.json.decode(query, type=Pressed)
         except msgspec.MsgspecError:
-            return None  # of a newer API
+            return None  # an update of a newer API
         question = pressed.message
         if question is None or not pressed.data:
-            return None  # too old: Telegram does not say where it stands
-        with suppress(TelegramError):  # what was decided counts, also when its buttons stay
+            return None  # the message is too old: Telegram no longer names its chat
+        with suppress(TelegramError):  # the decision counts even if its buttons cannot be removed
             await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.id})
             await self._api.call(
                 "editMessageReplyMarkup", {"chat_id": question.chat.id, "message_id": question.message_id}
@@ -206,7 +208,7 @@ class Bot:
         return Message(pressed.data, _sender(question.chat, pressed.author), "telegram", metadata)
 
     def _addressed(self, written: Written) -> str | None:
-        """A group's message without the bot's name; None when it is not for the bot."""
+        """Return a group message without the bot's name; None if it is not addressed to the bot."""
         text = written.text or written.caption
         name = re.compile(rf"@{re.escape(self._me.username)}\b", re.IGNORECASE)
         command = re.match(r"/\w+(@\w+)?", text)
@@ -217,7 +219,8 @@ class Bot:
         return name.sub("", text).strip() if is_meant else None
 
     async def _images(self, written: Written) -> tuple[list[Image], list[str]]:
-        """The picture of a message, and a line about one that could not be had."""
+        """Download the picture of a message; also return a line about one that cannot be read."""
+        # Telegram sends a photo in several sizes; the largest that fits is used.
         sizes = sorted(written.photo, key=lambda one: one.width, reverse=True)
         if written.document is not None and written.document.mime_type in IMAGE_TYPES:
             sizes = [written.document]
@@ -230,18 +233,18 @@ class Bot:
             return [Image.from_bytes(await self._api.download(fitting[0].file_id))], []
         except (TelegramError, ValueError) as error:
             if isinstance(error, TelegramError) and error.code not in FOREVER_BAD:
-                raise  # tried again
+                raise  # temporary: the update is read again
             return [], ["(A picture was sent that could not be read.)"]
 
 
 def _key_of(message: Message) -> tuple[object, object]:
-    """The chat of a message, and its number."""
+    """Return the chat and the id of a message."""
     about = dict(message.metadata or {})
     return about.get("chat_id") or message.sender, about.get("message_id")
 
 
 def _place_of(message: Message) -> dict[str, object]:
-    """The fields that say where an answer to a message goes."""
+    """Return the API fields that address the chat of a message."""
     about = dict(message.metadata or {})
     place: dict[str, object] = {"chat_id": about.get("chat_id") or message.sender}
     if "thread_id" in about:
@@ -250,25 +253,25 @@ def _place_of(message: Message) -> dict[str, object]:
 
 
 def _sender(chat: Chat, author: User) -> str:
-    """In a group everybody has a conversation of their own, and is paired there on their own."""
+    """Return the id of a sender. In a group, each person has a separate conversation and pairing."""
     return str(author.id) if chat.type == "private" else f"{chat.id}/{author.id}"
 
 
 class UpdateOffset:
-    """Which update is the next one, in a file. Telegram itself keeps what was never confirmed."""
+    """The number of the next update, in a file. Telegram keeps updates that were not confirmed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> int | None:
-        """The number of the next update; None when nothing was kept that can be read."""
+        """Read the number; return None if the file is missing or damaged."""
         try:
             return int(self._path.read_text())
         except (FileNotFoundError, ValueError):
             return None
 
     def write(self, number: int) -> None:
-        """Keep it; after a crash the file holds this number or the one before."""
+        """Store the number atomically; after a crash the file has this number or the one before."""
         draft = self._path.with_suffix(".draft")
         with draft.open("w") as file:
             file.write(str(number))

@@ -1,6 +1,6 @@
-"""Telegram's Bot API, as far as the channel uses it (https://core.telegram.org/bots/api).
+"""The part of Telegram's Bot API that the channel uses (https://core.telegram.org/bots/api).
 
-The token is part of every URL: no error that leaves this module shows one, and nothing is logged.
+The token is part of every URL, so no error of this module contains a URL, and nothing is logged.
 """
 
 import asyncio
@@ -12,30 +12,30 @@ import msgspec
 from msgspec import Struct, field
 
 CALL_S = 30.0
-"""For one request, beyond what Telegram is asked to wait."""
+"""Time limit of a request, in addition to the time that Telegram is asked to wait."""
 
 MAX_FLOOD_S = 900
-"""Longest `retry_after` that is waited for. A bot is told seconds, and after hours of abuse hours."""
+"""Longest `retry_after` to wait for. It is usually seconds, but hours after long abuse."""
 
 FLOOD_TRIES = 5
 
 IMAGE_BYTES = 3_000_000
-"""Largest image: as base64, with its message, it fits into a frame of 4 MiB. Telegram's own photos are far below."""
+"""Largest image: as base64 with its message, it fits into a frame of 4 MiB. Telegram's own photos are much smaller."""
 
 ANSWER_BYTES = 8 * 1024 * 1024
-"""Of an answer; a hundred updates, the most that one holds, have at most some 50 KB each."""
+"""Limit of a response, which has at most a hundred updates of about 50 KB."""
 
 CHUNK_BYTES = 64 * 1024
-"""Read at once, also of a body that is compressed."""
+"""How much is read at once, after decompression."""
 
-logging.getLogger("httpx").setLevel(logging.WARNING)  # at `info` it logs every URL
+logging.getLogger("httpx").setLevel(logging.WARNING)  # at `info` it logs every URL, and with it the token
 
 
 class TelegramError(Exception):
-    """Telegram refused something, or could not be reached; the message is for people and holds no token."""
+    """Telegram refused a request or could not be reached. The message is for people and contains no token."""
 
     def __init__(self, sentence: str, code: int = 0) -> None:
-        """`code`: the API's; 0: there was no answer."""
+        """Create an error; `code` is that of the API, or 0 without a response."""
         super().__init__(sentence)
         self.code = code
 
@@ -44,13 +44,13 @@ class TelegramError(Exception):
 
 
 class Hints(Struct, frozen=True):
-    """`ResponseParameters`."""
+    """The API type `ResponseParameters`."""
 
     retry_after: float | None = None
 
 
 class ApiResponse(Struct, frozen=True):
-    """Every response."""
+    """The envelope of every response."""
 
     ok: bool
     result: msgspec.Raw = msgspec.Raw(b"null")
@@ -60,7 +60,7 @@ class ApiResponse(Struct, frozen=True):
 
 
 class User(Struct, frozen=True):
-    """Somebody, or a bot."""
+    """A person or a bot."""
 
     id: int
     is_bot: bool = False
@@ -68,14 +68,14 @@ class User(Struct, frozen=True):
 
 
 class Chat(Struct, frozen=True):
-    """Where a message was written; `type` is `private`, `group` or `supergroup`."""
+    """The chat of a message; `type` is `private`, `group` or `supergroup`."""
 
     id: int
     type: str = "private"
 
 
 class File(Struct, frozen=True):
-    """A `PhotoSize`, a `Document` or a `File`."""
+    """The API types `PhotoSize`, `Document` and `File`."""
 
     file_id: str
     file_size: int = 0
@@ -85,13 +85,13 @@ class File(Struct, frozen=True):
 
 
 class RepliedMessage(Struct, frozen=True):
-    """The message that another one answers."""
+    """The message that another one replies to."""
 
     author: User | None = field(default=None, name="from")
 
 
 class Written(Struct, frozen=True):
-    """A `Message`."""
+    """The API type `Message`."""
 
     message_id: int
     chat: Chat
@@ -106,7 +106,7 @@ class Written(Struct, frozen=True):
 
 
 class Pressed(Struct, frozen=True):
-    """A `CallbackQuery`: somebody pressed a button of ours; `data` is what we gave the button."""
+    """The API type `CallbackQuery`: a person pressed a button; `data` is the value given to the button."""
 
     id: str
     author: User = field(name="from")
@@ -115,7 +115,7 @@ class Pressed(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """An `Update`, as far as its number goes."""
+    """The API type `Update`. Its contents are decoded later, so that one unreadable update does not block the others."""
 
     update_id: int
     message: msgspec.Raw = msgspec.Raw()
@@ -142,12 +142,12 @@ class Api:
         within_s: float = CALL_S,
         is_patient: bool = True,
     ) -> msgspec.Raw:
-        """The `result` of a method, as JSON. Waits as long as Telegram says when it was called too often.
+        """Call a method and return its `result` as JSON. After too many requests, waits as long as Telegram demands.
 
-        `is_patient`: False for what is not worth that.
+        `is_patient` False: raise an error instead of waiting.
 
         Raises:
-            TelegramError: it was refused, or Telegram cannot be reached.
+            TelegramError: the request was refused, or Telegram cannot be reached.
         """
         for _ in range(FLOOD_TRIES):
             answer = await self._ask(method, fields or {}, within_s)
@@ -162,7 +162,7 @@ class Api:
         raise TelegramError(self._hidden(_explained(method, answer)), answer.error_code)
 
     async def download(self, file_id: str) -> bytes:
-        """The bytes of a file, at most `IMAGE_BYTES`.
+        """Download a file of at most `IMAGE_BYTES`.
 
         Raises:
             TelegramError: there is no such file, it is too large, or Telegram cannot be reached.
@@ -173,7 +173,7 @@ class Api:
             async with self._client.stream("GET", url) as response:
                 return await _body(response)
         except httpx.HTTPError as error:
-            raise self._unreachable("a file", error) from None  # its own text and its request hold the URL
+            raise self._unreachable("a file", error) from None  # its text and its request contain the URL
 
     async def _ask(self, method: str, fields: Mapping[str, object], within_s: float) -> ApiResponse:
         url = f"{self._base_url}/bot{self._token}/{method}"
@@ -207,7 +207,7 @@ async def _body(response: httpx.Response) -> bytes:
 
 
 async def _read(response: httpx.Response, limit: int) -> bytes | None:
-    """The body; None: it has more than `limit` bytes, and is not read further."""
+    """Read the body; return None if it has more than `limit` bytes."""
     data = bytearray()
     async for chunk in response.aiter_bytes(CHUNK_BYTES):
         data += chunk

@@ -1,7 +1,7 @@
-"""What a chat sees while an answer is on its way: the typing sign, and for a long run a message that changes.
+"""Shows the progress of a run in a chat: the typing sign, and for a long run a message that is edited.
 
-Telegram takes about one message per second in a chat and twenty per minute in a group, changes included: the sign comes
-every 4 s, and the message changes every 10 s at most. It goes when the answer is there.
+Telegram accepts about one message per second in a chat and twenty per minute in a group, edits included. The sign is sent
+every 4 s, and the message is edited at most every 10 s. It is deleted when the answer arrives.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,22 +13,22 @@ from msgspec import Struct
 from zotd.channels.telegram_api import Api, TelegramError
 
 SIGN_S = 3.5
-"""Between two typing signs; one lasts for 5 s."""
+"""Time between two typing signs; Telegram shows one for 5 s."""
 
 FIRST_S = 15.0
-"""How long a run works before there is a message about it; most are done by then."""
+"""Time before the first message about a run; most runs end earlier."""
 
 EDIT_S = 10.0
-"""Between two changes of that message."""
+"""Shortest time between two edits of that message."""
 
 MAX_RUNS = 100
-"""That are remembered; the message of a forgotten one stays."""
+"""Limit of remembered runs. The message of a forgotten run stays in the chat."""
 
 REFUSED = range(400, 430)
-"""Error codes when a message is gone, too old, or says the same already, and when there were too many requests."""
+"""Error codes for a message that is deleted, too old or unchanged, and for too many requests."""
 
 Key = tuple[object, object]
-"""The chat, and the message that is answered."""
+"""The chat and the message that is being answered."""
 
 
 class _Sent(Struct, frozen=True):
@@ -39,23 +39,23 @@ class _Sent(Struct, frozen=True):
 class _Run:
     since: float
     signed: float | None = None
-    """When the last sign was shown."""
+    """Time of the last typing sign."""
     changed: float = 0.0
     text: str = ""
     message: int | None = None
 
 
 class ProgressMessages:
-    """That of all runs of one bot."""
+    """The progress of all runs of one bot."""
 
     def __init__(self, api: Api, now: Callable[[], float]) -> None:
-        """`now`: seconds."""
+        """Use `now` as the clock, in seconds."""
         self._api = api
         self._now = now
         self._runs: dict[Key, _Run] = {}
 
     async def show(self, key: Key, place: Mapping[str, object], text: str) -> None:
-        """Show that the agent works, at `text`; `place`: the fields that say where."""
+        """Show that the agent is working; `text` says on what, `place` has the API fields of the chat."""
         now = self._now()
         run = self._runs.setdefault(key, _Run(now))
         if len(self._runs) > MAX_RUNS:
@@ -74,13 +74,13 @@ class ProgressMessages:
             await self._try("editMessageText", {"chat_id": key[0], "message_id": run.message, "text": text})
 
     async def end(self, key: Key) -> None:
-        """The answer is there."""
+        """Delete the message about a run that has been answered."""
         run = self._runs.pop(key, None)
         if run is not None and run.message is not None:
             await self._try("deleteMessage", {"chat_id": key[0], "message_id": run.message})
 
     async def _try(self, method: str, fields: Mapping[str, object]) -> msgspec.Raw | None:
-        """The result; None when it was refused, for which the next sign is soon enough."""
+        """Call the API; return None if it refused, because the next sign is soon enough."""
         try:
             return await self._api.call(method, fields, is_patient=False)
         except TelegramError as error:

@@ -1,7 +1,7 @@
-"""A reply's Markdown as messages that Telegram formats: HTML of the few tags that the Bot API knows.
+"""Converts the Markdown of a reply to messages in the HTML subset of Telegram's Bot API.
 
-The reply becomes plain text and spans over it first: a message is limited by its text without tags, and a span that
-goes beyond the end of a message is cut with it. Lists, tables and headings, for which there are no tags, become text.
+The reply is first converted to plain text with formatting spans, because the length of a message is limited without its
+tags, and a span that reaches beyond a message has to be split. Lists, tables and headings have no tags and become text.
 """
 
 import html
@@ -13,24 +13,24 @@ from markdown_it.token import Token
 from wcwidth import wcswidth
 
 PIECE_UNITS = 4096
-"""Of one message, in UTF-16 code units, tags not counted."""
+"""Longest message, in UTF-16 code units without tags."""
 
 LINKS = ("http://", "https://", "mailto:", "tg://")
-"""Of a link that can be followed; Telegram shows the others as text."""
+"""Prefixes of links that Telegram supports; it shows others as text."""
 
 RULE = "—————"
 TAGS = {"strong": "b", "em": "i", "s": "s"}
-"""By the name of the token."""
+"""HTML tag by the name of the token."""
 
 _MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One message."""
+    """One message, as plain text and as HTML."""
 
     text: str
-    """Without formatting."""
+    """Text without formatting, used if Telegram rejects the HTML."""
     html: str
 
 
@@ -43,7 +43,7 @@ class _Span:
 
 
 def pieces(markdown: str) -> Iterator[Piece]:
-    """A reply as messages: cut at line ends where possible, else between words, never inside a character."""
+    """Split a reply into messages, at line ends if possible, else between words, never inside a character."""
     page = _Page()
     for token in _MARKDOWN.parse(markdown):
         page.take(token)
@@ -54,24 +54,24 @@ def pieces(markdown: str) -> Iterator[Piece]:
 
 @dataclass(slots=True)
 class _Page:
-    """What was written so far."""
+    """The text and spans written so far."""
 
     parts: list[str] = field(default_factory=list)
     spans: list[_Span] = field(default_factory=list)
-    """In the order in which they begin; each lies within another one or beside it."""
+    """Sorted by start; two spans are nested or disjoint."""
     _size: int = 0
     _open: list[_Span] = field(default_factory=list)
     _gap: int = 0
-    """Line ends before the next text."""
+    """Number of line ends before the next text."""
     _lists: list[int | None] = field(default_factory=list)
-    """For each list around: the number of its next item; None: it has bullets."""
+    """For each enclosing list, the number of its next item, or None for bullets."""
     _marker: str = ""
-    """Of the item whose text comes next."""
+    """Marker of the list item whose text comes next."""
     _quotes: int = 0
     _table: list[list[str]] | None = None
 
     def take(self, token: Token) -> None:
-        """The next block, or the begin or the end of one."""
+        """Process the next token of the Markdown parser."""
         match token.type:
             case "inline":
                 self._inline(token.children or ())
@@ -112,6 +112,7 @@ class _Page:
                 self._table.append([])
             case "table_close":
                 rows, self._table = self._table or [], None
+                # Telegram has no tables; a monospaced block keeps the columns aligned.
                 self._code(_columns(rows), "")
             case _:
                 pass
@@ -138,7 +139,7 @@ class _Page:
                 case _ if edge == "close":
                     self._end()
                 case _:
-                    self._write(child.content)  # of an image its description, HTML as it is
+                    self._write(child.content)  # the description of an image; HTML is shown as text
 
     def _code(self, text: str, language: str) -> None:
         self._break(2)
@@ -152,7 +153,7 @@ class _Page:
     def _quote(self, *, opens: bool) -> None:
         self._break(2)
         self._quotes += 1 if opens else -1
-        if opens and self._quotes == 1:  # Telegram has no quotes in quotes
+        if opens and self._quotes == 1:  # Telegram does not nest quotes
             self._begin("<blockquote>", "</blockquote>")
         elif not opens and self._quotes == 0:
             self._end()
@@ -166,7 +167,7 @@ class _Page:
 
     def _break(self, lines: int) -> None:
         begins = bool(self._open) and self._open[-1].start == self._size
-        if not self._marker and not begins:  # no line ends behind an item's number, or where a quote begins
+        if not self._marker and not begins:  # no line ends after an item's marker or at the start of a span
             self._gap = max(self._gap, lines)
 
     def _begin(self, opening: str, closing: str) -> None:
@@ -183,7 +184,7 @@ class _Page:
         self._put(text)
 
     def _fill(self) -> None:
-        """The line ends, indentation and item number that stand before what comes now."""
+        """Write the pending line ends, indentation and item marker."""
         if self._gap and self.parts:
             self._put("\n" * self._gap + "   " * max(0, len(self._lists) - bool(self._marker)))
         self._gap = 0
@@ -197,7 +198,7 @@ class _Page:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> str:
-    """A table in a font of equal width."""
+    """Lay out a table for a monospaced font."""
     widths = [max(_width(cell) for cell in column) for column in zip(*rows, strict=False)]
     lines = [
         "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)) for row in rows
@@ -210,7 +211,7 @@ def _width(text: str) -> int:
 
 
 def _html(text: str, spans: Sequence[_Span], start: int, end: int) -> str:
-    """This part of the text with its tags."""
+    """Return a part of the text with its tags."""
     parts: list[str] = []
     around: list[_Span] = []
     position = start
@@ -239,12 +240,13 @@ def _html(text: str, spans: Sequence[_Span], start: int, end: int) -> str:
 
 
 def _ranges(text: str) -> Iterator[tuple[int, int]]:
-    """Where the messages begin and end; without the blank space between them."""
+    """Yield start and end of each message, without white space between them."""
     start = 0
     while start < len(text) and text[start:].strip():
         end = _fitting(text, start)
         cut = end
         if end < len(text):
+            # A cut in the first half would make a very short message; a long line is split in the middle instead.
             half = start + (end - start) // 2
             cuts = (text.rfind("\n", half, end), text.rfind(" ", half, end))
             cut = next((place for place in cuts if place > 0), end)
@@ -257,9 +259,10 @@ def _ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _fitting(text: str, start: int) -> int:
-    """Where a message that begins here must end."""
+    """Return where a message that begins at `start` must end at the latest."""
     units = 0
     for position in range(start, len(text)):
+        # Telegram counts UTF-16 code units, of which a character beyond the BMP takes two.
         units += 1 + (ord(text[position]) > 0xFFFF)
         if units > PIECE_UNITS:
             return position
