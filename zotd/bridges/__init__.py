@@ -1,1 +1,1 @@
-"""Extension programs of our own, each in a process of its own: MCP servers as extensions."""
+"""Programs that translate between zotd and another protocol: ACP for editors, MCP for tool servers."""

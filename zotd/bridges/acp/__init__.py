@@ -2,12 +2,12 @@
 
     editor <── NDJSON on stdio ──> editor ── agent ── session ──> zotd.client ──> daemon
 
-A client like any other: the sessions are the daemon's, stored, and go on when the editor is closed.
+An ordinary client: the daemon owns and stores the sessions, which continue when the editor is closed.
 
     jsonrpc   lines to messages and back           prompts     content blocks to a prompt
     frames    what ACP v1 says, as Structs         turns       how a prompt ends
     updates   events to `session/update`           options     modes, models, reasoning
     calls     tool calls as editors show them
 
-are computed: no I/O. Neither the SDK nor pydantic is loaded, which would cost a second at each start of an editor.
+These modules have no I/O. Neither the ACP SDK nor pydantic is imported, because that would delay each start by a second.
 """

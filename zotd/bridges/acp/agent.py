@@ -1,4 +1,4 @@
-"""The methods of ACP, as commands of the daemon."""
+"""Carries out the methods of ACP by commands of the daemon."""
 
 import asyncio
 import logging
@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=Frozen)
 
 OPEN_S = 60.0
-"""From attaching to a session until the editor has its history: pages of a long one take a second, a slow editor more."""
+"""Time limit for opening a session with its history. A long history takes a second, a slow editor more."""
 
 PAGE_SESSIONS = 50
 
 NAME_CHARS = 100
-"""Of an editor's name; the daemon takes 200."""
+"""Longest name of an editor; the daemon accepts 200 characters."""
 
 LOGIN = "zotctl-login"
 
@@ -46,10 +46,10 @@ class _Open:
 
 
 class Agent:
-    """What `zot acp` is for its editor."""
+    """The agent side of ACP for one editor."""
 
     def __init__(self, editor: Editor, daemon: DaemonLink, spawn: Spawn) -> None:
-        """Serves `editor` from now on."""
+        """Serve the requests of `editor` from now on."""
         self._editor = editor
         self._daemon = daemon
         self._spawn = spawn
@@ -59,7 +59,7 @@ class Agent:
         editor.hear = self.hear
 
     async def serve(self, request: RpcRequest, respond: Respond) -> None:
-        """Carry out a request. Raises `RpcError`."""
+        """Carry out a request and pass its result to `respond`. Raises RpcError."""
         method = _METHODS.get(request.method)
         if method is None:
             raise RpcError(RpcErrorCode.METHOD, f'there is no method "{request.method}"')
@@ -73,7 +73,7 @@ class Agent:
             raise RpcError(RpcErrorCode.INTERNAL, str(error)) from error
 
     async def hear(self, notification: Notification) -> None:
-        """Carry out a notification; one that nobody knows, or that makes no sense, is not answered."""
+        """Carry out a notification. Unknown and invalid ones are ignored, because a notification has no answer."""
         if notification.method != "session/cancel":
             return
         try:
@@ -87,7 +87,7 @@ class Agent:
     # --- methods ------------------------------------------------------------------------------------------------------
 
     async def initialize(self, params: frames.Initialize, respond: Respond) -> None:
-        """Whatever version the editor names: ours is the one that we speak, and it decides."""
+        """Answer with our protocol version and capabilities; the editor decides whether it can use them."""
         session = params.client_capabilities.session if params.client_capabilities else None
         self._shows_notices = session is not None and session.notices is not None
         if params.client_info is not None:
@@ -95,7 +95,7 @@ class Agent:
         respond(_INITIALIZED)
 
     async def authenticate(self, params: frames.Authenticate, respond: Respond) -> None:
-        """The person says to have logged in: look whether there is a key by now."""
+        """Check whether there is a key, after the person has logged in with `zotctl`."""
         if params.method_id != LOGIN:
             raise RpcError(RpcErrorCode.PARAMS, f'unknown login method "{params.method_id}"')
         keys = await self._daemon.ask(auth.AuthScope(), auth.KeyList, command="auth.list")
@@ -104,31 +104,32 @@ class Agent:
         respond(frames.Empty())
 
     async def new(self, params: frames.NewSession, respond: Respond) -> None:
-        """A new session of the daemon, in this program's environment."""
+        """Create a session of the daemon with this program's environment."""
         wanted = new_session(self._daemon.place, self._directory(params.cwd), None)
         created = await self._daemon.ask(wanted, api.Created)
         session = await self._open(created.session)
+        # Answered before the first update: an editor does not know the session's id before.
         respond(frames.NewSessionResult(created.session.id, options.modes(session.info), session.config_options))
         self._begin(session, api.Cursor(created.epoch, created.seq))
         await self._leave_out(params.mcp_servers, session)
 
     async def load(self, params: frames.OldSession, respond: Respond) -> None:
-        """A session that is there, with what was said in it."""
+        """Open an existing session and replay its messages."""
         await self._reopen(params, respond, replays=True)
 
     async def resume(self, params: frames.OldSession, respond: Respond) -> None:
-        """The same, for an editor that knows what was said."""
+        """Open an existing session without replaying messages that the editor already has."""
         await self._reopen(params, respond, replays=False)
 
     async def listing(self, params: frames.ListSessions, respond: Respond) -> None:
-        """Sessions, the newest first."""
+        """List sessions, the newest first."""
         cwd = None if params.cwd is None else self._directory(params.cwd)
         page = await self._daemon.ask(api.SessionList(cwd=cwd, cursor=params.cursor, limit=PAGE_SESSIONS), api.Sessions)
         found = [frames.ListedSession(one.id, one.cwd, one.name or None, one.updated) for one in page.sessions]
         respond(frames.Listed(found, page.cursor))
 
     async def close(self, params: frames.SessionParams, respond: Respond) -> None:
-        """End what the editor has asked for, and follow no longer; the session stays."""
+        """Cancel the editor's own prompts and stop following the session, which continues to exist."""
         opened = self._of(params.session_id)
         if opened.session.turns:
             await opened.prompting.cancel()
@@ -136,13 +137,13 @@ class Agent:
         respond(frames.Empty())
 
     async def set_mode(self, params: frames.SetModeRequest, respond: Respond) -> None:
-        """Another approval mode."""
+        """Change the approval mode."""
         opened = self._of(params.session_id)
         await self._daemon.ask(api.SetMode(session=opened.session.info.id, mode=params.mode_id), api.Nothing)
         respond(frames.Empty())
 
     async def set_config_option(self, params: frames.SetConfigOption, respond: Respond) -> None:
-        """Another model, or more thought."""
+        """Change the model or the amount of reasoning."""
         session = self._of(params.session_id).session
         change = options.change_of(session.info.id, params.config_id, params.value)
         await self._daemon.ask(change, Frozen)
@@ -150,7 +151,7 @@ class Agent:
         respond(frames.ConfigOptions(session.config_options))
 
     async def prompt(self, params: frames.PromptRequest, respond: Respond) -> None:
-        """A prompt, or a slash command; answered when its run is over."""
+        """Carry out a prompt or a slash command; answered at the end of its run."""
         opened = self._of(params.session_id)
         if opened.session.over is not None:
             raise opened.session.over
@@ -167,6 +168,7 @@ class Agent:
         opened = self._begin(session, None, replays=replays)
         try:
             async with asyncio.timeout(OPEN_S):
+                # Shielded: a timeout must not cancel the future, which `OpenSession.leave` completes.
                 await asyncio.shield(session.opened)
         except TimeoutError as error:
             self._forget(opened, "it did not open in time")
@@ -185,7 +187,7 @@ class Agent:
 
     def _begin(self, session: OpenSession, after: api.Cursor | None, *, replays: bool = False) -> _Open:
         before = self._sessions.get(session.info.id)
-        if before is not None:  # it is replayed to this editor once more
+        if before is not None:  # opened again: two followers would send each update twice
             self._forget(before, "it was opened a second time and continues there")
         unfollow = self._spawn(f"session {session.info.id}", session.follow(after, replays=replays))
         prompting = Prompting(session, daemon=self._daemon, editor=self._editor)
@@ -199,7 +201,7 @@ class Agent:
         return opened
 
     def _forget(self, opened: _Open, why: str) -> None:
-        """Follow it no longer, unless it was left before; whoever waits for something of it is told `why`."""
+        """Stop following a session; its pending requests are answered with `why`."""
         session_id = opened.session.info.id
         opened.unfollow()
         opened.session.leave(RpcError(RpcErrorCode.INTERNAL, f"the session {session_id} is no longer followed: {why}"))
@@ -212,18 +214,23 @@ class Agent:
         return self._daemon.place.real_path(path)
 
     async def _leave_out(self, servers: list[dict[str, object]] | None, session: OpenSession) -> None:
-        """MCP servers of the editor: the session has the daemon's, which are there when the editor is not."""
+        """Tell the editor that its MCP servers are not used.
+
+        A session must also work without the editor, so it has the daemon's own servers.
+        """
         if not servers:
             return
         text = f"the {len(servers)} MCP servers of the editor are not used; zot reads its own from mcp.json"
         if self._shows_notices:
             await session.show(Remark("warning", text))
-        else:  # as a message it would begin every conversation
+        else:  # not as a message, which would begin every conversation
             log.warning("%s", text)
 
 
 def _code_of(error: CallError) -> RpcErrorCode:
-    if error.code == "blocked" and "zotctl login" in error.sentence:  # for want of a key; a damaged session is, too
+    if (
+        error.code == "blocked" and "zotctl login" in error.sentence
+    ):  # the code alone is not enough: a damaged session is `blocked` too
         return RpcErrorCode.AUTH
     return _CODES.get(error.code, RpcErrorCode.INTERNAL)
 
@@ -245,7 +252,7 @@ Method = Callable[[Agent, bytes, Respond], Awaitable[None]]
 
 
 def _method(kind: type[T], carry_out: Callable[[Agent, T, Respond], Awaitable[None]]) -> Method:
-    """The method whose parameters are a `kind`."""
+    """Return a method that decodes its parameters as `kind`."""
     return lambda agent, params, respond: carry_out(agent, decode(params, kind), respond)
 
 

@@ -1,4 +1,4 @@
-"""Tool calls as editors show them: a kind, a title, the files, the changes. Computed from what the events say."""
+"""Describes tool calls for editors: kind, title, files and changes, derived from the events."""
 
 import posixpath
 import re
@@ -9,10 +9,10 @@ from zotd.bridges.acp.frames import Diff, Location, TextBlock, TextContent
 from zotd.wire.content import Image, Text
 
 TITLE_CHARS = 200
-"""Of a title: one line of an editor's panel."""
+"""Longest title, which is one line of an editor's panel."""
 
 OUTPUT_CHARS = 64 * 1024
-"""Of what a call has said, as far as an editor gets it: more than any tool of ours says, and less than would stall one."""
+"""Longest output of a call for an editor: more than any built-in tool returns, and little enough not to stall the editor."""
 
 _KINDS = {
     "read": "read",
@@ -23,7 +23,7 @@ _KINDS = {
     "grep": "search",
     "glob": "search",
 }
-"""Of our own tools."""
+"""Kinds of the built-in tools."""
 
 _WORDS = {
     **dict.fromkeys(("read", "get", "show", "cat", "view", "open"), "read"),
@@ -35,10 +35,10 @@ _WORDS = {
     **dict.fromkeys(("fetch", "download", "http", "browse"), "fetch"),
     **dict.fromkeys(("think", "reason", "plan"), "think"),
 }
-"""What a word in the name of somebody else's tool tells. It chooses an icon, nothing else, so a guess does no harm."""
+"""Kinds by a word in the name of another tool. A guess is harmless, because the kind only selects an icon."""
 
 _SUBJECTS = {"bash": "command", "grep": "pattern", "glob": "pattern", "skill": "name"}
-"""The argument that a title shows, where it is not the path."""
+"""The argument that is shown in the title, if that is not `path`."""
 
 _PATHLESS = frozenset({"bash", "skill"})
 
@@ -49,21 +49,21 @@ _HUNK = re.compile(r"^@@ [^@]* @@.*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PathResolver:
-    """What relative paths of a session mean."""
+    """Resolves relative paths of a session."""
 
     cwd: str
     home: str = ""
-    """What `~` stands for; empty: nothing."""
+    """Replaces `~`; empty if unknown, as for a remote daemon."""
 
     def located(self, path: str) -> str:
-        """The absolute path; links are not followed, because nothing here looks at files."""
+        """Return the absolute path. Links are not followed, because the files may be on another machine."""
         if self.home and (path == "~" or path.startswith("~/")):
             path = self.home + path[1:]
         return posixpath.normpath(posixpath.join(self.cwd, path))
 
 
 def kind_of(name: str) -> str:
-    """One of ACP's kinds."""
+    """Return the ACP kind of a tool."""
     if name in _KINDS:
         return _KINDS[name]
     words = (word.lower() for word in _WORD.findall(name))
@@ -71,7 +71,7 @@ def kind_of(name: str) -> str:
 
 
 def title_of(name: str, args: Mapping[str, object]) -> str:
-    """The tool and what it is about, on one line."""
+    """Return the tool and its main argument on one line."""
     subject = args.get(_SUBJECTS.get(name, "path"))
     if not isinstance(subject, str) or not subject.strip():
         return name
@@ -80,7 +80,7 @@ def title_of(name: str, args: Mapping[str, object]) -> str:
 
 
 def locations_of(name: str, args: Mapping[str, object], place: PathResolver) -> list[Location]:
-    """The file that the call names, and for `read` the line at which it begins."""
+    """Return the file that the call names and, for `read`, its first line."""
     path = args.get("path")
     if name in _PATHLESS or not isinstance(path, str) or not path:
         return []
@@ -92,9 +92,9 @@ def locations_of(name: str, args: Mapping[str, object], place: PathResolver) -> 
 def diffs_of(
     name: str, args: Mapping[str, object], place: PathResolver, preview: str | None = None
 ) -> list[TextContent | Diff]:
-    """What `write` and `edit` change.
+    """Return the changes of a `write` or `edit` call.
 
-    With the `preview` of a question the lines that `write` replaces are known; without it, its content is all that is.
+    The `preview` of a question contains the lines that `write` replaces; without it, only the new content is known.
     """
     path = args.get("path")
     if not isinstance(path, str) or not path:
@@ -110,7 +110,7 @@ def diffs_of(
 
 
 def hunks(diff: str) -> Iterator[tuple[str, str]]:
-    """The old and the new lines of each hunk of a unified diff; none in what is no diff."""
+    """Yield the old and new lines of each hunk of a unified diff; nothing for other text."""
     for piece in _HUNK.split(diff)[1:]:
         lines = [line for line in piece.removeprefix("\n").split("\n") if line]
         old = [line[1:] for line in lines if line[0] in " -"]
@@ -119,12 +119,12 @@ def hunks(diff: str) -> Iterator[tuple[str, str]]:
 
 
 def said(content: Sequence[Text | Image]) -> list[TextContent]:
-    """The output of a call; of images their size, for events do not carry their data."""
+    """Return the output of a call. Images are represented by their size, because events do not contain their data."""
     return [TextContent(TextBlock(_cut(_words(block)))) for block in content]
 
 
 def output(text: str) -> list[TextContent]:
-    """What a call has said so far: the newest of it."""
+    """Return the newest part of a running call's output."""
     return [TextContent(TextBlock(text[-OUTPUT_CHARS:]))]
 
 
@@ -138,7 +138,7 @@ def _cut(text: str) -> str:
 
 
 def _replacements(edits: object) -> Iterator[tuple[str, str]]:
-    """Of arguments that a model has written: whatever has the right shape."""
+    """Yield the valid edits in the arguments of a model, which may have any shape."""
     for edit in edits if isinstance(edits, list) else []:
         if isinstance(edit, dict):
             old, new = edit.get("oldText"), edit.get("newText")

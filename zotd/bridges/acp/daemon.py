@@ -1,7 +1,7 @@
-"""Commands of `zot acp` to the daemon, on a connection that comes back at the next command.
+"""Sends commands of `zot acp` to the daemon, over a connection that is renewed by the next command.
 
-Not the connection that follows a session: that one is left unread while the editor is slow, and then no answer would
-come on it. A daemon that does not run is started: the person wants something of it now.
+Sessions are followed over other connections. Those are not read while the editor is slow, so answers would not arrive. A
+daemon that does not run is started, because each command is a request of a person.
 """
 
 import asyncio
@@ -24,27 +24,27 @@ T = TypeVar("T", bound=Frozen)
 
 
 class DaemonLink:
-    """The daemon of this user. Ended by `close`."""
+    """The connection to the daemon of this user; call `close` at the end."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        """`env` says where it is, and is what new sessions run in; there is no connection yet. Raises `ClientError`."""
+        """Locate the daemon from `env`, which new sessions also get. Does not connect yet. Raises ClientError."""
         self.env = env
         self.place = place.of(env)
         self.name = "acp"
-        """What this client calls itself for others: the editor's name, when that is known."""
+        """Name of this client for other clients: that of the editor once it is known."""
         self._stack = AsyncExitStack()
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
 
     async def ask(self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float = CALL_S) -> T:
-        """As `Client.ask`. Raises `ClientError`."""
+        """Send a command like `Client.ask`, connecting first if necessary. Raises ClientError."""
         client = await self._connected()
         return await client.ask(params, result, command=command, timeout_s=timeout_s)
 
     async def prompt(self, session: str, message: str, images: list[api.PromptImage]) -> api.Started:
-        """Give a session an input, exactly once: lost on the way it is sent again, with the same `request_id`.
+        """Submit a prompt exactly once: if the connection is lost, it is sent again with the same `request_id`.
 
-        Raises `ClientError`.
+        Raises ClientError.
         """
         params = api.Prompt(session=session, message=message, images=images, request_id=ids.new("q"))
         try:
@@ -53,7 +53,7 @@ class DaemonLink:
             return await self.ask(params, api.Started)
 
     async def revive(self) -> None:
-        """Start it again, if it was killed: one that was stopped takes its socket away, and is left stopped."""
+        """Start the daemon again if it was killed. One that was stopped has removed its socket and stays stopped."""
         try:
             if self.place.was_killed():
                 await (await open_connection(self.place, start=True)).close()
@@ -61,11 +61,11 @@ class DaemonLink:
             log.warning("zotd could not be started again: %s", error)
 
     async def close(self) -> None:
-        """Leave; what was asked for goes on."""
+        """Close the connection; runs continue."""
         await self._stack.aclose()
 
     async def _connected(self) -> Client:
-        # Held across the start of a daemon, so that two commands do not make two connections.
+        # Held during the start of a daemon, so that two commands do not open two connections.
         async with self._connecting:
             if self._client is None or self._client.connection.is_lost:
                 await self._stack.aclose()

@@ -1,8 +1,8 @@
-"""The editor at the other end of standard input and output: its requests, and ours to it.
+"""The JSON-RPC connection to an editor over standard input and output, with requests in both directions.
 
-What it asks for is carried out side by side, `MAX_REQUESTS` at a time; beyond that its input is not read. What goes out
-waits in a buffer that is as long as a pipe: whoever has many updates waits for `room` before each, and a request that is
-answered counts until there is room. So an editor that asks and does not read is not answered into memory without end.
+Up to `MAX_REQUESTS` requests are carried out in parallel; beyond that, input is not read. Output goes to a buffer of the
+size of a pipe. Code with many updates waits for `room` before each, and an answered request counts as active until there
+is room. An editor that sends requests but does not read can therefore not fill our memory.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.framing import CLIENT_LIMIT, Lines
 
 MAX_REQUESTS = 256
-"""Requests and notifications that are carried out at once, prompts that wait for their run included; no editor has ten."""
+"""Limit of active requests and notifications, including prompts that wait for their run. Editors rarely have ten."""
 
 T = TypeVar("T", bound=Frozen)
 
 Spawn = Callable[[str, Coroutine[object, object, None]], Callable[[], object]]
-"""Starts a named task that lives as long as the program, at most; what it returns cancels the task."""
+"""Starts a named task, which ends with the program at the latest; returns a function that cancels it."""
 
 
 class Editor:
-    """One JSON-RPC connection. What it asks for is carried out by `serve` and `hear`."""
+    """One JSON-RPC connection. `serve` and `hear` carry out the editor's requests and notifications."""
 
     def __init__(self, output: StdoutWriter, spawn: Spawn) -> None:
-        """`output` stays the caller's to close."""
+        """Use `output`, which the caller closes, and start tasks with `spawn`."""
         self.serve: Callable[[RpcRequest, Callable[[Frozen], None]], Coroutine[object, object, None]] | None = None
-        """Carries out a request and calls its second argument with the result, or raises."""
+        """Carries out a request: calls its second argument with the result, or raises RpcError."""
         self.hear: Callable[[Notification], Coroutine[object, object, None]] | None = None
         """Carries out a notification."""
         self.may_read = threading.Event()
-        """Cleared while too many requests are under way."""
+        """Cleared while too many requests are active."""
         self.may_read.set()
         self.has_ended = asyncio.Event()
-        """It will ask for nothing more."""
+        """No further requests will arrive."""
         self._output = output
         self._spawn = spawn
         self._lines = Lines(CLIENT_LIMIT)
@@ -57,12 +57,12 @@ class Editor:
     # --- what comes in ----------------------------------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """Bytes of standard input, cut anywhere."""
+        """Handle a chunk of standard input."""
         for line in self._lines.feed(data):
             self._take(jsonrpc.parsed(line))
 
     def ended(self) -> None:
-        """Standard input is closed; a last line without a newline counts."""
+        """Handle the end of standard input; a last line without a newline counts."""
         for line in self._lines.end():
             self._take(jsonrpc.parsed(line))
         self.has_ended.set()
@@ -71,22 +71,22 @@ class Editor:
 
     @property
     def has_room(self) -> bool:
-        """It reads fast enough."""
+        """True while the editor reads fast enough."""
         return self._room.is_set()
 
     async def room(self) -> None:
-        """Wait until it has read enough; as long as it takes, or until the program ends."""
+        """Wait without a time limit until the editor has read the buffered output."""
         await self._room.wait()
 
     def update(self, session: str, update: Update) -> None:
-        """Tell it something of a session."""
+        """Send an update about a session."""
         self._write(jsonrpc.notification_line("session/update", SessionUpdate(session, update)))
 
     async def ask(self, method: str, params: Frozen, result: type[T]) -> T:
-        """A request to it, without a limit of time: a person answers. Cancelled, it is told so.
+        """Send a request and wait without a time limit, because a person answers. If cancelled, the editor is notified.
 
         Raises:
-            BadFrameError: the answer is an error, or something else than a `result`.
+            BadFrameError: the answer is an error or not a valid `result`.
         """
         self._last_id += 1
         request = self._last_id
@@ -105,18 +105,18 @@ class Editor:
         return decode(given.result, result)
 
     def paused(self) -> None:
-        """The pipe is full."""
+        """Note that the output pipe is full."""
         self._room.clear()
 
     def resumed(self) -> None:
-        """The pipe has room."""
+        """Note that the output pipe has room again."""
         self._room.set()
 
     # --- requests under way -----------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def unhurried(self) -> AsyncIterator[None]:
-        """What is awaited inside may take hours: the end of the program does not wait for it."""
+        """Mark work that may take hours, so that `settled` does not wait for it."""
         self._owe(-1)
         try:
             yield
@@ -124,7 +124,7 @@ class Editor:
             self._owe(1)
 
     async def settled(self) -> None:
-        """Wait until everything that was asked for is answered, or is a run of the daemon."""
+        """Wait until every request is answered or has become a run of the daemon."""
         await self._settled.wait()
 
     # --- inside -----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Editor:
                 self._begin(message.method, self.hear(message))
             case RpcResponse(id=request):
                 waiting = self._asked.get(request) if isinstance(request, int) else None
-                if waiting is not None and not waiting.done():  # else nobody waits for it any more
+                if waiting is not None and not waiting.done():  # an answer to a cancelled request is dropped
                     waiting.set_result(message)
             case MalformedMessage():
                 self._begin("a fault", self._refuse(message))
@@ -154,6 +154,7 @@ class Editor:
                 await work
             finally:
                 self._owe(-1)
+            # Counts as active until its answer is read; see the module.
             await self.room()
         finally:
             self._count(-1)
@@ -191,5 +192,7 @@ class Editor:
             self._settled.clear()
 
     def _write(self, line: bytes) -> None:
-        with suppress(OSError):  # a terminal or a file that takes no more; the end of a pipe is noticed elsewhere
+        with suppress(
+            OSError
+        ):  # a terminal or file that accepts no more; the end of a pipe is noticed by `StdoutWriter`
             self._output.transport.write(line)

@@ -1,27 +1,27 @@
-"""What ACP v1 says, as far as we say or hear it: parameters, results, updates (agentclientprotocol.com/protocol/v1).
+"""The types of ACP v1 that `zot acp` uses: parameters, results, updates (agentclientprotocol.com/protocol/v1).
 
-Names are theirs, in snake case. Fields that we do not use are not here; msgspec skips them.
+Names follow the protocol, in snake case. Unused fields are missing here; msgspec skips them.
 """
 
 from zotd.wire.base import Frozen
 
 VERSION = 1
-"""The one version of the protocol that we speak."""
+"""The supported version of the protocol."""
 
 
 class Acp(Frozen, frozen=True, rename="camel"):
-    """A value of ACP."""
+    """Base of all ACP types, which use camel case in JSON."""
 
 
 class Empty(Acp, frozen=True):
-    """An object without fields: many results, and capabilities that are there."""
+    """An object without fields, used for many results and for supported capabilities."""
 
 
 # --- content --------------------------------------------------------------------------------------------------------
 
 
 class TextBlock(Acp, frozen=True, tag_field="type", tag="text"):
-    """Text, Markdown where a model has written it."""
+    """Text; Markdown if it comes from a model."""
 
     text: str
 
@@ -34,11 +34,11 @@ class ImageBlock(Acp, frozen=True, tag_field="type", tag="image"):
 
 
 class AudioBlock(Acp, frozen=True, tag_field="type", tag="audio"):
-    """A sound, which no model of ours takes."""
+    """Audio, which is not supported."""
 
 
 class LinkBlock(Acp, frozen=True, tag_field="type", tag="resource_link"):
-    """A file that the agent can read for itself."""
+    """A link to a file that the agent can read itself."""
 
     uri: str
     name: str
@@ -65,7 +65,7 @@ ContentBlock = TextBlock | ImageBlock | AudioBlock | LinkBlock | ResourceBlock
 
 
 class Implementation(Acp, frozen=True):
-    """Who somebody is."""
+    """Name and version of an editor or agent."""
 
     name: str
     version: str = ""
@@ -73,19 +73,19 @@ class Implementation(Acp, frozen=True):
 
 
 class ClientSession(Acp, frozen=True):
-    """What the editor can do about sessions."""
+    """Capabilities of the editor for sessions."""
 
     notices: Empty | None = None
 
 
 class ClientCapabilities(Acp, frozen=True):
-    """What the editor can do."""
+    """Capabilities of the editor, as far as they are used."""
 
     session: ClientSession | None = None
 
 
 class Initialize(Acp, frozen=True):
-    """The editor introduces itself."""
+    """Parameters of `initialize`."""
 
     protocol_version: int
     client_capabilities: ClientCapabilities | None = None
@@ -93,14 +93,14 @@ class Initialize(Acp, frozen=True):
 
 
 class PromptCapabilities(Acp, frozen=True):
-    """What a prompt may hold besides text and links."""
+    """What a prompt may contain besides text and links."""
 
     image: bool = False
     embedded_context: bool = False
 
 
 class SessionCapabilities(Acp, frozen=True):
-    """Methods beyond those that every agent has."""
+    """Supported optional methods."""
 
     list: Empty | None = None
     resume: Empty | None = None
@@ -108,7 +108,7 @@ class SessionCapabilities(Acp, frozen=True):
 
 
 class AgentCapabilities(Acp, frozen=True):
-    """What we can do."""
+    """Capabilities of `zot acp`."""
 
     load_session: bool
     prompt_capabilities: PromptCapabilities
@@ -116,7 +116,7 @@ class AgentCapabilities(Acp, frozen=True):
 
 
 class AuthMethod(Acp, frozen=True):
-    """A way to log in."""
+    """One method to log in."""
 
     id: str
     name: str
@@ -124,7 +124,7 @@ class AuthMethod(Acp, frozen=True):
 
 
 class Initialized(Acp, frozen=True):
-    """We introduce ourselves."""
+    """Result of `initialize`."""
 
     protocol_version: int
     agent_capabilities: AgentCapabilities
@@ -133,7 +133,7 @@ class Initialized(Acp, frozen=True):
 
 
 class Authenticate(Acp, frozen=True):
-    """The person has logged in, by one of our ways."""
+    """Parameters of `authenticate`: the method by which the person has logged in."""
 
     method_id: str
 
@@ -142,7 +142,7 @@ class Authenticate(Acp, frozen=True):
 
 
 class NewSession(Acp, frozen=True):
-    """A session in the absolute directory `cwd`."""
+    """Parameters of `session/new`; `cwd` is absolute."""
 
     cwd: str
     mcp_servers: list[dict[str, object]] | None = None
@@ -163,7 +163,7 @@ class SessionParams(Acp, frozen=True):
 
 
 class Mode(Acp, frozen=True):
-    """A way for the agent to work."""
+    """An approval mode."""
 
     id: str
     name: str
@@ -171,14 +171,14 @@ class Mode(Acp, frozen=True):
 
 
 class Modes(Acp, frozen=True):
-    """The one that is set, and all that there are."""
+    """The current mode and all available ones."""
 
     current_mode_id: str
     available_modes: list[Mode]
 
 
 class OptionValue(Acp, frozen=True):
-    """A value of an option."""
+    """A possible value of an option."""
 
     value: str
     name: str
@@ -186,7 +186,7 @@ class OptionValue(Acp, frozen=True):
 
 
 class ConfigOption(Acp, frozen=True, tag_field="type", tag="select"):
-    """Something to choose."""
+    """An option with its current and possible values."""
 
     id: str
     name: str
@@ -211,7 +211,7 @@ class NewSessionResult(Acp, frozen=True):
 
 
 class ListSessions(Acp, frozen=True):
-    """`cwd`: only those of that directory; `cursor`: what the page before said as `next_cursor`."""
+    """Parameters of `session/list`: an optional directory, and `next_cursor` of the previous page."""
 
     cwd: str | None = None
     cursor: str | None = None
@@ -227,21 +227,21 @@ class ListedSession(Acp, frozen=True):
 
 
 class Listed(Acp, frozen=True):
-    """Newest first."""
+    """Result of `session/list`, newest first."""
 
     sessions: list[ListedSession]
     next_cursor: str | None = None
 
 
 class SetModeRequest(Acp, frozen=True):
-    """Choose a mode."""
+    """Parameters of `session/set_mode`."""
 
     session_id: str
     mode_id: str
 
 
 class SetConfigOption(Acp, frozen=True):
-    """Choose a value."""
+    """Parameters of `session/set_config_option`."""
 
     session_id: str
     config_id: str
@@ -249,20 +249,20 @@ class SetConfigOption(Acp, frozen=True):
 
 
 class ConfigOptions(Acp, frozen=True):
-    """All options, as they are now."""
+    """All options with their current values."""
 
     config_options: list[ConfigOption]
 
 
 class PromptRequest(Acp, frozen=True):
-    """What a person asks."""
+    """Parameters of `session/prompt`."""
 
     session_id: str
     prompt: list[ContentBlock]
 
 
 class Prompted(Acp, frozen=True):
-    """`end_turn`, `max_tokens`, `max_turn_requests`, `refusal` or `cancelled`."""
+    """Result of `session/prompt`: `end_turn`, `max_tokens`, `max_turn_requests`, `refusal` or `cancelled`."""
 
     stop_reason: str
 
@@ -271,32 +271,32 @@ class Prompted(Acp, frozen=True):
 
 
 class Chunk(Acp, frozen=True):
-    """A piece of a message."""
+    """A part of a message, to be appended to the earlier ones."""
 
     content: ContentBlock
     message_id: str | None = None
 
 
 class UserMessageChunk(Chunk, frozen=True, tag_field="sessionUpdate", tag="user_message_chunk"):
-    """Of a prompt, which somebody else has sent or which was sent before."""
+    """Part of a prompt of another client, or of an earlier prompt."""
 
 
 class AgentMessageChunk(Chunk, frozen=True, tag_field="sessionUpdate", tag="agent_message_chunk"):
-    """Of the reply."""
+    """Part of the model's reply."""
 
 
 class AgentThoughtChunk(Chunk, frozen=True, tag_field="sessionUpdate", tag="agent_thought_chunk"):
-    """Of the model's reasoning."""
+    """Part of the model's reasoning."""
 
 
 class TextContent(Acp, frozen=True, tag_field="type", tag="content"):
-    """What a call has said."""
+    """Output of a tool call."""
 
     content: ContentBlock
 
 
 class Diff(Acp, frozen=True, tag_field="type", tag="diff"):
-    """What a call changes in the file at the absolute `path`; `old_text` is None for a new file."""
+    """A change to the file at the absolute `path`; `old_text` is None for a new file."""
 
     path: str
     new_text: str
@@ -304,14 +304,14 @@ class Diff(Acp, frozen=True, tag_field="type", tag="diff"):
 
 
 class Location(Acp, frozen=True):
-    """A place that a call is about; `line` counts from 1."""
+    """A file that a call works on; `line` counts from 1."""
 
     path: str
     line: int | None = None
 
 
 class CallFields(Acp, frozen=True, kw_only=True):
-    """What is known of a call; what is absent stays as it was."""
+    """Fields of a tool call; absent ones keep their value."""
 
     tool_call_id: str
     title: str | None = None
@@ -324,17 +324,17 @@ class CallFields(Acp, frozen=True, kw_only=True):
 
 
 class ToolCallStart(CallFields, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="tool_call"):
-    """A call that is new."""
+    """The first update about a tool call."""
 
     title: str
 
 
 class ToolCallUpdate(CallFields, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):
-    """More of one that is known."""
+    """A later update about a tool call."""
 
 
 class Hint(Acp, frozen=True):
-    """What to type behind a command."""
+    """Describes the arguments of a command."""
 
     hint: str
 
@@ -348,31 +348,31 @@ class AvailableCommand(Acp, frozen=True):
 
 
 class CommandsUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="available_commands_update"):
-    """All that there are."""
+    """The complete list of slash commands."""
 
     available_commands: list[AvailableCommand]
 
 
 class ModeUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="current_mode_update"):
-    """The mode was changed."""
+    """The approval mode has changed."""
 
     current_mode_id: str
 
 
 class ConfigUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="config_option_update"):
-    """The model, or its reasoning, was changed."""
+    """The model or its reasoning has changed."""
 
     config_options: list[ConfigOption]
 
 
 class InfoUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="session_info_update"):
-    """The session was named."""
+    """The session got another name."""
 
     title: str
 
 
 class Cost(Acp, frozen=True):
-    """Money so far."""
+    """Cost of the session so far."""
 
     amount: float
     currency: str
@@ -387,7 +387,7 @@ class UsageUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="usage_update
 
 
 class NoticeUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="notice"):
-    """A line for the person; only for editors that say that they can show it. `info`, `warning` or `error`."""
+    """A notice (`info`, `warning` or `error`), only for editors that announced support."""
 
     severity: str
     title: str
@@ -409,7 +409,7 @@ Update = (
 
 
 class SessionUpdate(Acp, frozen=True):
-    """Something of a session."""
+    """Parameters of `session/update`."""
 
     session_id: str
     update: Update
@@ -419,7 +419,7 @@ class SessionUpdate(Acp, frozen=True):
 
 
 class PermissionOption(Acp, frozen=True):
-    """A possible answer."""
+    """A possible answer to a permission request."""
 
     option_id: str
     name: str
@@ -427,7 +427,7 @@ class PermissionOption(Acp, frozen=True):
 
 
 class RequestPermission(Acp, frozen=True):
-    """A person has to decide about a call."""
+    """Parameters of `session/request_permission`."""
 
     session_id: str
     tool_call: CallFields
@@ -435,19 +435,19 @@ class RequestPermission(Acp, frozen=True):
 
 
 class PermissionOutcome(Acp, frozen=True):
-    """`selected` with an option, or `cancelled`."""
+    """The decision: `selected` with an option, or `cancelled`."""
 
     outcome: str
     option_id: str = ""
 
 
 class Permission(Acp, frozen=True):
-    """The answer."""
+    """Result of `session/request_permission`."""
 
     outcome: PermissionOutcome
 
 
 class CancelRequest(Acp, frozen=True):
-    """The request of that id needs no answer any more."""
+    """Parameters of `$/cancel_request`: the request that needs no answer any more."""
 
     request_id: str | int

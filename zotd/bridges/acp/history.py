@@ -1,23 +1,23 @@
-"""What was said in a session before an editor has opened it."""
+"""Reads the messages of a session from before the editor opened it."""
 
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.wire import api
 from zotd.wire.content import Message
 
 REPLAY_MESSAGES = 1000
-"""Of a session that is loaded, the newest; an editor lays all of them out at once. They are held until the oldest
-is known."""
+"""Number of replayed messages, the newest ones. The editor lays all of them out at once, and they are in memory until the
+oldest has been read."""
 
 PAGE_MESSAGES = 200
 
 PAGES = 16
-"""At most, 64 MiB: pages of long messages hold few of them."""
+"""Limit of pages, which together have at most 64 MiB. Pages of long messages contain few of them."""
 
 
 async def older(daemon: DaemonLink, snapshot: api.Attached) -> tuple[list[list[Message]], bool]:
-    """Pages of messages up to the snapshot, the oldest first; and whether there are older ones.
+    """Return pages of messages up to the snapshot, oldest first, and whether there are older ones.
 
-    Raises `ClientError`.
+    Raises ClientError.
     """
     pages, has_more = [snapshot.messages], snapshot.has_more
     while has_more and sum(map(len, pages)) < REPLAY_MESSAGES and len(pages) < PAGES:
@@ -31,5 +31,5 @@ async def older(daemon: DaemonLink, snapshot: api.Attached) -> tuple[list[list[M
 
 
 def _oldest(pages: list[list[Message]], seq: int) -> int:
-    """The `seq` of the oldest message so far; of the one behind the newest, when there is none."""
+    """Return the `seq` of the oldest message read so far; without any, the one after the newest."""
     return next((page[0].seq for page in reversed(pages) if page and page[0].seq is not None), seq + 1)

@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0, one message a line, without I/O: lines to messages, messages to lines.
+"""Parses and writes JSON-RPC 2.0, one message per line, without I/O.
 
-A line that is no message is a `MalformedMessage`, which says how to answer it. Batches are not part of ACP.
+An invalid line becomes a `MalformedMessage`, which contains the error to answer with. Batches are not part of ACP.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Id = str | int | None
 
 
 class RpcErrorCode(IntEnum):
-    """Of an error: JSON-RPC 2.0 section 5.1, and what ACP adds."""
+    """Error codes of JSON-RPC 2.0 (section 5.1) and of ACP."""
 
     PARSE = -32700
     REQUEST = -32600
@@ -23,12 +23,12 @@ class RpcErrorCode(IntEnum):
     PARAMS = -32602
     INTERNAL = -32603
     AUTH = -32000
-    """There is no key for the model: the editor shows how to log in."""
+    """There is no key for the model; the editor shows how to log in."""
     NOT_FOUND = -32002
 
 
 class RpcError(Exception):
-    """A request failed in a way that its sender should read."""
+    """A request failed; the sender gets code and message."""
 
     def __init__(self, code: RpcErrorCode, sentence: str) -> None:
         """Keep `code` for programs and `sentence` for people."""
@@ -39,7 +39,7 @@ class RpcError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
-    """Wants an answer with its id; `params` is JSON."""
+    """A request, to be answered under its id. `params` is JSON."""
 
     id: Id
     method: str
@@ -48,7 +48,7 @@ class RpcRequest:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Wants none."""
+    """A message without an answer."""
 
     method: str
     params: bytes
@@ -56,7 +56,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class RpcResponse:
-    """To a request of ours: its result as JSON, or the sentence of its error."""
+    """The answer to one of our requests: its result as JSON, or its error message."""
 
     id: Id
     result: bytes | None
@@ -65,7 +65,7 @@ class RpcResponse:
 
 @dataclass(frozen=True, slots=True)
 class MalformedMessage:
-    """A line that is no message."""
+    """An invalid line, and how to answer it."""
 
     code: RpcErrorCode
     sentence: str
@@ -73,7 +73,7 @@ class MalformedMessage:
 
 
 class ErrorObject(Frozen, frozen=True):
-    """Why a request failed."""
+    """The `error` member of a response."""
 
     code: int
     message: str
@@ -86,16 +86,17 @@ class _Envelope(Frozen, frozen=True):
     params: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
     error: ErrorObject | msgspec.UnsetType | None = msgspec.UNSET
-    """None: as if it were absent; some libraries put it beside a result."""
+    """None counts as absent, because some libraries send it beside a result."""
 
 
 def parsed(line: bytes | TooLong) -> RpcRequest | Notification | RpcResponse | MalformedMessage:
-    """What a line says."""
+    """Parse one line into a message."""
     if isinstance(line, TooLong):
         return MalformedMessage(RpcErrorCode.REQUEST, f"the line is longer than {CLIENT_LIMIT} bytes")
     try:
         envelope = decode(line, _Envelope)
     except BadFrameError as error:
+        # The two codes tell the author of an editor whether the JSON or the message is wrong.
         is_json = isinstance(error.__cause__, msgspec.ValidationError)
         return MalformedMessage(RpcErrorCode.REQUEST if is_json else RpcErrorCode.PARSE, str(error))
     return _message(envelope)
@@ -119,7 +120,7 @@ def _message(envelope: _Envelope) -> RpcRequest | Notification | RpcResponse | M
     )
 
 
-# --- what we send: `jsonrpc` is the tag, because a field with a default would be left out ---------------------------
+# --- outgoing messages: `jsonrpc` is the tag, because a field with a default would be left out ---------------------------
 
 
 class _Result(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
@@ -144,20 +145,20 @@ class _Notice(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
 
 
 def result_line(request: Id, result: Frozen) -> bytes:
-    """The answer to a request that was carried out."""
+    """Encode the successful answer to a request."""
     return encode(_Result(request, result)) + b"\n"
 
 
 def failure_line(request: Id, code: RpcErrorCode, sentence: str) -> bytes:
-    """The answer to one that was not."""
+    """Encode the error for a failed request."""
     return encode(_Failure(request, ErrorObject(int(code), sentence))) + b"\n"
 
 
 def request_line(request: Id, method: str, params: Frozen) -> bytes:
-    """A request of ours."""
+    """Encode a request to the editor."""
     return encode(_Call(request, method, params)) + b"\n"
 
 
 def notification_line(method: str, params: Frozen) -> bytes:
-    """Something that nobody answers."""
+    """Encode a notification, which has no answer."""
     return encode(_Notice(method, params)) + b"\n"

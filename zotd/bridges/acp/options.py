@@ -1,4 +1,4 @@
-"""What an editor can choose of a session: its mode, its model, how much the model thinks."""
+"""The options of a session that an editor can change: mode, model, reasoning."""
 
 from collections.abc import Sequence
 
@@ -17,18 +17,19 @@ _MODES = [
 ]
 
 _LEVELS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
-"""Of reasoning (`docs/protocol.md`)."""
+"""Levels of reasoning (`docs/protocol.md`)."""
 
 
 def modes(session: api.SessionInfo) -> Modes:
-    """The approval modes."""
+    """Return the current and the available approval modes."""
     return Modes(session.mode, _MODES)
 
 
 def config_options(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> list[ConfigOption]:
-    """The models that have a key, as `provider/model`, and the levels of reasoning."""
+    """Return the models that have a key, as `provider/model`, and the levels of reasoning."""
     current = f"{session.provider}/{session.model}"
     names = [f"{one.provider}/{one.id}" for one in models if one.ready]
+    # The current value must be among the choices, even if its model has no key.
     choices = [OptionValue(name, name) for name in ([] if current in names else [current]) + names]
     levels = [OptionValue(level, level) for level in _LEVELS]
     return [
@@ -38,13 +39,13 @@ def config_options(session: api.SessionInfo, models: Sequence[api.ModelInfo]) ->
 
 
 def change_of(session_id: str, option: str, value: str) -> Frozen:
-    """The command that sets an option: `api.SetModel` or `api.SetReasoning`.
+    """Return the command that sets an option: `api.SetModel` or `api.SetReasoning`.
 
     Raises:
-        RpcError: there is no such option, or no such value.
+        RpcError: the option or the value does not exist.
     """
     if option == MODEL:
-        provider, slash, model = value.partition("/")  # a model's own name may have slashes
+        provider, slash, model = value.partition("/")  # the name of a model may contain slashes
         if not slash:
             raise RpcError(RpcErrorCode.PARAMS, f'"{value}" is not a model; use provider/model')
         return api.SetModel(session=session_id, model=model, provider=provider)
@@ -56,11 +57,11 @@ def change_of(session_id: str, option: str, value: str) -> Frozen:
 
 
 def window_of(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> int:
-    """Tokens that the session's model can read; 0: nobody knows."""
+    """Return the context window of the session's model in tokens; 0 if unknown."""
     names = (session.provider, session.model)
     return next((one.context_window for one in models if (one.provider, one.id) == names), 0)
 
 
 def commands(found: Sequence[api.Completion]) -> list[AvailableCommand]:
-    """Slash commands, as editors list them."""
+    """Convert slash commands to the list for editors."""
     return [AvailableCommand(one.text, one.detail or one.source or one.text, Hint("arguments")) for one in found]

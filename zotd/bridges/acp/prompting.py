@@ -1,4 +1,4 @@
-"""Prompts and slash commands of an editor, from acceptance to their stop reason, and their cancellation."""
+"""Carries out and cancels prompts and slash commands of an editor."""
 
 from contextlib import suppress
 
@@ -16,25 +16,28 @@ from zotd.wire import api
 
 
 class Prompting:
-    """The prompts of one session. Several may wait: the daemon runs them one after the other."""
+    """The prompts of one session. Several may be pending; the daemon runs them one after the other."""
 
     def __init__(self, session: OpenSession, *, daemon: DaemonLink, editor: Editor) -> None:
-        """None waits."""
+        """Serve prompts for `session`; none is pending yet."""
         self._session = session
         self._daemon = daemon
         self._editor = editor
 
     async def prompt(self, entered: Entered) -> str:
-        """The stop reason, when its run is over. Raises `RpcError`, and `ClientError` when it was not accepted."""
+        """Submit a prompt; return the stop reason at the end of its run.
+
+        Raises RpcError, or ClientError if the prompt was not accepted.
+        """
         turn = PromptTurn()
         self._session.turns.append(turn)
         try:
-            # While this is held nothing is shown, so what comes of the prompt finds it.
+            # No event is handled while this is held, so the id of the run is known before its first event.
             async with self._session.order:
                 await self._submit(turn, entered)
             if turn.is_cancelled:
                 await self._stop([turn])
-            if self._session.over is not None:  # nobody would see how it ends
+            if self._session.over is not None:  # the session is no longer followed, so the end would not be seen
                 turn.fail(self._session.over)
             async with self._editor.unhurried():
                 return await turn.outcome
@@ -42,7 +45,7 @@ class Prompting:
             self._session.turns.remove(turn)
 
     async def cancel(self) -> None:
-        """End what the editor has asked for; what it has not asked for, when there is nothing else."""
+        """Cancel the editor's own prompts; without any, the current run of the session."""
         own = [turn for turn in self._session.turns if not turn.outcome.done()]
         for turn in own:
             turn.is_cancelled = True
@@ -57,7 +60,7 @@ class Prompting:
         try:
             await self._run_command(turn, *command)
         except CallError as error:
-            # The person has misspelt it, say: an answer in the conversation, not a fault of the program.
+            # Usually a misspelt command: shown in the conversation, because editors show errors as failures of the agent.
             await self._say(error.sentence)
             turn.end("end_turn")
 
@@ -75,7 +78,7 @@ class Prompting:
             turn.run = Run(done.input, done.run, starts_now=done.input is None)
 
     async def _stop(self, turns: list[PromptTurn]) -> None:
-        """What is not accepted yet is stopped when it is."""
+        """Stop these prompts. One that is not accepted yet is stopped by `prompt` when it is."""
         accepted = [turn for turn in turns if turn.run is not None and not turn.outcome.done()]
         try:
             running = [turn for turn in accepted if turn.is_running or not await self._is_withdrawn(turn)]
@@ -87,7 +90,7 @@ class Prompting:
                 turn.end("cancelled")
 
     async def _is_withdrawn(self, turn: PromptTurn) -> bool:
-        """Taken out of the queue; False: it has started just now."""
+        """Withdraw a prompt from the queue; return False if it has just started."""
         assert turn.run is not None
         params = api.QueueWithdraw(session=self._session.info.id, input=turn.run.input_id or "")
         try:

@@ -1,4 +1,4 @@
-"""The content blocks of `session/prompt` as a prompt of the daemon."""
+"""Converts the content blocks of `session/prompt` to a prompt of the daemon."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from zotd.wire.api import PromptImage
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What a person has sent."""
+    """The prompt of a person, as text and images."""
 
     text: str
     images: Sequence[PromptImage] = ()
 
     @property
     def command(self) -> tuple[str, str] | None:
-        """The name and the arguments of a slash command; None: it is for the model."""
+        """Name and arguments of a slash command, or None for a prompt to the model."""
         return None if self.images else slash.parsed(self.text)
 
     @property
     def message(self) -> str:
-        """What the model reads."""
+        """The text for the model, without the escape of a leading slash."""
         return slash.unescaped(self.text)
 
 
 def entered(blocks: Sequence[ContentBlock]) -> Entered:
-    """The blocks in their order: text as it is, links by name, files with their content, images beside it.
+    """Convert blocks in their order: text unchanged, links by name, files with their content, images separately.
 
     Raises:
-        RpcError: nothing is in it, or something that was never offered, such as a sound.
+        RpcError: the prompt is empty or has an unsupported block, such as audio.
     """
     words: list[str] = []
     images: list[PromptImage] = []
@@ -59,7 +59,7 @@ def entered(blocks: Sequence[ContentBlock]) -> Entered:
 
 
 def _link(uri: str, name: str) -> str:
-    """Models read paths with the tool `read`; anything else stays a link."""
+    """Format a link: a path for files, which models read with `read`; otherwise a Markdown link."""
     parts = urlsplit(uri)
     if parts.scheme == "file" and parts.netloc in {"", "localhost"}:
         return f"`{unquote(parts.path)}`"

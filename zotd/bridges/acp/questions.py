@@ -1,6 +1,6 @@
-"""Approvals of the daemon as permission requests of the editor: the first one who decides, anywhere, has decided.
+"""Forwards approvals of the daemon to the editor as permission requests. The first decision of any client counts.
 
-An editor that is closed, or that answers `cancelled`, has decided nothing: the question stays open for others.
+An editor that is closed, or answers `cancelled`, decides nothing: the question stays open for other clients.
 """
 
 import logging
@@ -20,39 +20,39 @@ from zotd.wire.events import ApprovalRequested
 log = logging.getLogger(__name__)
 
 _ONCE = {"allow_once": "allow", "reject_once": "deny"}
-"""The options about this call only, as decisions."""
+"""Decisions for the options that apply only to this call."""
 
 
 class PermissionRequests:
-    """Those of one session that are open in the editor."""
+    """The permission requests of one session that are open in the editor."""
 
     def __init__(self, session: str, editor: Editor, daemon: DaemonLink, spawn: Spawn) -> None:
-        """None are."""
+        """Begin without open requests."""
         self._session = session
         self._editor = editor
         self._daemon = daemon
         self._spawn = spawn
         self._open: dict[str, Callable[[], object]] = {}
-        """By approval: what takes the question back."""
+        """By approval: a function that withdraws the request."""
 
     def ask(self, question: ApprovalRequested, call: CallFields) -> None:
-        """Put a question to the person, unless it is there."""
+        """Ask the person, unless the question is already open."""
         if question.approval not in self._open:
             self._open[question.approval] = self._spawn(f"the question {question.approval}", self._ask(question, call))
 
     def close(self, approval: str) -> None:
-        """It is decided, or nobody needs to decide any more."""
+        """Withdraw a request that was decided elsewhere or is no longer needed."""
         take_back = self._open.pop(approval, None)
         if take_back is not None:
             take_back()
 
     def keep(self, approvals: set[str]) -> None:
-        """Close all but these."""
+        """Withdraw all requests except these."""
         for approval in set(self._open) - approvals:
             self.close(approval)
 
     async def _ask(self, question: ApprovalRequested, call: CallFields) -> None:
-        # A CallFields, not the update that it comes from: that would carry the update's tag.
+        # Plain CallFields, because an update would be encoded with its tag.
         offered, wider = options(question), _lasting(question)
         request = RequestPermission(self._session, CallFields(**asdict(call)), offered)
         try:
@@ -60,7 +60,7 @@ class PermissionRequests:
         except BadFrameError as error:
             log.info("the editor did not decide about %s: %s", question.approval, error)
             return
-        finally:  # it is no question any more: that others hear of the decision must not cancel it
+        finally:  # removed first: the daemon reports our own decision too, which must not cancel this task
             self._open.pop(question.approval, None)
         chosen = answer.outcome.option_id
         if answer.outcome.outcome == "selected" and any(chosen == one.option_id for one in offered):
@@ -77,14 +77,14 @@ class PermissionRequests:
         )
         try:
             await self._daemon.ask(params, api.Nothing)
-        except CallError as error:  # `already_resolved`, `stale_args`: somebody else was faster
+        except CallError as error:  # `already_resolved`, `stale_args`: another client was faster
             log.info("the decision about %s was refused: %s", question.approval, error.sentence)
         except ClientError as error:
             log.warning("the decision about %s did not arrive: %s", question.approval, error)
 
 
 def options(question: ApprovalRequested) -> list[PermissionOption]:
-    """What a person can answer. Nothing stands for "reject always": the daemon remembers what is allowed, only."""
+    """Return the possible answers. There is no "reject always", because the daemon only remembers what is allowed."""
     return [
         PermissionOption("allow_once", "Allow once", "allow_once"),
         *(PermissionOption(key, _named(one), "allow_always") for key, one in _lasting(question).items()),
@@ -93,7 +93,7 @@ def options(question: ApprovalRequested) -> list[PermissionOption]:
 
 
 def _lasting(question: ApprovalRequested) -> dict[str, Lasting]:
-    """What can be allowed from now on, by the ids of its options."""
+    """Return the lasting permissions on offer, by the ids of their options."""
     return {
         f"allow_{one.scope}" if one.choice == SAME else f"allow_{one.choice}_{one.scope}": one
         for one in lasting(question)

@@ -1,10 +1,10 @@
-"""A session of the daemon that an editor has open: what happens in it goes to the editor, what is typed comes from it.
+"""A session of the daemon that an editor has open: forwards its events to the editor.
 
     follower ── batches ──> updates ──> editor          prompts ──> daemon ──> turns ──> stop reason
                                 └──> questions ──> daemon
 
-While the editor does not read, the follower's connection is not read either: the daemon's rules for slow clients
-apply to it, and what it has missed by that comes with the next connection.
+While the editor does not read, the follower's connection is not read either. The daemon then treats it as a slow client,
+and missed events arrive with the next connection.
 """
 
 import asyncio
@@ -47,13 +47,13 @@ from zotd.wire.content import Tokens
 log = logging.getLogger(__name__)
 
 PATIENCE = 4
-"""Attempts to connect that fail before the person is told: a daemon that restarts is back by then, in about a second."""
+"""Failed attempts to connect before the person is told. A daemon that restarts is back earlier, within about a second."""
 
 UNKNOWN = "the outcome of this prompt is unknown; load the session again to see it"
 
 
 class OpenSession:
-    """One session, as one editor sees it."""
+    """One session that is open in one editor."""
 
     def __init__(
         self,
@@ -64,21 +64,21 @@ class OpenSession:
         editor: Editor,
         spawn: Spawn,
     ) -> None:
-        """`models`: those that could be chosen. Nothing is followed before `follow` runs."""
+        """Prepare a session; `models` are those to choose from. Events are followed once `follow` runs."""
         self.info = info
         self.shows_notices = False
-        """The editor has a place for remarks."""
+        """Whether the editor can show notices."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the editor has what was said before; or what was in the way, a `ClientError` or an `RpcError`."""
+        """Done when the editor has the history; fails with ClientError or RpcError."""
         self.over: RpcError | None = None
-        """Why nothing of it comes any more."""
+        """Why the session is no longer followed, or None."""
         self.turns: list[PromptTurn] = []
-        """Prompts of the editor that are not answered, oldest first."""
+        """Unanswered prompts of the editor, oldest first."""
         self.order = asyncio.Lock()
-        """Held while a batch of events is shown, and while a prompt is being accepted: so its id is known before the
-        first event of its run is looked at."""
+        """Held while events are handled and while a prompt is being accepted, so that the id of a run is known before its
+        first event is handled."""
         self.displayed: str | None = None
-        """What the answer to a command has shown, and an event will show again."""
+        """Text that the answer to a command has shown and that an event will repeat."""
         self._models = models
         self._daemon = daemon
         self._editor = editor
@@ -89,16 +89,16 @@ class OpenSession:
         self._follower: Follower | None = None
         self._commands: list[AvailableCommand] = []
         self._partial = ""
-        """The reply that is being written, as the connection has found it."""
+        """The part of a reply in progress that came with the snapshot."""
         self._failures = 0
 
     @property
     def config_options(self) -> list[ConfigOption]:
-        """As they are now."""
+        """The options with their current values."""
         return options.config_options(self.info, self._models)
 
     async def follow(self, after: api.Cursor | None, *, replays: bool = False) -> None:
-        """Show what happens, until cancelled or the session is deleted; with `replays` what was said before first."""
+        """Forward events until cancelled or the session is deleted. With `replays`, send the history first."""
         env, name = self._daemon.env, self._daemon.name
         self._follower = Follower(self.info.id, after=after, env=env, name=name, can_approve=True)
         try:
@@ -109,18 +109,19 @@ class OpenSession:
             self._end(error)
 
     async def show(self, update: Update | Remark) -> None:
-        """Tell the editor, when it has room."""
+        """Send an update once the editor has room."""
         if isinstance(update, Remark):
             await self._remark(update)
             return
         client = self._follower.client if self._follower is not None else None
         while not self._editor.has_room:
+            # The daemon notices a slow client by unread output, so reading ahead here would hide it.
             with client.connection.unread() if client is not None else nullcontext():
                 await self._editor.room()
         self._editor.update(self.info.id, update)
 
     async def tell_commands(self) -> None:
-        """Tell the editor which slash commands there are, when it does not know."""
+        """Send the list of slash commands if it has changed."""
         found = await self._daemon.ask(api.Complete(session=self.info.id, kind="command", text=""), api.Completions)
         commands = options.commands(found.found)
         if commands != self._commands:
@@ -128,12 +129,12 @@ class OpenSession:
             await self.show(CommandsUpdate(commands))
 
     def leave(self, why: RpcError) -> None:
-        """Nothing of it comes any more: nobody is asked, and prompts are answered with `why`, once they are accepted."""
+        """Close the session for this editor: withdraw questions, and answer accepted prompts with `why`."""
         self.over = self.over or why
         self._questions.keep(set())
         if not self.opened.done():
             self.opened.set_exception(why)
-            self.opened.exception()  # after `session/new` nobody waits for it
+            self.opened.exception()  # marks it as retrieved: after `session/new` nothing awaits it
         for turn in self.turns:
             if turn.run is not None:
                 turn.fail(why)
@@ -162,7 +163,7 @@ class OpenSession:
                 await self._missed(snapshot)
             elif replays:
                 await self._replay(snapshot)
-            else:  # the editor has said that it knows what was said
+            else:  # `session/resume`: the editor already has the messages
                 list(self._updates.caught_up(self._partial))
             for question in snapshot.approvals:
                 await self._ask(question)
@@ -181,11 +182,12 @@ class OpenSession:
         await self._tell_usage(snapshot.context, snapshot.usage)
 
     async def _missed(self, snapshot: api.Attached) -> None:
-        """The cursor did not hold: nobody can tell what has happened since."""
+        """Handle a gap in the events: the cursor was not valid any more."""
         await self._remark(Remark("warning", "events in between are not shown; load the session again to see it"))
         self._questions.keep({question.approval for question in snapshot.approvals})
         waiting = {item.id for item in snapshot.queue}
         for turn in self.turns:
+            # Prompts in the queue are unaffected by the gap; a run that is neither waiting nor current ended unseen.
             if turn.run is None or turn.run.input_id in waiting:
                 continue
             if snapshot.run is None or snapshot.run.id != turn.run.run_id:
@@ -216,7 +218,7 @@ class OpenSession:
                 await self._ask(event)
             case events.ApprovalResolved(approval=approval):
                 self._questions.close(approval)
-            case events.Interrupted(what="run"):  # its daemon was killed, and could resolve nothing
+            case events.Interrupted(what="run"):  # the daemon was killed, so no `approval_resolved` was sent
                 self._questions.keep(set())
             case events.SessionChanged():
                 await self._changed(event)
@@ -229,7 +231,10 @@ class OpenSession:
                 pass
 
     def _is_known(self, event: events.AnyEvent) -> bool:
-        """The editor has it: its own prompt, an error that its prompt is answered with, an answer to its command."""
+        """Return True for an event that the editor already knows.
+
+        That is its own prompt, an error that answers its prompt, or the text that answers its command.
+        """
         match event:
             case events.UserMessage(input=given) if given is not None:
                 return any(turn.run is not None and turn.run.input_id == given for turn in self.turns)
@@ -269,8 +274,8 @@ class OpenSession:
             await self.show(ConfigUpdate(self.config_options))
 
     async def _learn_name(self) -> None:
-        """The first prompt names a session that nobody has named; no event says so."""
-        with suppress(ClientError):  # the name is all that would be missing
+        """Fetch the name of a session after its first prompt, which names it without an event."""
+        with suppress(ClientError):  # only the name would be missing
             found = await self._daemon.ask(api.OfSession(self.info.id), api.SessionInfo, command="session.get")
             if found.name:
                 self.info = replace(self.info, name=found.name)
@@ -278,7 +283,7 @@ class OpenSession:
 
     async def _tell_usage(self, used: int, total: Tokens) -> None:
         size = options.window_of(self.info, self._models)
-        if size:  # a part of an unknown whole says nothing
+        if size:  # without the size of the window the number is meaningless
             await self.show(UsageUpdate(used, size, Cost(total.cost_usd, "USD")))
 
     async def _remark(self, remark: Remark) -> None:
@@ -288,7 +293,7 @@ class OpenSession:
             await self.show(AgentMessageChunk(TextBlock(f"\n\n[{remark.severity}: {remark.text}]\n\n")))
 
     async def _watch_commands(self, client: Client) -> None:
-        """Extensions come and go; ends with the connection."""
+        """Update the slash commands when extensions change; ends with the connection."""
         with suppress(ClientError), client.connection.feed(None) as feed:
             await client.ask(api.Subscribe(["extensions"]), api.Nothing)
             await self.tell_commands()
@@ -297,7 +302,7 @@ class OpenSession:
                     await self.tell_commands()
 
     def _end(self, error: ClientError) -> None:
-        """The session is not there, or not there any more."""
+        """Close a session that does not exist, or no longer exists."""
         log.info("the session %s is left: %s", self.info.id, error)
         if not self.opened.done():
             self.opened.set_exception(error)

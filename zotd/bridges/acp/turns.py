@@ -1,4 +1,4 @@
-"""How a prompt of the editor ends: the events of its run, and the stop reason that they come to.
+"""Derives the stop reason of an editor's prompt from the events of its run.
 
 sent ──accepted──> waiting ──user_message──> running ──done──> outcome
   └──refused──> outcome      └──withdrawn──> outcome
@@ -13,23 +13,23 @@ from zotd.client.selection import select
 from zotd.wire import events
 
 _STEP_LIMIT = "the step limit of "
-"""How the sentence of a run begins that has had all its steps; no event has a code for it."""
+"""Beginning of the error of a run that reached its step limit; events have no code for it."""
 
 _DECLINED = " declined to answer; "
-"""In the sentence of a run whose model refuses."""
+"""Part of the error of a run whose model refused."""
 
 
 class PromptTurn:
     """One `session/prompt`, until it is answered."""
 
     def __init__(self) -> None:
-        """Sent; nobody has accepted it."""
+        """Create a turn that is not accepted yet."""
         self.run: Run | None = None
-        """What it has become; None until the daemon has accepted it."""
+        """Its run; None until the daemon has accepted the prompt."""
         self.is_cancelled = False
-        """The person has cancelled it: whatever comes of it, that is the answer."""
+        """The person has cancelled it; the answer is `cancelled`, whatever happens in the run."""
         self.outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """The stop reason, or the `RpcError` that is the answer."""
+        """The answer: a stop reason or an RpcError."""
         self._was_queued = False
         self._stop = "end_turn"
         self._error = ""
@@ -37,17 +37,19 @@ class PromptTurn:
 
     @property
     def is_running(self) -> bool:
-        """Its run has begun and is not over."""
+        """True from the start to the end of its run."""
         return self.run is not None and not self.outcome.done() and (self.run.started or self.run.run_id is not None)
 
     def on(self, event: events.AnyEvent) -> None:
-        """Something has happened in the session."""
+        """Process an event of the session."""
         if self.run is None or self.outcome.done() or self._is_older(event):
             return
         try:
             mine = select(self.run, [event])
         except RunFailedError as error:
-            if self.run.held:  # without an answer the editor would wait until the person cancels
+            if (
+                self.run.held
+            ):  # the prompt stays queued; without an answer the editor would wait until the person cancels
                 self.fail(RpcError(RpcErrorCode.INTERNAL, str(error)))
             else:
                 self.end("cancelled")
@@ -58,25 +60,29 @@ class PromptTurn:
             self._conclude()
 
     def _is_older(self, event: events.AnyEvent) -> bool:
-        """A queue without the prompt, before one with it: from before it was accepted, which another connection says."""
+        """Return True for a queue from before the prompt was accepted.
+
+        Acceptance is reported on another connection, so older events may still arrive here. A queue without the prompt must
+        then not be taken for its withdrawal.
+        """
         if not isinstance(event, events.QueueChanged) or self.run is None:
             return False
         self._was_queued |= any(item.id == self.run.input_id for item in event.items)
         return not self._was_queued
 
     def reports(self, event: events.AnyEvent) -> bool:
-        """Whether the answer will say what this error says, so that nothing else has to."""
+        """Return True if the answer will contain this error, so that it need not be shown."""
         if not isinstance(event, events.Error) or not self.is_running or self.is_cancelled:
             return False
         return _known_stop(event.message) is None
 
     def end(self, reason: str) -> None:
-        """Answer with this reason, unless it is answered."""
+        """Answer with this stop reason, unless already answered."""
         if not self.outcome.done():
             self.outcome.set_result("cancelled" if self.is_cancelled else reason)
 
     def fail(self, error: RpcError) -> None:
-        """Answer with this error, unless it is answered, or cancelled."""
+        """Answer with this error, unless already answered; a cancelled prompt is answered with `cancelled`."""
         if self.is_cancelled:
             self.end("cancelled")
         elif not self.outcome.done():
@@ -88,7 +94,9 @@ class PromptTurn:
                 self._stop = stop
             case events.Error(message=text) | events.Blocked(message=text):
                 self._error = text
-            case events.Interrupted(what=what, text=text) if what != "reply":  # else the model is asked again
+            case events.Interrupted(what=what, text=text) if (
+                what != "reply"
+            ):  # after an interrupted reply the model is asked again, so the run continues
                 self._cut = text
             case _:
                 pass
@@ -106,7 +114,7 @@ class PromptTurn:
 
 
 def _known_stop(error: str) -> str | None:
-    """What ACP calls the reason; None: it has no word for it."""
+    """Return the ACP stop reason for an error; None if there is none."""
     if error.startswith(_STEP_LIMIT):
         return "max_turn_requests"
     return "refusal" if _DECLINED in error else None

@@ -1,9 +1,9 @@
-"""Events of a session to what an editor is told of them.
+"""Converts the events of a session to updates for an editor.
 
     Updates.of(event) -> [update | Remark, ...]
 
-Deltas are shown as they come. The message that is committed behind them has the last word: what of it was not shown
-yet, because a connection was lost or a guard held it back, follows then.
+Deltas are forwarded as they arrive. The committed message after them is authoritative: text of it that was not shown yet,
+because a connection was lost or a guard held it back, is sent then.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A line for the person that is no part of the conversation."""
+    """A line for the person that is not part of the conversation."""
 
     severity: str
     """`info`, `warning` or `error`; editors without notices get the latter two as a message."""
@@ -37,12 +37,12 @@ class Remark:
 
 
 CUT = "the reply was cut off here; it starts again when the run continues"
-"""Instead of the sentence of the event, which repeats what the editor has been shown."""
+"""Replaces the text of the event, which repeats the partial reply that the editor already has."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """A call that the editor has been told of."""
+    """State of a call that was sent to the editor."""
 
     output: str = ""
     diffs: Sequence[TextContent | Diff] = ()
@@ -50,20 +50,20 @@ class _Known:
 
 @dataclass(slots=True)
 class Updates:
-    """What one editor has been told of one session."""
+    """Tracks what one editor has received of one session, and converts events accordingly."""
 
     place: calls.PathResolver
     _streamed: str = ""
-    """The text of the reply so far."""
+    """Text of the current reply that was sent."""
     _is_writing: bool = False
-    """The model is; its message is not committed."""
+    """The model is writing a reply that is not committed yet."""
     _questions: dict[str, str] = field(default_factory=dict)
-    """The calls that people are asked about, by approval."""
+    """Calls with an open question, by approval."""
     _calls: dict[str, _Known] = field(default_factory=dict)
-    """Those without a result."""
+    """Calls without a result, by id."""
 
     def of(self, event: events.AnyEvent) -> Iterable[Update | Remark]:
-        """What the editor is told of it; nothing for what it cannot show."""
+        """Return the updates for an event; empty if an editor cannot show it."""
         match event:
             case events.TextDelta(delta=delta):
                 self._streamed += delta
@@ -86,12 +86,12 @@ class Updates:
         return []
 
     def begin_anew(self) -> None:
-        """What was shown of the reply and of calls is not known to be a part of what follows."""
+        """Forget the state of reply and calls after a gap in the events."""
         self._streamed, self._is_writing = "", True
         self._calls.clear()
 
     def caught_up(self, partial: str) -> Iterable[Update]:
-        """The reply that is being written, as a new connection has it: what of it was not shown."""
+        """Return the part of a reply in progress that was not shown, given its text from a new connection."""
         if not self._is_writing or not partial.startswith(self._streamed):
             return []
         rest = partial[len(self._streamed) :]
@@ -99,7 +99,7 @@ class Updates:
         return [_message(rest)] if rest else []
 
     def replay(self, message: Message) -> Iterator[Update]:
-        """A message of the history, whole."""
+        """Yield the updates for a message of the history."""
         if message.role == "user":
             yield from asked(message.content, message.seq)
             return
@@ -112,10 +112,10 @@ class Updates:
                 case ToolResult(call_id=call, is_error=is_error, content=content):
                     yield self._result(call, content, is_error=is_error)
                 case _:
-                    pass  # images and thoughts of a model
+                    pass  # images and reasoning of a model are not replayed
 
     def question(self, asked_for: events.ApprovalRequested) -> ToolCallStart | ToolCallUpdate:
-        """The call that a person has to decide about, with what it would do."""
+        """Return the update that shows a call with an open question and what it would change."""
         call, preview = asked_for.tool_id, asked_for.preview
         diffs = calls.diffs_of(asked_for.tool, asked_for.args, self.place, preview)
         self._questions[asked_for.approval] = call
@@ -127,16 +127,19 @@ class Updates:
     def _rest(self, content: Sequence[Block]) -> Iterable[Update]:
         whole = "".join(block.text for block in content if isinstance(block, Text))
         shown, self._streamed, self._is_writing = self._streamed, "", False
-        # Rewritten by a guard after it was shown: nothing can be taken back, so the message stands below it.
+        # A guard rewrote the text after it was shown. It cannot be withdrawn, so the new text follows below.
         rest = whole[len(shown) :] if whole.startswith(shown) else f"\n\n{whole}"
         return [_message(rest)] if whole and rest else []
 
     def _cut(self, event: events.Interrupted) -> Iterable[Update | Remark]:
-        shown, self._streamed = self._streamed, ""  # the model is asked again, and its next reply begins anew
+        shown, self._streamed = (
+            self._streamed,
+            "",
+        )  # the model is asked again, and its next reply starts from the beginning
         partial = event.partial
         if partial is None:
             return remarks(event)
-        # A crash loses the newest part of what is kept: the editor may have been shown more.
+        # A crash loses the newest part of the stored text, so the editor may have received more.
         rest = partial[len(shown) :] if partial.startswith(shown) else ""
         return [*([_message(rest)] if rest else []), Remark("warning", CUT)]
 
@@ -181,7 +184,7 @@ class Updates:
 
     def _progress(self, call: str, text: str) -> Iterable[Update]:
         known = self._calls.get(call)
-        if known is None:  # a command of a person, which is no call: its output comes whole
+        if known is None:  # a shell command of a person, whose output arrives as a whole
             return []
         known.output = (known.output + text)[-calls.OUTPUT_CHARS :]
         content = [*known.diffs, *calls.output(known.output)]
@@ -199,7 +202,7 @@ class Updates:
 
 
 def merged(batch: Iterable[events.AnyEvent]) -> Iterator[events.AnyEvent]:
-    """The same events, with neighbours that continue each other as one: a frame costs an editor more than its bytes."""
+    """Merge consecutive deltas into one event, because each frame is expensive for an editor."""
     held: events.AnyEvent | None = None
     for event in batch:
         joined = _joined(held, event)
@@ -213,13 +216,13 @@ def merged(batch: Iterable[events.AnyEvent]) -> Iterator[events.AnyEvent]:
 
 
 def asked(content: Sequence[Block], seq: int | None) -> list[Update]:
-    """A prompt, as one message."""
+    """Return the update for a prompt, as one message."""
     words = "\n".join(_asked_words(block) for block in content if isinstance(block, Text | Image))
     return [UserMessageChunk(TextBlock(words), None if seq is None else str(seq))] if words else []
 
 
 def remarks(event: events.AnyEvent) -> list[Update | Remark]:
-    """What there is to say about an event that is no part of the conversation."""
+    """Return remarks about an event that is not part of the conversation."""
     match event:
         case events.Error(message=text) | events.Blocked(message=text):
             return [Remark("error", text)]
@@ -252,7 +255,7 @@ def _notes(event: events.AnyEvent) -> Iterator[tuple[str, str]]:
 
 
 def _joined(first: events.AnyEvent | None, second: events.AnyEvent) -> events.AnyEvent | None:
-    """Both as one; None when they are two."""
+    """Merge two events; return None if they do not belong together."""
     match first, second:
         case events.TextDelta(), events.TextDelta():
             return replace(first, delta=first.delta + second.delta)

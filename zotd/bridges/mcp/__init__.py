@@ -2,6 +2,6 @@
 
     host  <── frames (stdio) ──>  this process  <── MCP (stdio or HTTP) ──>  the server
 
-Its life is the server's: when the server is lost, it ends with a sentence, and the host starts both again. The server
-runs in its process group, so nothing of it outlives this process.
+The bridge ends with its server, with a sentence as the reason, and the host restarts both. The server runs in the bridge's
+process group, so it cannot outlive the bridge.
 """

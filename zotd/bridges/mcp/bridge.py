@@ -1,10 +1,10 @@
-"""The conversation in the middle: calls of the host become calls of the server, tools of the server tools of the host.
+"""Translates between host and server: forwards calls to the server, and registers the server's tools with the host.
 
     tool_call ──> a task ──> tools/call ──> tool_result         tool_cancel ends the task, which sends `cancelled`
                              progress ──> tool_progress
     tools/list_changed ──> tools/list ──> register_tool, unregister
 
-Every call gets one answer, also when the server is lost.
+Every call gets exactly one answer, even if the server is lost.
 """
 
 import asyncio
@@ -28,31 +28,31 @@ from zotd.wire.mcp import McpServer, ServerError
 log = logging.getLogger(__name__)
 
 LEAVE_S = 1.6
-"""From the host's `shutdown` to the end, whatever the server does; the host waits 2 s for the process to exit."""
+"""Time from the host's `shutdown` to the end, whatever the server does. The host waits 2 s for the exit."""
 
 LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
 
 class McpBridge:
-    """One server for one host."""
+    """The bridge between one server and the host."""
 
     def __init__(self, name: str, server: McpServer, pipe: HostPipe) -> None:
-        """`pipe` is open, and `hello` was said."""
+        """Prepare the bridge; `pipe` must be open and `hello` sent."""
         self._name = name
         self._server = server
         self._pipe = pipe
         self._offered: dict[str, tuple[str, Frame]] = {}
-        """By the name that the model knows: the server's own name, and the frame that told so."""
+        """By the name for the model: the server's own name and the registration frame."""
         self._running: dict[str, asyncio.Task[None]] = {}
         self._cancelled: set[str] = set()
         self._changed = asyncio.Event()
         self._serving: tuple[McpConnection, asyncio.TaskGroup] | None = None
 
     async def run(self) -> None:
-        """Serve until the host says `shutdown` or closes our stdin.
+        """Serve until the host sends `shutdown` or closes our stdin.
 
         Raises:
-            ServerError: the server could not be reached, or was lost; goes on from "the MCP server NAME".
+            ServerError: the server could not be reached or was lost; continues "the MCP server NAME".
         """
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
@@ -60,16 +60,18 @@ class McpBridge:
 
             def leave() -> None:
                 serving.cancel()
-                loop.call_later(LEAVE_S, serving.cancel)  # the second time interrupts the goodbye to the server
+                loop.call_later(
+                    LEAVE_S, serving.cancel
+                )  # the second cancellation interrupts the closing of the connection
 
-            # A thread, for the SDK's pipe is one that blocks; it ends with the process.
+            # A thread, because the SDK's pipe blocks. It ends with the process.
             threading.Thread(target=self._read, args=(loop, leave), daemon=True).start()
         if not serving.cancelled():
             raise serving.result()
         self._pipe.send({"type": "shutdown_ack"})
 
     async def _serve(self) -> ServerError:
-        """Why the server is there no more."""
+        """Serve until the server is lost; return the reason."""
         try:
             async with connected(self._server, notified=self._notified) as connection:
                 await self._offer(connection)
@@ -78,7 +80,7 @@ class McpBridge:
             return error
 
     async def _answer_calls(self, connection: McpConnection) -> NoReturn:
-        """Until the server is lost, which ends them all."""
+        """Answer calls until the server is lost, which ends all of them."""
         async with asyncio.TaskGroup() as calls:
             self._serving = connection, calls
             self._pipe.send({"type": "ready"})
@@ -88,7 +90,7 @@ class McpBridge:
     # --- from the host ----------------------------------------------------------------------------------------
 
     def _read(self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop has ended: the server was lost
+        with suppress(RuntimeError):  # the loop has ended because the server was lost
             for frame in self._pipe.frames():
                 if text(frame, "type") == "shutdown":
                     break
@@ -129,10 +131,10 @@ class McpBridge:
         except MCPError as error:
             is_lost = error.code == CONNECTION_CLOSED
             self._pipe.send(tool_error(call, LOST if is_lost else error.message))
-            if is_lost and self._server.url:  # a process has better words for its end
+            if is_lost and self._server.url:  # for a process, its exit gives a better reason
                 connection.lose("closed the connection")
         except (RuntimeError, ValueError) as error:
-            # Not what MCP allows, not what the tool's output schema says, or over 4 MiB.
+            # Invalid in MCP, not matching the tool's output schema, or over 4 MiB.
             self._pipe.send(tool_error(call, f"the MCP server's result cannot be used: {error}"))
 
     # --- from the server --------------------------------------------------------------------------------------
@@ -154,7 +156,7 @@ class McpBridge:
                 log.warning("the server's new list of tools could not be read: %s", error)
 
     async def _offer(self, connection: McpConnection) -> None:
-        """Tell the host what has changed about the server's tools."""
+        """Register new and changed tools with the host, and unregister removed ones."""
         tools = {tool.name: tool for tool in await connection.tools()}
         names = offered_names(self._name, tools)
         offered = {names[own]: (own, registration(names[own], tool)) for own, tool in tools.items()}

@@ -1,7 +1,7 @@
-"""A connection to a server, and every way in which there is none, as a sentence.
+"""Connects to a server, and describes each kind of failure in a sentence.
 
-The handshake is the one of MCP up to 2025-11-25. That of 2026-07-28 begins with another request, at which servers of
-before may exit; and servers of today still know the older one.
+Uses the handshake of MCP up to 2025-11-25. That of 2026-07-28 begins with a request at which older servers may exit, while
+current servers still accept the older one.
 """
 
 import asyncio
@@ -23,38 +23,38 @@ from zotd.wire.mcp import McpServer, ServerError
 from zotd.wire.version import VERSION
 
 CONNECT_S = 120.0
-"""From the start of a server to its first answer: `npx` and `uvx` may have to fetch it first."""
+"""Time limit for a server's first answer; `npx` and `uvx` may have to download it first."""
 
 HTTP_S = 30.0
-"""For a connection to be made, or a request to be written."""
+"""Time limit for connecting and for writing a request."""
 
 LIST_S = 30.0
-"""For all pages of a list of tools."""
+"""Time limit for all pages of the list of tools."""
 
 SESSION = "mcp-session-id"
-"""The header of a session."""
+"""HTTP header that identifies an MCP session."""
 
 NO_SESSION = (httpx2.codes.BAD_REQUEST, httpx2.codes.NOT_FOUND)
-"""What a request of a session that is over is answered with: 404 by MCP (Transports), 400 by many servers."""
+"""Status codes for a request of an expired session: 404 according to MCP (Transports), 400 from many servers."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class McpConnection:
-    """A server that has answered."""
+    """A connection to a server that has answered."""
 
     client: Client
     lost: asyncio.Future[str]
-    """Why it is there no more, when that is so; goes on from "the MCP server NAME"."""
+    """Done when the server is lost, with the reason; it continues "the MCP server NAME"."""
     lose: Callable[[str], None]
-    """Give it up for this reason, if there is none yet."""
+    """Declare the server lost; only the first reason counts."""
 
     async def tools(self) -> list[Tool]:
-        """All tools that it has now and that we can call: not those that answer with a task only.
+        """List the server's current tools without those that can only be called as a task.
 
         Raises:
-            MCPError, TimeoutError, ValueError: it does not tell.
+            MCPError, TimeoutError, ValueError: the list could not be read.
         """
         if self.client.server_capabilities.tools is None:
             return []
@@ -73,10 +73,10 @@ def _needs_a_task(tool: Tool) -> bool:
 
 @asynccontextmanager
 async def connected(server: McpServer, *, notified: MessageHandlerFnT) -> AsyncIterator[McpConnection]:
-    """Reach the server, and leave it at the end. `notified` gets its notifications.
+    """Connect to the server, and disconnect at the end. `notified` gets its notifications.
 
     Raises:
-        ServerError: it could not be reached, or was lost in the block; goes on from "the MCP server NAME".
+        ServerError: the server could not be reached, or was lost in the block; continues "the MCP server NAME".
     """
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -109,10 +109,10 @@ async def connected(server: McpServer, *, notified: MessageHandlerFnT) -> AsyncI
 
 def _http_client(server: McpServer, lose: Callable[[str], None]) -> httpx2.AsyncClient:
     async def look(response: httpx2.Response) -> None:
-        """Tell what the package does not: it makes one error of all these."""
+        """Examine the status of a response, which the package reduces to one kind of error."""
         status = response.status_code
         if response.request.method != "POST":
-            return  # the stream of notifications and the goodbye: a server need not know them
+            return  # opening the stream of notifications and ending the session are optional for servers
         if status == httpx2.codes.UNAUTHORIZED:
             lose("refused the request as unauthorized (HTTP 401); its `headers` need a valid token")
         elif status in NO_SESSION and SESSION in response.request.headers and not await _is_answer(response):
@@ -120,13 +120,13 @@ def _http_client(server: McpServer, lose: Callable[[str], None]) -> httpx2.Async
         elif response.is_error:
             log.warning("the server answers HTTP %d", status)
 
-    # No limit for reading: the host has one for each call, and the stream of notifications is silent for hours.
+    # No limit for reading: the host limits each call, and the stream of notifications may be silent for hours.
     timeout = httpx2.Timeout(HTTP_S, read=None)
     return httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [look]})
 
 
 async def _is_answer(response: httpx2.Response) -> bool:
-    """Whether this error is about the request in it rather than about the session."""
+    """Return True if an error response belongs to its request rather than to the session."""
     try:
         body = json.loads(await response.aread())
     except (ValueError, httpx2.HTTPError):
@@ -136,7 +136,7 @@ async def _is_answer(response: httpx2.Response) -> bool:
 
 def _why(error: Exception, lost: asyncio.Future[str]) -> str:
     while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]  # the first is the cause of the others
+        error = error.exceptions[0]  # the first error caused the others
     match error:
         case ServerError():
             return str(error)

@@ -1,4 +1,4 @@
-"""What a server's tool answered, as the frame `tool_result`: text and images as they are, the rest as text about it."""
+"""Converts the result of a server's tool to the frame `tool_result`. Content other than text and images is described."""
 
 import json
 
@@ -16,12 +16,13 @@ from mcp.types import (
 from zotd.sdk.pipe import Frame
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What models take; with any other, the host would call the whole result an error."""
+"""Image types that models accept. With another one, the host would treat the whole result as an error."""
 
 
 def tool_result(call: str, result: CallToolResult) -> Frame:
-    """The answer to the `tool_call` with the id `call`."""
+    """Build the answer to the `tool_call` with the id `call`."""
     content = [_block(block) for block in result.content]
+    # Models see only the content, so a purely structured result has to be shown as text.
     if not content and result.structured_content is not None:
         content = [_text(json.dumps(result.structured_content, ensure_ascii=False))]
     frame: Frame = {"type": "tool_result", "id": call, "content": content, "is_error": bool(result.is_error)}
@@ -31,12 +32,12 @@ def tool_result(call: str, result: CallToolResult) -> Frame:
 
 
 def tool_error(call: str, sentence: str) -> Frame:
-    """The same for a call that has failed."""
+    """Build the answer to a call that has failed."""
     return {"type": "tool_result", "id": call, "content": [_text(sentence)], "is_error": True}
 
 
 def progress_text(progress: float, total: float | None, message: str | None) -> str:
-    """A notification of progress, for the user: "3/10 copying"."""
+    """Format a progress notification for the user, for example "3/10 copying"."""
     count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
     return f"{count} {message}" if message else count
 
@@ -60,7 +61,7 @@ def _block(block: ContentBlock) -> Frame:
 
 
 def _binary(what: str, mime_type: str, data: str) -> Frame:
-    """An image, or a text that stands for what cannot be shown; `data` is base64."""
+    """Build an image block, or a text about content that cannot be shown. `data` is base64."""
     if mime_type in IMAGES:
         return {"type": "image", "mime_type": mime_type, "data": data}
     return _text(f"[{what}, {mime_type}, {len(data) * 3 // 4} bytes, which cannot be shown]")

@@ -1,9 +1,9 @@
-"""A server that is started by its command, as a transport of the package `mcp`.
+"""Starts a server by its command, as a transport of the package `mcp`.
 
-Not `mcp.client.stdio`: that gives the server a session of its own, out of reach of the host's signals to the bridge's
-group, and notices its end only when the last process that holds its stdout has ended too.
+`mcp.client.stdio` is not used: it starts the server in a new session, where the host's signals to the bridge's process
+group do not reach it, and notices its end only after the last process that holds its stdout has ended.
 
-    end:  stdin is closed ── 1 s ──> SIGTERM ── 0.3 s ──> SIGKILL       what is left of the group: the host's business
+    end:  stdin is closed ── 1 s ──> SIGTERM ── 0.3 s ──> SIGKILL       the host kills the rest of the group
 """
 
 import asyncio
@@ -26,22 +26,22 @@ INHERITED = (
     *("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
 )
-"""Variables that every server gets: where things are and how to write them. Any other, it has to name in its `env`."""
+"""Variables that every server inherits: directories and locale. All others have to be named in its `env`."""
 
 LINE_BYTES = 32 * 1024 * 1024
-"""Longest message of a server. The host takes 4 MiB of it; up to here the call fails, beyond it the connection."""
+"""Longest message of a server. The host accepts 4 MiB; a longer message fails the call, one over this limit the connection."""
 
 EXIT_S = 0.1
-"""Between the end of a server's stdout and its exit, in either order: the second one is waited for so long."""
+"""How long to wait for the exit after the end of stdout, or the reverse, so that the better reason is known."""
 
 LEAVE_S = 1.0
-"""From the end of its stdin to SIGTERM; with what follows, and our own exit, under the host's 2 s."""
+"""Time from the end of its stdin to SIGTERM. Together with the following steps it stays under the host's 2 s."""
 
 TERM_S = 0.3
-"""From SIGTERM to SIGKILL."""
+"""Time from SIGTERM to SIGKILL."""
 
 REAP_S = 0.1
-"""From SIGKILL to giving up: only a process that hangs in the kernel is still there."""
+"""Time to wait after SIGKILL; only a process that hangs in the kernel takes longer."""
 
 STDIN, STDOUT = 0, 1
 
@@ -53,9 +53,9 @@ class _Process(asyncio.SubprocessProtocol):
         self.output = asyncio.StreamReader(limit=LINE_BYTES)
         self.exited = asyncio.Event()
         self.is_closed = False
-        """No message comes any more."""
+        """stdout has ended: no further messages."""
         self.is_leaving = False
-        """It should end, so its end is no loss."""
+        """The bridge is ending it, so its end is not a loss."""
         self._lost = lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -75,15 +75,15 @@ class _Process(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.exited.set()
-        # Now, or when what it had still written is read: a grandchild may hold the pipe for ever.
+        # Delayed, so that its last output is read. Not until the end of stdout, which a grandchild may hold open for ever.
         asyncio.get_running_loop().call_later(EXIT_S, self._close)
 
     def tell(self) -> None:
-        """Tell how it ended, as far as that is known by now."""
+        """Report how it ended, as far as known."""
         self._lost(_how_it_ended(self.transport.get_returncode()))
 
     def _close(self) -> None:
-        """Calls in flight fail now; the reason may take a moment."""
+        """End the stream, which fails pending calls; report the reason once it is known."""
         if not self.is_closed:
             self.is_closed = True
             self.output.feed_eof()
@@ -92,7 +92,7 @@ class _Process(asyncio.SubprocessProtocol):
 
 
 class _FromServer:
-    """Messages of the server; satisfies the package's `ReadStream`."""
+    """Reads messages of the server; satisfies the package's `ReadStream`."""
 
     def __init__(self, output: asyncio.StreamReader) -> None:
         self._output = output
@@ -102,7 +102,7 @@ class _FromServer:
             try:
                 return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
             except ValueError:
-                # A forgotten print; the server may well go on.
+                # Probably a forgotten print; the server itself works.
                 log.warning("skipped a line of the server's stdout that is not an MCP message: %r", line[:200])
         raise StopAsyncIteration
 
@@ -123,16 +123,16 @@ class _FromServer:
 
 
 class _ToServer:
-    """Messages for the server; satisfies the package's `WriteStream`.
+    """Writes messages to the server; satisfies the package's `WriteStream`.
 
-    Written without waiting until they are read: what is open at a time is as much as the host has asked for.
+    Does not wait until they are read: the amount is limited by the calls that the host has open.
     """
 
     def __init__(self, stdin: asyncio.WriteTransport) -> None:
         self._stdin = stdin
 
     async def send(self, item: SessionMessage, /) -> None:
-        # To a server that is gone: dropped. The end of its stdout tells about it.
+        # Dropped if the server is gone; the end of its stdout is reported separately.
         self._stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
     async def aclose(self) -> None:
@@ -147,10 +147,10 @@ class _ToServer:
 
 @asynccontextmanager
 async def over_stdio(server: McpServer, lost: Callable[[str], None]) -> AsyncIterator[tuple[_FromServer, _ToServer]]:
-    """Start the server and end it; `lost` is told how, if it ends before it should.
+    """Start the server, and end it on leaving; call `lost` with the reason if it ends by itself.
 
     Raises:
-        ServerError: it could not be started.
+        ServerError: the server could not be started.
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     try:
@@ -160,7 +160,7 @@ async def over_stdio(server: McpServer, lost: Callable[[str], None]) -> AsyncIte
             *server.args,
             cwd=server.cwd or None,
             env=inherited | server.env,
-            stderr=None,  # ours, which is the log
+            stderr=None,  # inherited: the bridge's stderr is the log
         )
     except OSError as error:
         where = error.filename or server.command
@@ -200,7 +200,7 @@ async def _has_exited(process: _Process, within_s: float) -> bool:
 
 
 def _how_it_ended(code: int | None) -> str:
-    """Goes on from "the MCP server NAME"."""
+    """Describe the end of the process; continues "the MCP server NAME"."""
     if code is None:
         return "has closed its stdout"
     if code >= 0:

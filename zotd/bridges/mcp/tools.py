@@ -1,4 +1,4 @@
-"""A server's tools as the model sees them: their names, and the frames that register them."""
+"""Names a server's tools for the model, and builds the frames that register them."""
 
 import hashlib
 import re
@@ -9,16 +9,16 @@ from mcp.types import Tool
 from zotd.sdk.pipe import Frame
 
 NAME_CHARS = 64
-"""Longest name of a tool that every vendor takes; the characters are letters, digits, `_` and `-`."""
+"""Longest name that every vendor accepts. Characters are letters, digits, `_` and `-`."""
 
 _UNUSABLE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def offered_names(server: str, tools: Iterable[str]) -> dict[str, str]:
-    """What each tool is called for the model, `server__tool`, by the server's own name for it.
+    """Map the server's own tool names to names for the model, `server__tool`.
 
-    A name that is too long is cut, and that or one that is taken ends in a digest of the tool's own name: the same
-    after a restart, for transcripts speak of it.
+    A name that is too long is cut. Such a name, and one that is already taken, ends in a digest of the tool's own name, so
+    that it is the same after a restart: transcripts refer to it.
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -33,10 +33,10 @@ def offered_names(server: str, tools: Iterable[str]) -> dict[str, str]:
 
 
 def registration(name: str, tool: Tool) -> Frame:
-    """The frame `register_tool` for a tool that the model knows as `name`.
+    """Build the frame `register_tool` for a tool that the model knows as `name`.
 
-    The server's hints are believed, since the user chose the server: what only reads may be repeated after a crash and
-    run beside other calls; anything else runs alone, for the server's state may depend on the order.
+    The server's hints are trusted, because the user chose the server: a read-only tool may be repeated after a crash and
+    run in parallel. All other tools run alone, because the server's state may depend on the order.
     """
     hints = tool.annotations
     is_read_only = hints is not None and hints.read_only_hint is True
