@@ -53,6 +53,7 @@ class Answers:
         match event:
             case events.QueueChanged(items):
                 waiting = {item.id for item in items}
+                # Only leaving the queue is visible here; `feed` decides whether the input was started or withdrawn.
                 self._gone |= self._queued - waiting
                 self._queued = waiting
             case events.UserMessage(input=str(key)):
@@ -62,6 +63,7 @@ class Answers:
                 self._text = "".join(block.text for block in content if isinstance(block, Text)).strip() or self._text
             case events.CompactDone():
                 self._is_compacted = True
+            # Text that was written before an abort is still part of the answer.
             case events.TurnEnd(stop="aborted"):
                 self._outcome = CUT_SHORT if self._text else ABORTED
             case events.Interrupted(what="run"):

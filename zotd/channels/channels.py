@@ -206,6 +206,7 @@ class Channels:
             self.complained(
                 extension, f"the channel name {frame.name[:80]!r} is refused: letters, digits, . _ and - do"
             )
+        # The first process keeps the name: otherwise answers to its senders would go to another program.
         elif earlier is not None and earlier.extension != extension:
             self.complained(extension, f"the channel {frame.name} is served by {earlier.extension} already")
         else:
@@ -229,6 +230,7 @@ class Channels:
         address = self._address(extension, frame)
         if address is None or len(encode(frame.metadata)) > MAX_METADATA_BYTES:
             self.complained(extension, "a message was dropped: no channel of it, or a sender or metadata out of bounds")
+            # Accepted nevertheless, because a message that can never be handled would be repeated for ever.
             accepted()
         elif address in self._store.peers:
             key = _key(address, frame.metadata)

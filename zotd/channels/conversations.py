@@ -148,6 +148,7 @@ class Conversations:
 
     async def _take(self, message: Incoming) -> None:
         peer = self._store.peers.get(message.address)
+        # A program repeats a message if it did not receive the acceptance.
         if peer is not None and message.key not in peer.seen:
             try:
                 reply = await self._carry_out(peer, message)
@@ -164,6 +165,7 @@ class Conversations:
                 reply = BROKEN
             if reply is not None:
                 await self._reply(message.address, message.key, reply, message.metadata)
+        # Also for repetitions and for senders that were unpaired in the meantime: nothing is left to do.
         message.accepted()
 
     async def _carry_out(self, peer: Correspondent, message: Incoming) -> str | None:
@@ -204,6 +206,8 @@ class Conversations:
                 sender=sender_of(message.address),
                 when_busy="queue",
                 accepted=accepted,
+                # The key is also the request id, so that a repeated message finds its run. If the sender may not
+                # approve, no person can answer, so calls are denied at once.
                 request=SubmitRequest(delivery.key, delivery.key, "park" if peer.may_approve else "deny"),
             )
         except Exception:
@@ -248,6 +252,7 @@ class Conversations:
                 await session.load()
                 return await self._questions.decide(session, peer, command)
             case "compact" if session is not None:
+                # Remembered before it starts, so that a repetition does not compact twice.
                 self._see(peer.address, message.key)
                 await self._store.save()
                 self._spawn(f"compaction of {session.id}", self._compact(session, message, command.argument))

@@ -153,6 +153,7 @@ class ReplyQueue:
 
     async def _try(self, delivery: Delivery) -> str:
         """Send an answer once the channel is connected; return the error, empty if it was sent."""
+        # The process serves the whole channel; the room is part of the frame.
         name, _, room = delivery.channel.partition("/")
         line = self._line(name)
         await line.is_up.wait()  # may wait until the end of the daemon; the answer is on disk

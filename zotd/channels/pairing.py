@@ -73,6 +73,7 @@ class Pairing:
         self._forget(now)
         if address in self._offers:
             return None
+        # Rooms of one channel share the limit, because one crowd can write in many rooms.
         on_channel = [one for one in self._offers.values() if _platform(one.address) == _platform(address)]
         if len(on_channel) >= MAX_OFFERS:
             oldest = min(on_channel, key=lambda one: one.expires)
@@ -91,6 +92,7 @@ class Pairing:
         self._forget(now)
         if len(self._guesses) >= MAX_GUESSES:
             raise TooManyGuessesError
+        # Case, spaces and hyphens are ignored, because people type codes from another device.
         given = "".join(code.upper().split()).replace("-", "").encode()
         # All are compared, in constant time, so that the duration reveals nothing about any of them.
         found = [one for one in self._offers.values() if hmac.compare_digest(one.code.replace("-", "").encode(), given)]

@@ -70,6 +70,7 @@ class Programs:
         when it connects.
         """
         shared = {name: value for name, value in env.items() if name not in {TOKEN, URL}}
+        # Only a manifest that names a withheld variable gets it, so other channels do not see the token.
         withheld = {URL: self.telegram.base_url}
         token = env.get(TOKEN) or (self._stored_token() if self.telegram.enabled else None)
         if token:

@@ -54,6 +54,7 @@ class OpenQuestions:
                 self._ask(session, event)
             return
         for address, delivery in self._asked.pop(event.approval, {}).items():
+            # The sender that decided gets a reply to its command instead.
             if event.by != sender_of(address):
                 who = f" by {event.by}" if event.by else ""
                 said = f"{ENDED.get(event.decision, 'Over')}{who}." if event.decision in ENDED else OVER
@@ -110,6 +111,8 @@ class OpenQuestions:
 def _words(event: events.ApprovalRequested) -> str:
     preview = event.preview or ""
     shown = f"{preview[:PREVIEW_CHARS]}\n… (cut)" if _is_cut(event) else preview
+    # Longer than any run of backticks in the preview, so that a call cannot end the block and fake the text around
+    # it.
     fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
     how = f"{TOO_LONG} /deny denies it here." if _is_cut(event) else "Reply /allow or /deny."
     return f"May this call of **{event.tool}** run? {how}\n\n{fence}\n{shown}\n{fence}"

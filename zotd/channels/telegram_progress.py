@@ -63,10 +63,12 @@ class ProgressMessages:
         if run.signed is None or now - run.signed >= SIGN_S:
             run.signed = now
             await self._try("sendChatAction", {**place, "action": "typing"})
+        # Telegram treats an edit without a change as an error.
         if not text or text == run.text or now - run.since < FIRST_S or (run.text and now - run.changed < EDIT_S):
             return
         run.changed, run.text = now, text
         if run.message is None:
+            # Without a notification: only the answer should make the phone ring.
             fields = {**place, "text": text, "disable_notification": True}
             sent = await self._try("sendMessage", fields)
             run.message = None if sent is None else msgspec.json.decode(sent, type=_Sent).message_id

@@ -172,6 +172,7 @@ class Calls:
             self._timer = None
 
     def _was_asked(self, key: str) -> bool:
+        # The id may belong to a question that has already timed out.
         return self._open.peek(key) is not None or self._open.was_open(key)
 
     def _arm(self) -> None:

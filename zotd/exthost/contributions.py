@@ -34,6 +34,7 @@ EVENT_CHARS = 64
 class Registrations:
     """The registrations of one process."""
 
+    # Dicts, because a name that is registered again replaces the earlier frame but keeps its place in the order.
     tools: dict[str, ext.RegisterTool] = field(default_factory=dict)
     commands: dict[str, ext.RegisterCommand] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
@@ -108,6 +109,7 @@ class Registrations:
         """Record whether `what` is refused, and return the sentence if it is."""
         if fault is None:
             self.refused.pop(what[:100], None)
+        # Bounded, because refused names do not count against the limits of accepted ones.
         elif len(self.refused) < MAX_REGISTRATIONS:
             self.refused[what[:100]] = f"the {what[:100]} is refused: {fault}"
         return fault and f"the {what[:100]} is refused: {fault}"

@@ -127,6 +127,7 @@ def _take(found: Discovered, directory: Path, choices: Mapping[str, bool] | None
         # The same directory twice is no conflict: -e may name an installed extension.
         if earlier.directory != manifest.directory:
             found.shadowed.append(Shadowed(manifest, earlier.directory))
+    # Without readable choices nothing is started that the user might have disabled.
     elif choices is not None and choices.get(manifest.name, manifest.is_enabled):
         found.manifests.append(manifest)
     else:

@@ -122,6 +122,7 @@ async def _ask_one(
     if peer is None or not intercepts(guard, question.event):
         _unanswered(guard, question.event, verdict, guard.condition)
         return
+    # Asking again would delay every call by the whole time limit.
     if not is_responding(guard):
         if question.event in guard.manifest.closed:
             refusal = f"the guard {guard.name} is not responding, so what it guards is refused"
@@ -150,6 +151,7 @@ async def _ask_one(
         verdict.notes.append(GuardRemark(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
         return
     rewritten = question.rewrite(answer, verdict.value)
+    # An answer that changes nothing leaves no note in the transcript.
     if rewritten != verdict.value:
         verdict.value = rewritten
         verdict.notes.append(GuardRemark(guard.name, question.event, question.told(rewritten)))

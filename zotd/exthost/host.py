@@ -137,6 +137,7 @@ class Host:
         """Start all extensions in parallel, without waiting for any."""
         async with self._following:
             self.discovered = await asyncio.to_thread(self._discover)
+            # `stop` may have been called while the manifests were read.
             if self._is_stopped:
                 return
             for manifest in self.discovered.manifests:
@@ -177,6 +178,7 @@ class Host:
         if extension is None:
             return f"there is no extension {name} here"
         found = await asyncio.to_thread(self._discover)
+        # A reload would start the changed code, which only a new grant may do.
         if found.keeps(extension.manifest):
             return f"{name} was not reloaded: the code of {self._surroundings.cwd} has changed since it was trusted"
         manifest = next((one for one in found.manifests if one.name == name), None)
@@ -304,6 +306,7 @@ class Host:
             await _stopped(extension)
             self._extensions.pop(extension.name, None)
         errors = [await reload for reload in reloads]
+        # Manifests may have been added or moved, and the load order decides who owns a name.
         self._order([manifest.name for manifest in found.manifests])
         return ReloadReport(
             stopped=[one.name for one in vanished],

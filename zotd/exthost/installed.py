@@ -81,6 +81,7 @@ def save(home: Path, installed: Installed) -> None:
     """
     path = home / FILE
     try:
+        # Indented, because an error asks people to repair this file by hand.
         private_file.write(path, indented(encode(installed)) + b"\n")
     except OSError as error:
         raise InstallError(f"{path} cannot be written: {error.strerror}") from error
@@ -93,6 +94,7 @@ def locked(home: Path) -> Iterator[None]:
     Raises:
         InstallError: the home cannot be written.
     """
+    # An ExitStack, so that an OSError of the caller's block is not reported as one of the lock.
     with ExitStack() as lock:
         try:
             make_private_dir(str(extensions(home)))
@@ -135,6 +137,7 @@ def _trouble(directory: Path, record: InstallRecord) -> str:
         found = tree_digest.scan(directory)
     except tree_digest.TreeTooLargeError as error:
         return f"cannot be checked: {error}"
+    # The usual case: one digest covers all files, so they need not be compared.
     if found.digest == record.digest:
         return ""
     differs = tree_digest.difference(record.files, found.files)

@@ -18,6 +18,7 @@ FILE = "extension.json"
 MAX_BYTES = 1024 * 1024
 """Longest manifest that is read; usual ones have a few hundred bytes."""
 
+# Also used as a directory and file name, so it has no separators and does not begin with a dot.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 RESERVED_FIELDS = ("transport", "permissions")
@@ -129,6 +130,7 @@ def _decoded(path: Path) -> _File:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError("it is over 1 MiB")
+    # Decoded untyped first, because the typed decoder skips unknown fields and would not see reserved ones.
     fields = decode(data, dict[str, object])
     for name in RESERVED_FIELDS:
         if name in fields:

@@ -51,6 +51,7 @@ def tools_host(
         uses_workspace: `cwd` is trusted, so an interpreter inside it may run.
         guarded: the directory whose files must match the trusted digests.
     """
+    # Without a `tools` directory no process is needed, and most workspaces have none.
     there = [directory for directory in directories if is_directory(directory / "tools")]
     if not there:
         return None
@@ -82,6 +83,7 @@ def _granted(guarded: Guarded, cwd: Path) -> list[str]:
     above = inside(str(guarded.directory), cwd)
     words = ["--workspace", str(cwd), "--guard", str(guarded.directory / "tools")]
     for path, digest in guarded.digests.items():
+        # Of the `extensions` directory only `tools` is importable. Other paths are targets of links in it.
         if above is None or not path.startswith(f"{above}/") or path == tools or path.startswith(f"{tools}/"):
             words += ["--granted", f"{digest}:{path}"]
     return words
@@ -101,6 +103,7 @@ def interpreter(python: str | None, cwd: Path, *, uses_workspace: bool) -> str:
         log.warning("ext.python points outside of %s and is not used there; use an absolute path", cwd)
         return sys.executable
     path = str(cwd / python)
+    # Tools of $ZOT_HOME run in untrusted workspaces too, but not with an interpreter from there.
     if is_inside and not uses_workspace:
         return sys.executable
     return path if os.path.exists(path) else sys.executable  # noqa: PTH110  (Path.exists raises if access is denied)

@@ -78,6 +78,7 @@ class Offers:
         ] + [
             ExtensionCommand(f"{claim.owner}:{claim.name}", claim.value.description, claim.owner)
             for claim in names.qualified.values()
+            # A qualified name is listed only for a command that has lost its plain one.
             if names.winners.get(names.fold(claim.name)) is not claim
         ]
 
@@ -119,6 +120,7 @@ class Offers:
         return extension.name, answer
 
     def _resolve(self) -> Contributions:
+        # Cached until the next change: every model call asks for the tools.
         if self._contributions is None:
             offers = [(one.name, one.offered) for one in self._extensions() if one.offered is not None]
             self._contributions = Contributions(offers, self._reserved_commands)

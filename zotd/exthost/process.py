@@ -74,6 +74,7 @@ class _Throttle:
     def spend(self, amount: float) -> None:
         loop = asyncio.get_running_loop()
         wait = self.allowance.spend(amount, loop.time())
+        # Data that was already read may still arrive during a pause; the running timer covers it.
         if wait and self.until is None:
             self.pause()
             self.until = loop.call_later(wait, self._go_on)
@@ -103,6 +104,7 @@ class ExtensionProcess:
         """Start the process with `start_service`. OSError and ValueError mean that nothing was started."""
         self._listener = listener
         self._log = log
+        # Framing keeps at most one unfinished line, so an endless line cannot fill the memory.
         self._lines = Lines(SERVER_LIMIT)
         self._waiting: deque[bytes | TooLong] = deque()
         """Lines that were read but not handled yet. While there are any, the pipe is not read."""
@@ -212,6 +214,7 @@ class ExtensionProcess:
 def how_it_ended(code: int | None, last_words: bytes = b"") -> str:
     """Describe an exit: code or signal, if known, and the last line of stderr. Continues the extension's name."""
     lines = last_words.decode(errors="replace").split("\n")
+    # Tracebacks and most messages of crashes end with the error.
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     how = "ended" if code is None else _how(code)
     return f"{how}: {last[:LAST_WORDS_CHARS]}" if last else how

@@ -88,6 +88,7 @@ def _remove(name: str, home: Path, place: InstallDirectory) -> Removal:
     if is_ours and os.path.lexists(directory):
         directory.rename(gone)
     try:
+        # Both names: records are stored by directory, choices by the name in the manifest.
         installed.save(home, _without(before, name, directory.name))
     except InstallError:
         if os.path.lexists(gone):

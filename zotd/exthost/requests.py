@@ -90,6 +90,7 @@ class Requests:
             lineage=parent.lineage if parent else (),
         )
         if parent is not None:
+            # A tool must not outlive the call that it was requested for.
             parent.answer.add_done_callback(lambda _: request.give_up())
         self._open[frame.id] = request
         return request
@@ -135,6 +136,7 @@ class Requests:
     def _remember(self, key: str) -> None:
         self._ids[key] = None
         if len(self._ids) > REMEMBERED + MAX_OPEN:
+            # Only ids of closed requests are forgotten; an open one could otherwise be opened twice.
             closed = next(key for key in self._ids if key not in self._open)
             del self._ids[closed]
 

@@ -87,7 +87,9 @@ def _from_url(text: str, scheme: str) -> Repository:
     head = f"{scheme}://"
     authority, slash, path = text.removeprefix(head).partition("/")
     try:
+        # Only the authority is parsed, because the path may contain the `@` or `#` of a ref.
         parts = urlsplit(head + authority)
+        # Accessing the port raises ValueError if it is invalid.
         user, password, host, _ = parts.username, parts.password, parts.hostname, parts.port
     except ValueError as error:
         raise InstallError(f'"{text}" is not a URL: {error}') from error

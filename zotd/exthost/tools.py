@@ -46,6 +46,7 @@ class ExtensionTool:
         peer = await self._extension.available()
         if peer is None:
             return ToolOutcome.error(f"{self._extension.condition}; {self.spec.name} cannot be called now")
+        # A `submit` without a session, even after the result, belongs to the session of the latest call.
         self._extension.last_session = context.session
 
         cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
@@ -68,6 +69,7 @@ class ExtensionTool:
                 limit_s=self._limit_s,
                 session=context.session,
                 progress=context.progress,
+                # Lets the host recognise calls that the extension makes during this one, and refuse loops.
                 lineage=(*context.lineage, Ancestor(self.spec.name, context.call_id)),
                 cwd=cwd,
             )

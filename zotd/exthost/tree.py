@@ -104,6 +104,7 @@ def read(directory: Path, entry: TreeEntry) -> Iterator[bytes]:
     """
     path = directory / entry.path
     if entry.kind is EntryKind.LINK:
+        # The target itself is the content of a link, as in git.
         yield os.fsencode(path.readlink())
         return
     left = entry.size
@@ -158,7 +159,9 @@ class _Names:
         if not all(_is_name(part) for part in parts):
             raise InstallError(f"the name {_quoted(path)} in it cannot be used")
         for end in range(1, len(parts)):
+            # Parent directories too: `A/x` and `a/y` would share a directory where case is ignored.
             self._claim("/".join(parts[:end]) + "/", path)
+        # A file must not have the name of a directory either.
         if folded(path) in self._seen:
             raise self._clash(path)
         self._claim(path, path)

@@ -96,6 +96,7 @@ class HostCalls:
 
     def __init__(self, pipe: HostPipe) -> None:
         self._pipe = pipe
+        # next() on a count is atomic, so threads cannot get the same number.
         self._numbers = itertools.count(1)
         self._open: dict[str, HostCall] = {}
 
@@ -121,6 +122,7 @@ class HostCalls:
 
     def abandon(self) -> None:
         """Fail all waiting calls, because the host has gone."""
+        # Not a plain loop: handlers in other threads may still start calls.
         while self._open:
             _, call = self._open.popitem()
             call.finish(Result("the host has gone", is_error=True))

@@ -29,6 +29,7 @@ class Extension:  # noqa: PLR0904  one object with everything is easiest for aut
 
     def __init__(self, name: str, version: str = "0.0.0") -> None:
         """Create an extension. From here on, `print` writes to stderr, which is the extension's log."""
+        # As early as possible: a print during the import of the extension would break the protocol.
         print_to_log()
         self._peer = HostPeer(name, version)
 
@@ -90,6 +91,7 @@ class Extension:  # noqa: PLR0904  one object with everything is easiest for aut
         def register(function: F) -> F:
             tool = make_tool(function, name or function.__name__, schema=schema, options=options, offers_call=True)
             self._peer.registry.tools[name or function.__name__] = tool
+            # Before `run` the pipe queues the frame; later the host learns about the tool at once.
             self._peer.pipe.send(tool.frame)
             return function
 
@@ -103,6 +105,7 @@ class Extension:  # noqa: PLR0904  one object with everything is easiest for aut
         """
 
         def register(function: F) -> F:
+            # Raises TypeError here, where the author sees the line, rather than at the first call.
             parameter_names(function)
             text = _first_line(function) if description is None else description
             command = RegisteredCommand(function, {"type": "register_command", "name": name, "description": text})
@@ -194,6 +197,7 @@ class Extension:  # noqa: PLR0904  one object with everything is easiest for aut
 
         A failed tool returns a `Result` with `is_error`; nothing is raised.
         """
+        # The call that is being answered becomes the parent, so that the host can follow the chain.
         return self._peer.calls.start(name, args or {}, origin.get())
 
     def log(self, text: str) -> None:

@@ -35,6 +35,7 @@ class Loop:
 
     def close(self, patience_s: float) -> bool:
         """Cancel all tasks and stop; return False if that takes longer than `patience_s`."""
+        # Only stopped here: `_run` cancels the tasks in the thread of the loop, as asyncio requires.
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(patience_s)
         return not self._thread.is_alive()

@@ -51,6 +51,7 @@ class Panel:
         self.footer = self.footer if footer is None else footer
         if self._pipe is not None:
             frame = self.content()
+            # `open_panel` and `panel_render` use different names for the id.
             frame["panel_id"] = frame.pop("id")
             self._pipe.send({"type": "panel_render", **frame})
 

@@ -77,6 +77,7 @@ class HostPeer:
             self._prepare(prepare)
         elif self.registry.on_hello is None:
             self.pipe.send({"type": "ready"})
+        # Importing asyncio takes long, so it is done now rather than in the first call.
         if any(map(is_coroutine_function, self.registry.functions())):
             self.workers.expect_coroutines()
         shutdown = False
@@ -103,6 +104,7 @@ class HostPeer:
     def _receive(self, frame: Frame) -> None:
         kind = text(frame, "type")
         if kind not in self.receivers:
+            # Logged once for each type, because a newer host may send it often.
             if kind not in self._unknown:
                 self._unknown.add(kind)
                 log(f"ignored a frame of the unknown type {kind!r} from the host")
@@ -142,6 +144,7 @@ class HostPeer:
     def _tool_call(self, frame: Frame) -> None:
         call = Call(frame, self.pipe)
         tool = self.registry.tools.get(text(frame, "name"))
+        # The tool may have been unregistered while the call was on its way.
         if tool is None:
             self.pipe.send(tool_error(call.id, LookupError(f"this extension has no tool {text(frame, 'name')}")))
             return
@@ -185,6 +188,7 @@ class HostPeer:
         call = CommandCall(*(text(frame, field) for field in CommandCall._fields))
         command = self.registry.commands.get(name)
         if command is None:
+            # The command may have been unregistered while the call was on its way.
             error = LookupError(f"this extension has no command /{name}")
             self.pipe.send(command_response(call_id, None, error))
             return

@@ -43,6 +43,7 @@ class RegisteredTool(NamedTuple):
             raise ArgumentError(f"the arguments must be an object, not {args!r}")
         named = dict(args) if self.arguments is None else self.arguments.members(args)
         if self.takes_call:
+            # The parameter is not part of the schema, so a model cannot have sent it.
             named["call"] = call
         return functools.partial(self.function, **named)
 
@@ -119,6 +120,7 @@ def make_tool(
     undescribed = arguments.undescribed() if arguments else {}
     if undescribed:
         frame["undescribed"] = undescribed
+    # Last, so that explicit options override values derived from the function.
     frame.update(options)
     lane: deque[FunctionRun] | None = deque() if options.get("parallel") is False else None
     return RegisteredTool(function, frame, arguments, takes_call, lane)

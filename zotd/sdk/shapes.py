@@ -74,6 +74,7 @@ class ObjectShape:
             ArgumentError: a member is missing, unknown, or does not fit.
         """
         shapes = {field.name: field.shape for field in self.fields}
+        # An unknown name is an error: a misspelt optional argument would otherwise be ignored silently.
         for name in value:
             if name not in shapes:
                 raise ArgumentError(f"there is no argument {prefix}{name}; there are: {', '.join(shapes) or 'none'}")
@@ -218,6 +219,7 @@ def either(members: Sequence[Shape]) -> Shape:
     expected = " or ".join(dict.fromkeys(member.expected for member in members))
 
     def convert(value: object, where: str) -> object:
+        # In the declared order, so that `int | str` keeps numbers as numbers.
         for member in members:
             try:
                 return member.convert(value, where)

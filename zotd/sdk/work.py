@@ -88,6 +88,8 @@ class FunctionRun:
         with self._lock:
             if self._is_settled:
                 return
+            # Decided under the lock: at the end of the extension, `close` settles jobs that may settle themselves at
+            # that moment.
             self._is_settled = True
         try:
             self._settled(value, error)
@@ -102,6 +104,7 @@ class FunctionRun:
         try:
             value = await result
         except BaseException as error:  # noqa: BLE001  the host needs an answer however the coroutine ends
+            # A cancelled coroutine may still fail with an ordinary error, which is reported as such.
             interrupted = self.cancelled and not isinstance(error, Exception)
             finished(self, None, Cancelled("cancelled") if interrupted else error)
         else:
@@ -126,6 +129,7 @@ class Threads:
     def run(self, work: Callable[[], None]) -> None:
         """Run a function at once, in parallel with all others: a hanging handler must not delay a guard's answer."""
         with self._lock:
+            # Reserved under the lock, so that two callers cannot count on the same idle thread.
             spare = self._idle > 0
             self._idle -= spare
         if not spare:
@@ -153,6 +157,7 @@ class Workers:
         with self._changed:
             self._unfinished.add(job)
             if job.lane is not None:
+                # Appended under the lock, so that the order of the lane is the order of these calls.
                 job.lane.append(job)
                 if job.lane[0] is not job:
                     return

@@ -86,6 +86,7 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
     started = time.monotonic()
     child = _start(command, context, on_output)
     async with asyncio.TaskGroup() as group:
+        # Writes in parallel with the command; the group waits until everything is on disk before the result is built.
         group.create_task(capture.spill(child))
         try:
             code = await _end_of(child, patience)
@@ -114,6 +115,7 @@ TOOL = BuiltinTool(
 async def _end_of(child: Child, patience: asyncio.Timeout) -> int | None:
     """Return the exit code in the form of a shell, 128 + N after signal N; None if `patience` expired first."""
     with suppress(TimeoutError):
+        # Leaving the block ends the child and its process group.
         async with patience, child:
             code = await child.wait()
             return code if code >= 0 else 128 - code
@@ -122,6 +124,7 @@ async def _end_of(child: Child, patience: asyncio.Timeout) -> int | None:
 
 def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None]) -> Child:
     path = context.env.get("PATH")
+    # The session's PATH decides, not the daemon's: the sandbox recipe in docs/security.md replaces bash this way.
     shell = shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
     try:
         # Recorded, so that the next daemon can end the command if this one is killed.
@@ -175,6 +178,7 @@ class Capture:
         self._newlines += data.count(b"\n")
         if self._tail is not None:
             self._tail += data
+            # Beginning and end share the size of a result equally.
             del self._tail[: -TEXT_BYTES // 2]
             self._queue(data)
             return

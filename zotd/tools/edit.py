@@ -123,15 +123,18 @@ def _changes(data: bytes, args: EditArgs) -> list[Change]:
     changes: list[Change] = []
     for number, edit in enumerate(args.edits, 1):
         old = edit.old_text.encode().replace(b"\r\n", b"\n")
+        # Such an edit is a mistake of the model; reporting success would hide it.
         if edit.old_text == edit.new_text:
             raise ToolError(f"edit {number}: newText is the same as oldText; leave that edit out")
         begin = _only_place(text, old, f"edit {number}", args.path)
         # Every CR removed before a position shifts it by one byte.
         start = begin + bisect_left(shortened, begin)
         end = begin + len(old) + bisect_left(shortened, begin + len(old))
+        # The new text gets the line ends of its place, so that the file does not become mixed.
         new = _with_line_ends(edit.new_text.encode(), crlf=_is_crlf_at(data, start))
         changes.append(Change(start, end, new, number))
     changes.sort(key=lambda change: change.start)
+    # Applying overlapping edits would make the result depend on their order.
     for one, other in pairwise(changes):
         if other.start < one.end:
             raise ToolError(f"edits {one.number} and {other.number} overlap in {args.path}; make one edit of them")
@@ -185,6 +188,7 @@ def unified_diff(data: bytes, changes: list[Change], path: str) -> str:
         if size > TEXT_BYTES:
             shown.append("[the rest of the diff is too long to be shown]")
             break
+        # The diff is for reading only; a CR would be shown as a control character.
         shown.append(line.removesuffix(b"\r").decode(errors="replace"))
     return "\n".join(shown)
 
@@ -219,6 +223,7 @@ def _region(data: bytes, span: tuple[int, int, list[Change]], line: int) -> Regi
         position = change.end
     old = _lines(data[start:end])
     new = _lines(b"".join([*pieces, data[position:end]]))
+    # Equal lines at both ends are context, not part of the change.
     before = _common(old, new)
     after = _common(old[before:][::-1], new[before:][::-1])
     start += sum(map(len, old[:before]))

@@ -51,6 +51,7 @@ async def _glob(args: GlobArgs, context: ToolContext) -> ToolOutcome:
         for path in tree:
             if matches(path):
                 found.append(root / path)
+            # One more than is shown, to know whether there are more.
             if len(found) > MATCHES:
                 break
         return found, tree.cut

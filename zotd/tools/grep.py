@@ -102,6 +102,7 @@ class Matches:
 
     def _take(self, line: bytes) -> None:
         raw_path, found, rest = line.partition(b"\0")
+        # Every match contains a NUL; other lines are error messages of the child.
         if not found:
             self.message = (self.message + " " + line.decode(errors="replace"))[:LINE_CHARS]
             return
@@ -129,6 +130,7 @@ async def _grep(args: GrepArgs, context: ToolContext) -> ToolOutcome:
         command = _ripgrep(ripgrep, args, place)
         code = await _run(command, place.folder, context.env, stdin=subprocess.DEVNULL, matches=matches)
     else:
+        # A file rather than a pipe: a full pipe would block the thread that lists the tree.
         with tempfile.TemporaryFile() as names:
             is_cut = await in_thread(lambda abandoned: _list(place, names, abandoned))
             code = await _run(_search(args), place.folder, context.env, stdin=names.fileno(), matches=matches)
@@ -154,7 +156,9 @@ TOOL = BuiltinTool(
 def _place(path: Path, home: str) -> SearchRoot:
     if path.is_dir():
         return SearchRoot(path, in_repository=repository_of(path) is not None)
+    # Only for its checks; the child opens the file itself.
     open_regular(path, home).close()
+    # `search.py` does not follow links, so a link that the model named is resolved here.
     real = path.resolve(strict=True)
     return SearchRoot(real.parent, False, real.name)
 
@@ -184,11 +188,13 @@ def _ripgrep(program: str, args: GrepArgs, place: SearchRoot) -> list[str]:
     `--glob` is not used, because it includes files that `.gitignore` excludes. Sorting restricts ripgrep to one thread,
     but if there are too many matches, it gives the same ones each time.
     """
+    # Only `.gitignore` files count, as in `search.py` and the other tools.
     ignoring = ["--no-require-git", "--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global"]
     if not place.in_repository:
         ignoring.append("--no-ignore-parent")
     shape = ["--null", "--line-number", "--with-filename", "--no-heading", "--color=never", "--sort=path"]
     case = "--ignore-case" if args.ignore_case else "--case-sensitive"
+    # Independent of the user's ripgrep configuration, so that results do not differ between machines.
     options = ["--no-config", "--no-messages", f"--max-columns={LINE_CHARS * 4}", "--max-columns-preview", case]
     return [program, *options, *ignoring, *shape, f"--regexp={args.pattern}", "--", f"./{place.name}"]
 

@@ -74,6 +74,7 @@ def _outcome(path: Path, args: ReadArgs, abandoned: threading.Event, home: str) 
 
 
 def _image_kind(start: bytes) -> str | None:
+    # By content: a vendor refuses an image whose type does not match its data, and names are often wrong.
     if start.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if start.startswith(b"\xff\xd8\xff"):

@@ -80,6 +80,7 @@ def find_skills(dirs: Sequence[str], report: Callable[[str], None] = log.warning
         except OSError as error:
             report(f"{path} cannot be read: {(error.strerror or '').lower()}")
         else:
+            # None is stored too, so that a skill only for people hides later ones of the same name.
             found.setdefault(name, skill)
     return sorted((skill for skill in found.values() if skill), key=lambda skill: skill.name)
 

@@ -69,6 +69,7 @@ async def _serve(env: Mapping[str, str]) -> int:
         watching = group.create_task(_watch(output.lost(), editor))
         await editor.has_ended.wait()
         with suppress(TimeoutError):
+            # After a signal nothing is waited for.
             async with asyncio.timeout(0 if signals else LEAVE_S):
                 await editor.settled()
         for task in (*running, watching):

@@ -59,6 +59,7 @@ class PathResolver:
         """Return the absolute path. Links are not followed, because the files may be on another machine."""
         if self.home and (path == "~" or path.startswith("~/")):
             path = self.home + path[1:]
+        # The paths are those of the daemon, which always runs on a POSIX system.
         return posixpath.normpath(posixpath.join(self.cwd, path))
 
 
@@ -111,6 +112,7 @@ def diffs_of(
 
 def hunks(diff: str) -> Iterator[tuple[str, str]]:
     """Yield the old and new lines of each hunk of a unified diff; nothing for other text."""
+    # The first piece is the header with the file names.
     for piece in _HUNK.split(diff)[1:]:
         lines = [line for line in piece.removeprefix("\n").split("\n") if line]
         old = [line[1:] for line in lines if line[0] in " -"]

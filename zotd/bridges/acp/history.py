@@ -23,6 +23,7 @@ async def older(daemon: DaemonLink, snapshot: api.Attached) -> tuple[list[list[M
     while has_more and sum(map(len, pages)) < REPLAY_MESSAGES and len(pages) < PAGES:
         wanted = api.History(session=snapshot.session.id, before=_oldest(pages, snapshot.seq), limit=PAGE_MESSAGES)
         page = await daemon.ask(wanted, api.HistoryPage, command="session.history")
+        # Without this check, a daemon that announces more but sends nothing would cause an endless loop.
         if not page.messages:
             break
         pages.append(page.messages)

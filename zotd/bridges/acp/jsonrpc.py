@@ -106,6 +106,7 @@ def _message(envelope: _Envelope) -> RpcRequest | Notification | RpcResponse | M
     given = None if envelope.id is msgspec.UNSET else envelope.id
     if envelope.jsonrpc != "2.0":
         return MalformedMessage(RpcErrorCode.REQUEST, 'the field `jsonrpc` must be "2.0"', given)
+    # Requests without parameters may omit the member.
     params = bytes(envelope.params) or b"{}"
     if isinstance(envelope.method, str):
         if envelope.id is msgspec.UNSET:

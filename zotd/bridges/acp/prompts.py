@@ -67,6 +67,7 @@ def _link(uri: str, name: str) -> str:
 
 
 def _file(uri: str, text: str) -> str:
+    # Escaped, so that a file name cannot end the attribute and add text of its own.
     name = uri.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     return f'\n<file uri="{name}">\n{text}\n</file>\n'
 

@@ -270,6 +270,7 @@ class OpenSession:
             await self.show(InfoUpdate(after.name))
         if after.mode != before.mode:
             await self.show(ModeUpdate(after.mode))
+        # Editors replace all options at once, so they are sent only if one of them has changed.
         if (after.provider, after.model, after.reasoning) != (before.provider, before.model, before.reasoning):
             await self.show(ConfigUpdate(self.config_options))
 

@@ -187,6 +187,7 @@ class Updates:
         if known is None:  # a shell command of a person, whose output arrives as a whole
             return []
         known.output = (known.output + text)[-calls.OUTPUT_CHARS :]
+        # An update replaces the whole content, so the diffs have to be sent again.
         content = [*known.diffs, *calls.output(known.output)]
         return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=content)]
 
@@ -196,6 +197,7 @@ class Updates:
         return ToolCallUpdate(
             tool_call_id=call,
             status="failed" if is_error else "completed",
+            # A failed call has changed nothing, so its diffs are removed.
             content=[*([] if is_error else known.diffs), *words],
             raw_output={"is_error": is_error, "output": [_text_of(one) for one in words]},
         )

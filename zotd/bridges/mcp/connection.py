@@ -93,6 +93,7 @@ async def connected(server: McpServer, *, notified: MessageHandlerFnT) -> AsyncI
                 transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=LINE_BYTES)
             client = Client(
                 transport,
+                # The older handshake; see the description of this module.
                 mode="legacy",
                 cache=None,
                 message_handler=notified,

@@ -63,6 +63,7 @@ class _Process(asyncio.SubprocessProtocol):
         self.transport = transport
         output = transport.get_pipe_transport(STDOUT)
         assert output is not None
+        # Enables flow control: reading pauses while the buffer is full.
         self.output.set_transport(output)
 
     def pipe_data_received(self, _fd: int, data: bytes) -> None:

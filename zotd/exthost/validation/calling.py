@@ -64,6 +64,7 @@ def about_guards(registrations: Registrations, limits: ExtensionTimeouts, cwd: s
 
 def about_everything(registrations: Registrations, limits: ExtensionTimeouts) -> list[ExpectedAnswer]:
     """Build calls of every tool and command with invalid arguments, except tools that wait for a person."""
+    # An interactive tool would wait for a person.
     tools = (tool for tool in registrations.tools.values() if not tool.interactive)
     calls = [
         _call(tool.name, args, limits, _content_fault)

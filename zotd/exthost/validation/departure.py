@@ -20,7 +20,7 @@ LAST_GASP_S = 0.5
 """Time for children to notice the end of the extension from a pipe or a signal, and to end themselves."""
 
 SHOWN = 3
-"""Processes that are named."""
+"""Number of remaining processes that are named."""
 
 COMMAND_CHARS = 60
 

@@ -14,6 +14,7 @@ GUARDED: Mapping[str, Fields] = {
 }
 """A harmless question for each event that can be intercepted."""
 
+# A new kind of interception without a question would never be checked.
 assert GUARDED.keys() == set(INTERCEPTS)
 
 _CALL: Fields = {"tool_id": "c_1", "tool_name": "read", "tool_args": {"path": "README.md"}}

@@ -133,11 +133,13 @@ class FindingCollector:
 
     def _note(self, finding: RuleFinding) -> None:
         earlier = self._found.get(finding.rule)
+        # The same rule is checked in several processes; one that keeps it does not excuse another that breaks it.
         if earlier is None or earlier.verdict is not Verdict.BROKEN:
             self._found[finding.rule] = finding
 
 
 def _some(faults: Sequence[str]) -> str:
+    # Without repetitions: one fault often shows in several calls.
     told = list(dict.fromkeys(faults))
     if len(told) > TOLD:
         told[TOLD:] = [f"and {len(told) - TOLD} more"]

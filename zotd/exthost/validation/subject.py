@@ -20,6 +20,7 @@ def find_subject(path: Path, *, cwd: Path) -> Manifest:
     if (directory / FILE).exists():
         return read_manifest(directory)
     root = directory.parent if directory.name == "tools" else directory
+    # Names that begin with `_` are helpers; a directory with nothing else has no tool.
     host = tools_host([root], cwd=cwd, python=None) if any(root.glob("tools/[!_]*.py")) else None
     if host is None:
         raise ManifestError(f"there is neither {directory / FILE} nor a Python module {root / 'tools'}/NAME.py")

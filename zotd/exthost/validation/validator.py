@@ -63,6 +63,7 @@ async def validate(
         findings.broken("manifest", str(error))
         return ValidationReport("", findings.all(), "")
     findings.kept("manifest", f"{manifest.name} is started with: {' '.join(manifest.argv)}")
+    # A home of its own, so that a validation can run beside the installed extension and leaves nothing behind.
     with TemporaryDirectory(prefix="zot-validate-") as home:
         surroundings = Surroundings(cwd, Path(home), env, version=VERSION)
         validation = _Validation(
@@ -296,10 +297,12 @@ class _Validation:
                 async with talk:
                     yield talk
         finally:
+            # Even if the process has died: what it printed before is often the reason.
             self._judge_output(talk)
 
     def _judge_output(self, talk: ProbedProcess) -> None:
         """Judge the output of a process after all of it was read."""
+        # A program that was never started has printed nothing that could be judged.
         if not self._found.is_kept("start"):
             return
         self._complaints += talk.complaints

@@ -52,6 +52,7 @@ class ChannelModules:
 
     def adopt(self, name: str, module: ModuleLoop) -> None:
         """Connect a channel after its earlier version, if any, was asked to stop."""
+        # A platform gives each message to one receiver, so two versions must not receive at once.
         self._stop_all()
         self._current = module
         frame: Frame = {"type": "register_channel", "name": name, "description": module.description}
@@ -119,6 +120,7 @@ class Busy:
         """Record how to end the sign; end it at once if that was requested before."""
         with self._lock:
             self._stop = stop
+        # `end` may have been called between the request and this callback.
         if self._is_over:
             stop()
 

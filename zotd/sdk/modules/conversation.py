@@ -49,6 +49,7 @@ class ModuleLoop:
         """Connect and receive until cancelled."""
         self._connected = asyncio.Event()
         self._enter("connecting")
+        # Until it succeeds, `send` waits and the host keeps the answers.
         await self._until_it_works(lambda: _call(self._functions["connect"]))
         self._connected.set()
         while True:
@@ -97,6 +98,7 @@ class ModuleLoop:
             await asyncio.sleep(delay)
 
     def _enter(self, state: str, error: str = "") -> None:
+        # Only changes are reported: a retry may fail with the same error for hours.
         if self._state != (state, error):
             self._state = state, error
             frame: Frame = {"type": "channel_state", "channel": self._name, "state": state}
@@ -122,6 +124,7 @@ async def _in_thread(function: Function, *args: object) -> object:
     done: asyncio.Future[object] = loop.create_future()
 
     def finish(value: object, error: BaseException | None) -> None:
+        # The thread cannot be stopped, so its result may arrive after a cancellation.
         if done.cancelled():
             return
         if error is None:
@@ -142,6 +145,7 @@ async def _in_thread(function: Function, *args: object) -> object:
 
 def _frame_of(message: object, name: str) -> Frame:
     """Build the frame for any object with the attributes of a `Message`."""
+    # Any object with these attributes will do, so that a channel need not import the SDK.
     text, sender = getattr(message, "text", None), getattr(message, "sender", None)
     if not isinstance(text, str) or sender is None:
         raise ContractError(f"recv() returned a {type(message).__name__} without the attributes text and sender")

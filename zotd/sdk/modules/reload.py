@@ -71,6 +71,7 @@ class Reloader(Generic[T]):
                 self._load(name, version)
 
     def _load(self, name: str, version: Version) -> None:
+        # An import that was given up may still finish in its own thread.
         with self._lock:
             self._seen[name] = version
         if not import_patiently(lambda: self._import(name, version)):

@@ -66,6 +66,7 @@ class BuiltinTool(Generic[A]):
             return text_outcome(f"bad arguments of {name}: {error}", is_error=True)
         except ToolError as error:
             return text_outcome(str(error), is_error=True)
+        # JSON can carry half of a surrogate pair, but neither UTF-8 files nor paths can.
         except UnicodeEncodeError:
             return text_outcome(f"bad arguments of {name}: half of a surrogate pair is not a character", is_error=True)
         except OSError as error:

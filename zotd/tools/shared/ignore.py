@@ -80,6 +80,7 @@ def rules_above(names: Sequence[str], top: Path) -> tuple[Rules, ...]:
 
 
 def _pattern(line: str) -> IgnorePattern | None:
+    # Trailing spaces do not count unless they are escaped (gitignore(5)).
     text = re.sub(r"(?<!\\) +$", "", line.removesuffix("\r"))
     if text.startswith("#"):
         return None

@@ -44,6 +44,7 @@ class DirectoryWalk:
         self._abandoned = abandoned
         self._left = max_entries
         self._skipped = skipped
+        # Rules of parent directories apply too, up to the root of the repository.
         top = repository_of(root) or root
         self._above = root.relative_to(top).parts
         self._rules = rules_above(self._above, top)
@@ -65,6 +66,7 @@ class DirectoryWalk:
         """List a folder without excluded entries, in reverse order for the stack."""
         try:
             with os.scandir(self._root / folder) as entries:
+                # Bounded before sorting, because a directory may have millions of entries.
                 listed = list(islice(entries, self._left))
         except OSError:
             return []
