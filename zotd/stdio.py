@@ -63,8 +63,12 @@ class StdoutWriter(asyncio.Protocol):
     def __init__(self) -> None:
         """Use `open_output`."""
         self.transport: asyncio.WriteTransport = _Straight()
-        self.flow: Flow | None = None
+        self._flow: Flow | None = None
         self._lost = asyncio.Event()
+
+    def control(self, flow: Flow) -> None:
+        """Tell `flow` when the reader of standard output is too slow, and when it has caught up."""
+        self._flow = flow
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
@@ -73,13 +77,13 @@ class StdoutWriter(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Called by the loop."""
-        if self.flow is not None:
-            self.flow.paused()
+        if self._flow is not None:
+            self._flow.paused()
 
     def resume_writing(self) -> None:
         """Called by the loop."""
-        if self.flow is not None:
-            self.flow.resumed()
+        if self._flow is not None:
+            self._flow.resumed()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Called by the loop."""

@@ -72,7 +72,7 @@ class ExtensionScope:
         self.faults: dict[str, str] = {}
         """Python modules that failed to load, by file."""
         self.unwatch: Callable[[], None] = lambda: None
-        """Ends what was begun for it elsewhere."""
+        """Ends the watch of its directories, which the pool began."""
         self._looks = 1
         """How many times it is looking for its extensions; it begins with one."""
         self._tell = host_config.tell
@@ -125,20 +125,14 @@ class ExtensionScope:
     async def reload(self, name: str | None, into: ReloadReport) -> None:
         """Restart the extension with this name, or read all manifests again; adds to the report."""
         if not self.started.is_set():
-            into.errors.append(f"the extensions of {self.cwd} are still being looked for; try again")
-            return
-        if name is not None:
+            into.add(ReloadReport(errors=[f"the extensions of {self.cwd} are still being looked for; try again"]))
+        elif name is not None:
             error = await self.host.reload(name)
-            into.loaded.append(name)
-            into.errors += [error] if error is not None else []
-            into.ready += [] if error is not None else [name]
-            return
-        report = await self.host.reload_all()
-        into.stopped += report.stopped
-        into.loaded += report.loaded
-        into.ready += report.ready
-        into.errors += report.errors
-        self._ask()
+            failed = [] if error is None else [error]
+            into.add(ReloadReport(loaded=[name], ready=[] if failed else [name], errors=failed))
+        else:
+            into.add(await self.host.reload_all())
+            self._ask()
 
     async def stop(self) -> None:
         """End every process, within 3.3 s."""

@@ -114,6 +114,14 @@ class Pot:
         self._reserved: dict[int, Tokens] = {}
         self._made = 0
 
+    def add(self, spent: Tokens) -> None:
+        """Count what was spent without a reservation."""
+        self.spent += spent
+
+    def empty(self) -> None:
+        """Begin a new day; reservations stay."""
+        self.spent = Tokens()
+
     @property
     def reserved(self) -> Tokens:
         """What the requests under way may take, by their estimates."""

@@ -72,15 +72,16 @@ class Fold:
 
     def go_back(self, past: "Fold") -> None:
         """See what `past`, folded up to an earlier record, sees; the rewind's own record is applied after this."""
-        self.transcript.messages = past.transcript.messages
+        self.transcript.replace_messages(past.transcript.messages)
         self._numbers, self._oldest = past._numbers, past._oldest  # noqa: SLF001  (of the same class)
 
     def _pass_over(self, number: int, record: AnyRecord) -> None:
         """What waits and what runs goes on as if nothing had been left behind; what was said does not count."""
-        said, numbers, oldest = self.transcript.messages, self._numbers, self._oldest
-        self.transcript.messages, self._numbers = [], []
+        said, numbers, oldest = self.transcript.replace_messages([]), self._numbers, self._oldest
+        self._numbers = []
         self.apply(number, record)
-        self.transcript.messages, self._numbers, self._oldest = said, numbers, oldest
+        self.transcript.replace_messages(said)
+        self._numbers, self._oldest = numbers, oldest
 
     def _begin(self, keys: list[str]) -> None:
         """These inputs, as far as they waited, are messages now."""

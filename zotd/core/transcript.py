@@ -103,6 +103,11 @@ class Transcript:
         first = self._answered
         self.messages[first:] = [_without_images(m) if _has_images(m) else m for m in self.messages[first:]]
 
+    def replace_messages(self, messages: list[Message]) -> list[Message]:
+        """Let the model see these from now on, and return those that it saw; both lists are shared, not copied."""
+        before, self.messages = self.messages, messages
+        return before
+
     def apply(self, record: AnyRecord) -> None:
         """Update the transcript with the next record; records must come in their order."""
         match record:

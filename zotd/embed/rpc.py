@@ -61,7 +61,7 @@ async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
             spawn=runtime.spawn,
             token=os.environ.get(TOKEN) or None,
         )
-        output.flow = door
+        output.control(door)
         signals: list[int] = []
 
         def stop(number: int) -> None:

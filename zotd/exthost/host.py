@@ -99,6 +99,13 @@ class ReloadReport:
     errors: list[str] = field(default_factory=list)
     """Sentences about what failed."""
 
+    def add(self, other: "ReloadReport") -> None:
+        """Add the names and errors of another reload."""
+        self.stopped += other.stopped
+        self.loaded += other.loaded
+        self.ready += other.ready
+        self.errors += other.errors
+
 
 class Host:
     """The extensions of one workspace."""

@@ -45,7 +45,7 @@ class Spending:
         """
         if self._counts_days:
             midnight = datetime(self._day.year, self._day.month, self._day.day).astimezone()
-            self._pot.spent += await since(rfc3339(midnight.timestamp()))
+            self._pot.add(await since(rfc3339(midnight.timestamp())))
 
     async def change(self, limits: BudgetSection, since: Callable[[str], Awaitable[Tokens]]) -> None:
         """Other budgets from now on; `since` as in `recall`, which is done when nobody has counted the day so far.
@@ -56,7 +56,8 @@ class Spending:
         counted = self._counts_days
         self._limit(limits)
         if not counted:
-            self._day, self._pot.spent = self._today(), Tokens()
+            self._day = self._today()
+            self._pot.empty()
             await self.recall(since)
 
     # --- before a request -----------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ class Spending:
             today = self._today()
             if today > self._day:  # a clock that was put back, or a flight to the west, gives no second budget
                 self._day = today
-                self._pot.spent = Tokens()
+                self._pot.empty()
         return self._pot
 
     def _today(self) -> date:

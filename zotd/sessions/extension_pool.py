@@ -213,7 +213,8 @@ class ExtensionPool:
         await looked(layers)
         if name is not None:
             layers = [layer for layer in layers if any(one.name == name for one in layer.host.extensions)]
-            report.errors += [] if layers else [f"no extension {name} runs here; reload all to find a new one"]
+            if not layers:
+                return ReloadReport(errors=[f"no extension {name} runs here; reload all to find a new one"])
         async with asyncio.TaskGroup() as tasks:
             for layer in layers:
                 tasks.create_task(layer.reload(name, report), name=f"reload in {layer.cwd}")

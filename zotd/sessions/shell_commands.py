@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.runs.queue import Job, SubmitRequest
@@ -58,20 +59,20 @@ async def run_for_person(
     if order.context and session.ledger.transcript.open_calls:  # nothing may stand between a call and its result
         raise CommandError(Code.CONFLICT, CALLS_WAIT)
     session.is_quieted = False
-    job = Job(accepted)
+    run = ids.new("r")
     record = records.ShellStarted(
         time=rfc3339(),
-        id=job.run,
+        id=run,
         command=order.command,
         context=order.context,
         sender=order.sender,
         request_id=order.request.id,
         digest=order.request.digest if order.request.id else None,
     )
-    job.shell = ShellCommand(
+    shell = ShellCommand(
         record, session.ledger, grounds=lambda: planner.tool_context(session), rest=lambda: _rest(session)
     )
-    await session.work.enter(job, first=True)
+    await session.work.enter(Job(accepted, shell=shell, run=run), first=True)
 
 
 def _rest(session: Session) -> str:

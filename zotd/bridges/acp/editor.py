@@ -52,7 +52,7 @@ class Editor:
         self._settled.set()
         self._asked: dict[int, asyncio.Future[RpcResponse]] = {}
         self._last_id = 0
-        output.flow = self
+        output.control(self)
 
     # --- what comes in ----------------------------------------------------------------------------------------------
 
