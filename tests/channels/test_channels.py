@@ -35,7 +35,7 @@ async def test_somebody_who_is_unpaired_is_a_stranger_again(model, open_chat):
     assert "zotctl channel pair" in await chat.say("hello")
     with pytest.raises(CommandError, match="not paired"):
         await chat.house.channels.unpair("telegram", "7")
-    with pytest.raises(CommandError, match="no sender was told this code"):
+    with pytest.raises(CommandError, match="no sender received this code"):
         await chat.house.channels.pair("AAAA-AAAA")
 
 

@@ -79,5 +79,5 @@ async def test_a_sender_is_let_in_listed_and_sent_away(shell):
 async def test_what_cannot_be_done_is_said(shell):
     status, out, complaint = await shell.run("pair", "AAAA-AAAA")
     assert (status, out) == (1, "")
-    assert complaint.startswith("zotctl: no sender was told this code in the last 10 minutes")
+    assert complaint.startswith("zotctl: no sender received this code in the last 10 minutes")
     assert "is not paired" in (await shell.run("unpair", "telegram", "7"))[2]

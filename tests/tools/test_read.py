@@ -32,7 +32,7 @@ async def test_an_empty_file_is_said_to_be_empty(call, cwd):
 async def test_offset_and_limit_choose_lines(call, cwd):
     (cwd / "a.txt").write_text("".join(f"line {i}\n" for i in range(1, 11)))
     text, _ = await call("read", {"path": "a.txt", "offset": 4, "limit": 2})
-    assert text == "line 4\nline 5\n\n[36 bytes are left; go on with offset=6]"
+    assert text == "line 4\nline 5\n\n[36 bytes are left; continue with offset=6]"
     text, _ = await call("read", {"path": "a.txt", "offset": 10})
     assert text == "line 10\n"
 
@@ -66,7 +66,7 @@ async def test_a_call_gives_at_most_two_thousand_lines_whatever_the_limit(call, 
     (cwd / "a.txt").write_text("x\n" * 5_000)
     text, _ = await call("read", {"path": "a.txt", "limit": 4_000})
     assert text.count("x\n") == 2_000
-    assert "[6,000 bytes are left; go on with offset=2001]" in text
+    assert "[6,000 bytes are left; continue with offset=2001]" in text
 
 
 async def test_a_line_longer_than_a_result_is_cut_and_the_next_line_can_be_read(call, cwd):
@@ -75,7 +75,7 @@ async def test_a_line_longer_than_a_result_is_cut_and_the_next_line_can_be_read(
     shown, _, note = text.rpartition("\n")
     assert shown == "é" * (50 * 512)
     assert note == (
-        "[line 1 has 148,801 bytes more; look at them with cut -c in bash; go on with offset=2 for the 5 bytes behind it]"
+        "[line 1 has 148,801 bytes more; look at them with cut -c in bash; continue with offset=2 for the 5 bytes behind it]"
     )
     assert (await call("read", {"path": "a.txt", "offset": 2}))[0] == "next\n"
 
@@ -92,7 +92,7 @@ async def test_a_huge_file_is_read_in_constant_memory(call, cwd):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert end == "the end\n"
-    assert "go on with offset=3 for the 8 bytes behind it" in huge_line
+    assert "continue with offset=3 for the 8 bytes behind it" in huge_line
     assert peak < 2 * MIB
 
 

@@ -10,10 +10,10 @@ ABORTED = "Stopped before there was an answer."
 CUT_SHORT = "Stopped here."
 """Used instead after text that was written before the abort."""
 INTERRUPTED = (
-    "zot was restarted in the middle of this; what was under way may or may not have happened. Please ask again."
+    "zot was restarted during this run; it is unknown whether the interrupted actions happened. Please ask again."
 )
 WITHDRAWN = "This message was taken out of the queue."
-WORDLESS = "Done; there is nothing to say about it."
+WORDLESS = "Done, without a reply."
 COMPACTED = "The conversation so far was summarised."
 
 

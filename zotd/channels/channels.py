@@ -48,13 +48,13 @@ GONE = frozenset({ExtensionState.RESTARTING, ExtensionState.PARKED, ExtensionSta
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 STRANGER = """\
-Hello. This is somebody's coding agent, and it does not know you.
+Hello. This is a private coding agent, and you are not paired with it.
 If it is yours, run this on its machine within {minutes:g} minutes, then write again:
 
 zotctl channel pair {code}"""
 
 WELCOME = "You are paired. Write something, or /help."
-DECIDES = "You are asked here before the agent does what needs an approval."
+DECIDES = "You will be asked here about calls that need an approval."
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Channels:
             raise CommandError(Code.FORBIDDEN, sentence) from error
         if offer is None:
             sentence = (
-                f"no sender was told this code in the last {LIFE_S / 60:g} minutes; write to the bot for a new one"
+                f"no sender received this code in the last {LIFE_S / 60:g} minutes; write to the bot for a new one"
             )
             raise CommandError(Code.NOT_FOUND, sentence)
         peer = Correspondent(
@@ -204,7 +204,7 @@ class Channels:
         earlier = self._registered.get(frame.name)
         if not NAME.fullmatch(frame.name):
             self.complained(
-                extension, f"the channel name {frame.name[:80]!r} is refused: letters, digits, . _ and - do"
+                extension, f"the channel name {frame.name[:80]!r} is refused: use letters, digits, ., _ and -"
             )
         # The first process keeps the name: otherwise answers to its senders would go to another program.
         elif earlier is not None and earlier.extension != extension:

@@ -10,16 +10,16 @@ NAMES = ("new", "compact", "info", "stop", "allow", "deny", "help", "start")
 HELP = """\
 Write something, and the agent answers.
 /new begins a new conversation
-/compact summarises this one, to make room
-/info says what it is and how it is doing
-/stop ends what the agent is doing
+/compact summarises this one to make room
+/info shows its model, directory, size and cost
+/stop aborts the current run
 /allow and /deny answer a question about a call"""
 
 NEW = "A new conversation begins with your next message."
 NOTHING_YET = "There is no conversation yet."
 IDLE = "Nothing is running."
 STOPPING = "Stopping."
-REST = "What waits goes on with your next message."
+REST = "Waiting messages continue with your next message."
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,9 @@ MAX_WAITING = 64
 FIRST_DELAY_S, MAX_DELAY_S = 1.0, 60.0
 """Pauses between tries to store a message on a full disk, doubling."""
 
-BROKEN = "That went wrong inside zot; its log says more."
+BROKEN = "An internal error occurred in zot; its log has the details."
 UNREADABLE = "Only text and pictures can be read here."
-HELD = "zot was restarted before it came to your last message; it goes on with the next one."
+HELD = "zot was restarted before it handled your last message; write again, and it continues with that one."
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,11 +164,11 @@ class ReplyQueue:
         self._sent[key] = sent
         try:
             if not self._send(line.extension, frame):
-                return "the channel's process takes nothing"
+                return "the channel's process is not connected"
             async with asyncio.timeout(SENT_S):
                 return await sent.answer
         except TimeoutError:
-            return f"the channel has not said within {SENT_S:g} s that it was sent"
+            return f"the channel did not confirm it within {SENT_S:g} s"
         finally:
             del self._sent[key]
 

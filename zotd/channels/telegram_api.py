@@ -158,7 +158,7 @@ class Api:
                 break
             await asyncio.sleep(wait_s)
         else:
-            raise TelegramError(f"Telegram takes no {method} at the moment: too many requests", 429)
+            raise TelegramError(f"Telegram rejects {method} at the moment: too many requests", 429)
         raise TelegramError(self._hidden(_explained(method, answer)), answer.error_code)
 
     async def download(self, file_id: str) -> bytes:

@@ -104,8 +104,8 @@ TOOL = BuiltinTool(
     description=(
         "Run a shell command in the working directory, without a terminal or input. Gives its output, errors included, "
         f"and its exit code. Of long output the beginning and the end are shown ({TEXT_BYTES // 1024} KiB, {TEXT_LINES} "
-        "lines), and the file that has all of it. What is started in the background with & goes on after the command; "
-        "send its output to a file."
+        "lines), and the file that has all of it. Processes started in the background with & continue after the "
+        "command; send their output to a file."
     ),
     parallel=False,
     replay=Replay.NEVER,

@@ -52,7 +52,7 @@ TOOL = BuiltinTool(
     name="read",
     description=(
         f"Read a text file, or look at a PNG, JPEG, GIF or WebP image. Gives at most {TEXT_LINES} lines and "
-        f"{TEXT_BYTES // 1024} KiB at a time, and says how to go on. Lines have no numbers added."
+        f"{TEXT_BYTES // 1024} KiB at a time, and says how to continue. Lines have no numbers added."
     ),
     parallel=True,
     replay=Replay.SAFE,
@@ -113,7 +113,7 @@ def _text(file: BinaryIO, args: ReadArgs, abandoned: threading.Event) -> str:
     if not left:
         return text
     following = args.offset + shown.count(b"\n")
-    return f"{text}\n[{left:,} bytes are left; go on with offset={following}]"
+    return f"{text}\n[{left:,} bytes are left; continue with offset={following}]"
 
 
 def _skip_lines(file: BinaryIO, wanted: int, abandoned: threading.Event) -> int:
@@ -159,7 +159,7 @@ def _long_line(file: BinaryIO, number: int, abandoned: threading.Event) -> str:
     _skip_lines(file, 1, abandoned)
     more = file.tell() - begin - len(data)
     left = _size(file) - file.tell()
-    onward = f"; go on with offset={number + 1} for the {left:,} bytes behind it" if left > 0 else ""
+    onward = f"; continue with offset={number + 1} for the {left:,} bytes behind it" if left > 0 else ""
     return f"{text}\n[line {number} has {more:,} bytes more; look at them with cut -c in bash{onward}]"
 
 
