@@ -21,7 +21,7 @@ PREVIEW_CHARS = 3_000
 """Longest preview of a call; with the text around it, it fits into one message of every platform."""
 
 NOT_ALLOWED = (
-    "You may not decide about calls. On the agent's machine, `zotctl approvals` shows what waits, and "
+    "You may not decide about calls. On the agent's machine, `zotctl approvals` shows pending calls, and "
     "`zotctl channel unpair` and `zotctl channel pair CODE --approve` let you decide here."
 )
 NOTHING_WAITS = "Nothing waits for a decision."
@@ -99,6 +99,7 @@ class OpenQuestions:
             peer = self._store.peers.get(delivery.address)
             if delivery.session != session.id or delivery.text is not None or peer is None or not peer.may_approve:
                 continue
+            # Once for each sender, however many of its messages are waiting.
             if peer.address not in asked:
                 asked[peer.address] = delivery
                 ask = partial(self._outbox.tell, peer.address, _words(event), delivery.metadata, choices)

@@ -118,6 +118,7 @@ def _read(path: Path) -> _File:
         raise StorageError(f"{path} cannot be read: {error.strerror}") from error
     except BadFrameError as error:
         raise StorageError(f"{path} is damaged ({error}); move it away, and pair again") from error
+    # A newer file may have fields that the next save would drop.
     if stored.v > VERSION:
         raise StorageError(f"{path} was written by a newer zotd; use that one")
     return stored

@@ -119,6 +119,7 @@ class _Page:
 
     def _inline(self, children: Sequence[Token]) -> None:
         if self._table is not None:
+            # Without formatting: tags cannot be nested in a preformatted block.
             self._table[-1].append("".join(one.content for one in children))
             return
         for child in children:
@@ -143,6 +144,7 @@ class _Page:
 
     def _code(self, text: str, language: str) -> None:
         self._break(2)
+        # Only simple names, because Telegram rejects messages with other values of the attribute.
         named = language.replace("+", "p").replace("#", "sharp").isalnum()
         opening = f'<pre><code class="language-{html.escape(language)}">' if named else "<pre>"
         self._begin(opening, "</code></pre>" if named else "</pre>")
@@ -171,6 +173,7 @@ class _Page:
             self._gap = max(self._gap, lines)
 
     def _begin(self, opening: str, closing: str) -> None:
+        # Pending line ends belong before the span, not into it.
         self._fill()
         span = _Span(self._size, opening, closing)
         self.spans.append(span)

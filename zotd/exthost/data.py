@@ -113,6 +113,7 @@ def copy(manifest: Manifest, target: Path, *, home: Path) -> None:
         shutil.copyfile(manifest.directory / path, new / path, follow_symlinks=False)
         (new / path).chmod(0o600)
     digests = tree_digest.scan(manifest.directory).digests
+    # Before the rename: once the directory has its name, the copy is never repeated.
     _note(target, home, {path: digests[path] for path in files if path in digests})
     new.rename(target)
     log.info("%d files that %s kept in %s were copied to %s", len(files), manifest.name, manifest.directory, target)

@@ -33,6 +33,7 @@ class ExtensionLog:
         self.listeners: dict[Callable[[bytes], None], None] = {}
         """Called with each chunk that is written. They return at once and never raise."""
         self._file = RotatedFile(path, file_bytes=FILE_BYTES, files=FILES)
+        # The first write already checks the total size.
         self._unswept = SWEEP_BYTES
 
     def append(self, data: bytes) -> None:

@@ -146,6 +146,7 @@ def _judged(directory: Path, file: _File) -> Manifest:
         raise ValueError("`exec` is empty; name the program to start")
     on_failure: Mapping[str, OnFailure] = {} if file.on_failure is UNSET else file.on_failure
     for event in on_failure:
+        # An error rather than a warning: a misspelt event would leave the guard open.
         if event not in INTERCEPTS:
             raise ValueError(f'`on_failure` names "{event}"; the events are {", ".join(INTERCEPTS)}')
     return Manifest(

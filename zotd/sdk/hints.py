@@ -219,6 +219,7 @@ def _record_shape(hint: type, inside: tuple[object, ...]) -> Shape:
 
 def _generic_shape(hint: object, inside: tuple[object, ...]) -> Shape:
     origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    # Some typing objects are not hashable and cannot be looked up.
     if isinstance(origin, abc.Hashable) and origin in ARRAYS:
         return array(_shape(args[0], inside) if args else ANYTHING, make=ARRAYS[origin])
     if origin in TABLES:

@@ -41,7 +41,7 @@ CONTEXT_LINES = 3
 class Edit(msgspec.Struct, frozen=True, rename="camel"):
     """One replacement, as the model requests it."""
 
-    old_text: Annotated[str, Meta(description="Text to replace; must occur exactly once in the file as it is now")]
+    old_text: Annotated[str, Meta(description="Text to replace; must occur exactly once in the current file")]
     new_text: Annotated[str, Meta(description="Text to put there")]
 
 
@@ -250,6 +250,7 @@ def _diff_lines(data: bytes, regions: list[Region]) -> Iterator[bytes]:
         same = len(body) - removed - added
         first = hunk[0].line - len(lead)
         yield f"@@ -{_range(first, same + removed)} +{_range(first + shift, same + added)} @@".encode()
+        # Line numbers of the new file differ by the lines added and removed so far.
         shift += added - removed
         for line in body:
             yield line.removesuffix(b"\n")

@@ -74,6 +74,7 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield lines without line ends, cut at `LINE_BYTES`."""
     while line := file.readline(LINE_BYTES):
         yield line.rstrip(b"\r\n")
+        # Skips the rest of a long line, so that line numbers stay correct.
         while not line.endswith(b"\n") and line:
             line = file.readline(LINE_BYTES)
 

@@ -139,6 +139,7 @@ def _parse(path: Path) -> tuple[dict[str, str], str]:
     if len(data) > FILE_BYTES:
         raise ToolError(f"{path} has more than {FILE_BYTES:,} bytes; move parts of it into files beside it")
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    # Lazy, so that the first closing line ends the fields; the instructions may contain such lines too.
     match = re.match(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", text, re.DOTALL)
     if match is None:
         raise ToolError(f"{path} does not begin with fields between two --- lines; add name and description")

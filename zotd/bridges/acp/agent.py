@@ -99,6 +99,7 @@ class Agent:
         if params.method_id != LOGIN:
             raise RpcError(RpcErrorCode.PARAMS, f'unknown login method "{params.method_id}"')
         keys = await self._daemon.ask(auth.AuthScope(), auth.KeyList, command="auth.list")
+        # Providers without variables need no key, so they do not count.
         if not any(key.variables and key.source is not None for key in keys.providers):
             raise RpcError(RpcErrorCode.AUTH, "there is no key yet; run in a terminal: zotctl login PROVIDER")
         respond(frames.Empty())
@@ -162,6 +163,7 @@ class Agent:
     async def _reopen(self, params: frames.OldSession, respond: Respond, *, replays: bool) -> None:
         info = await self._info(params.session_id)
         cwd = self._directory(params.cwd)
+        # The editor would resolve paths of the session in the wrong directory.
         if info.cwd != cwd:
             raise RpcError(RpcErrorCode.PARAMS, f"the session {info.id} works in {info.cwd}, not in {cwd}")
         session = await self._open(info)

@@ -76,6 +76,7 @@ def title_of(name: str, args: Mapping[str, object]) -> str:
     subject = args.get(_SUBJECTS.get(name, "path"))
     if not isinstance(subject, str) or not subject.strip():
         return name
+    # On one line: a command of bash may have many.
     line = " ".join(f"{name} {subject[:TITLE_CHARS]}".split())
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1] + "…"
 

@@ -207,6 +207,7 @@ class OpenSession:
         if not self._is_known(event):
             await self._show_all(self._updates.of(event))
         await self._react(event)
+        # Last, because the answer to a prompt has to follow all its updates.
         for turn in self.turns:
             turn.on(event)
 

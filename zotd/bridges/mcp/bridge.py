@@ -153,6 +153,7 @@ class McpBridge:
             try:
                 await self._offer(connection)
             except (MCPError, TimeoutError, ValueError) as error:
+                # The old list stays registered; the server reports its next change again.
                 log.warning("the server's new list of tools could not be read: %s", error)
 
     async def _offer(self, connection: McpConnection) -> None:

@@ -277,6 +277,7 @@ class _Validation:
                 talk.send(frame)
             if upset.cancelled is not None:
                 await _cancel(talk, upset.cancelled)
+            # After the disturbance it still has to answer everything that it could answer before.
             answers = [await question.put(talk) for question in self._answered]
             await talk.stay()
             ending = await talk.leave() if self._ending else ""

@@ -14,6 +14,7 @@ def adopt() -> None:
     # When started by path, this directory comes first on sys.path, and its `files` or `tools` would hide other modules.
     sys.path = [entry for entry in sys.path if Path(entry).absolute() != here]
     if importlib.util.find_spec("zotd") is None:
+        # An empty package, so that `zotd.sdk` can be imported below it.
         sys.modules["zotd"] = types.ModuleType("zotd")
     spec = importlib.util.spec_from_file_location(
         "zotd.sdk", here.parent / "__init__.py", submodule_search_locations=[str(here.parent)]
