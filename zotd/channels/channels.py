@@ -107,6 +107,7 @@ class Channels:
         found = [self._info(name, one) for name, one in self._registered.items()]
         known = {one.extension for one in self._registered.values()}
         for extension, (file, error) in self._broken.items():
+            # A file that has never loaded has no registered channel, so it is listed separately.
             if extension not in known:
                 found.append(ChannelInfo(Path(file).stem, extension, "broken", error=error))
         waiting = [
@@ -176,6 +177,7 @@ class Channels:
         for name in [name for name, one in self._registered.items() if one.extension == extension]:
             if state is not ExtensionState.READY:
                 self._outbox.down(name)
+            # In other states a process may still confirm what it was given.
             if state in GONE:
                 self._outbox.lost(name)
             if state is ExtensionState.STOPPED:

@@ -127,6 +127,7 @@ class Conversations:
     async def _work(self, address: Address) -> None:
         lane = self._lanes[address]
         try:
+            # A repeated message may belong to a delivery that is still being looked up.
             await self._recovered.wait()
             while lane:
                 await self._take_patiently(lane[0])
@@ -155,6 +156,7 @@ class Conversations:
             except CommandError as error:
                 if error.code is Code.SHUTTING_DOWN:
                     return  # not accepted, so the program sends it to the next daemon
+                # Temporary, so the message is tried again like one that could not be stored.
                 if error.code is Code.STORAGE_BLOCKED:
                     raise StorageError(error.sentence) from error
                 reply = error.sentence
@@ -232,6 +234,7 @@ class Conversations:
         try:
             return await self._manager.get(peer.session)
         except CommandError as error:
+            # A session may have been deleted by a person or by the retention rules.
             if error.code is not Code.NOT_FOUND:
                 raise
             return None

@@ -53,6 +53,7 @@ class Programs:
             self._take(found, TELEGRAM, PACKAGE, sys.executable, env=(TOKEN, URL))
         directory = self.home / "extensions"
         for path in sorted((directory / "channels").glob("*.py")):
+            # Helper modules of channels.
             if path.name.startswith("_"):
                 continue
             if path.stem == TELEGRAM and self.telegram.enabled:

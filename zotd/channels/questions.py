@@ -50,6 +50,7 @@ class OpenQuestions:
     def take(self, session: Session, event: Question) -> None:
         """Ask the senders that wait for this session, or tell those that were asked that the question is over."""
         if isinstance(event, events.ApprovalRequested):
+            # While catching up, events may be about questions that were decided long ago.
             if any(one.approval == event.approval for one in session.approvals.pending()):
                 self._ask(session, event)
             return

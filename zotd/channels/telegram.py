@@ -118,9 +118,11 @@ class Bot:
         key = (about.get("chat_id"), about.get("message_id"), message.text)
         fields = _place_of(message)
         if "group" in about:
+            # Without a reply if the message was deleted in the meantime.
             fields["reply_parameters"] = {"message_id": about.get("message_id"), "allow_sending_without_reply": True}
         cut = list(pieces(message.text))
         for number, piece in enumerate(cut):
+            # Buttons belong to the last piece, where the question ends.
             if message.choices and number == len(cut) - 1:
                 buttons = [{"text": label, "callback_data": data} for label, data in message.choices]
                 fields["reply_markup"] = {"inline_keyboard": [buttons]}

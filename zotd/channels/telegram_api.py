@@ -170,6 +170,7 @@ class Api:
         file = msgspec.json.decode(await self.call("getFile", {"file_id": file_id}), type=File)
         url = f"{self._base_url}/file/bot{self._token}/{file.file_path}"
         try:
+            # Streamed, so that a body without an end is not read into memory.
             async with self._client.stream("GET", url) as response:
                 return await _body(response)
         except httpx.HTTPError as error:

@@ -104,7 +104,7 @@ class Calls:
         """
         until = self._loop.time() + PATIENCE_S if self.is_patient else None
         call = PendingCall(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd)
-        # Opened before it is sent: an answer may be read before `send` returns, when frames are replayed.
+        # Opening the call creates the id that its frame contains.
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
             send(key)

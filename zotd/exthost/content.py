@@ -47,7 +47,7 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
 def state_of(result: ToolResult) -> str:
     """Return the outcome that an extension reports for a reconciled call: `completed`, `not_started` or `unknown`."""
     told = result.structured_content.get("state") if isinstance(result.structured_content, Mapping) else None
-    # Anything unclear is `unknown`, the only answer that never lets recovery repeat a call.
+    # Anything unclear is `unknown`, which never makes recovery repeat the call.
     return told if isinstance(told, str) and told in {"completed", "not_started"} else "unknown"
 
 

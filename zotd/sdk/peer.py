@@ -236,6 +236,7 @@ class HostPeer:
         if error is None:
             try:
                 fields = verdict(event, value)
+                # Tested here, where `on_failure` can still decide. The pipe could only raise.
                 json.dumps(fields, allow_nan=False)
                 return fields
             except (TypeError, ValueError) as fault:

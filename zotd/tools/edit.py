@@ -118,7 +118,7 @@ def _content(path: Path, args: EditArgs) -> bytes:
 def _changes(data: bytes, args: EditArgs) -> list[Change]:
     """Locate each edit; return the changes in the order of the file."""
     text = data.replace(b"\r\n", b"\n")
-    # Positions in `text` of newlines that have lost their CR. An array, because 8 bytes each is a quarter of a list.
+    # Positions in `text` of newlines that have lost their CR. An array takes a fraction of the memory of a list.
     shortened = array("q", (match.start() - i for i, match in enumerate(re.finditer(rb"\r\n", data))))
     changes: list[Change] = []
     for number, edit in enumerate(args.edits, 1):

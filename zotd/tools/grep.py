@@ -106,6 +106,7 @@ class Matches:
         if not found:
             self.message = (self.message + " " + line.decode(errors="replace"))[:LINE_CHARS]
             return
+        # ripgrep repeats the `./` of the path that it was given; `search.py` does not.
         path = os.fsdecode(raw_path).removeprefix("./")
         if not self._is_wanted(path):
             return

@@ -104,6 +104,7 @@ def _parsed(path: str, mtime_ns: int, size: int) -> tuple[str, Skill | None]:
     del mtime_ns, size  # part of the key
     fields, _ = _parse(Path(path))
     name = fields.get("name") or Path(path).parent.name
+    # On one line, because the system prompt lists each skill on a line.
     description = " ".join(fields.get("description", "").split())
     if not description:
         raise ToolError(f"{path} has no description; add one between its --- lines")

@@ -36,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
     )
     add_place_flags(parser)
     env = {**os.environ, TRUST: "1"} if parser.parse_args(argv).trust else dict(os.environ)
+    # Standard output belongs to the protocol, so the log goes to standard error.
     with logs.configured(None, level="warning", stderr=True):
         try:
             return asyncio.run(_serve(env))
@@ -51,6 +52,7 @@ async def _serve(env: Mapping[str, str]) -> int:
     async with asyncio.TaskGroup() as group:
 
         def spawn(name: str, work: Coroutine[object, object, None]) -> Callable[[], object]:
+            # Contained: a request that fails must not end the program and the other sessions.
             task = contained(group, name, work)
             running.add(task)
             task.add_done_callback(running.discard)

@@ -148,6 +148,7 @@ class Agent:
         session = self._of(params.session_id).session
         change = options.change_of(session.info.id, params.config_id, params.value)
         await self._daemon.ask(change, Frozen)
+        # Read again, because the answer has to contain all options with their current values.
         session.info = await self._info(session.info.id)
         respond(frames.ConfigOptions(session.config_options))
 

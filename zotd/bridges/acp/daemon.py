@@ -49,6 +49,7 @@ class DaemonLink:
         params = api.Prompt(session=session, message=message, images=images, request_id=ids.new("q"))
         try:
             return await self.ask(params, api.Started)
+        # The prompt may have arrived. The daemon recognises its `request_id`, so this cannot start a second run.
         except ConnectionLostError:
             return await self.ask(params, api.Started)
 

@@ -137,6 +137,7 @@ class Editor:
                 assert self.hear is not None, "nobody hears notifications"
                 self._begin(message.method, self.hear(message))
             case RpcResponse(id=request):
+                # Our ids are integers; any other id cannot belong to one of our requests.
                 waiting = self._asked.get(request) if isinstance(request, int) else None
                 if waiting is not None and not waiting.done():  # an answer to a cancelled request is dropped
                     waiting.set_result(message)

@@ -30,6 +30,7 @@ class Prompting:
         Raises RpcError, or ClientError if the prompt was not accepted.
         """
         turn = PromptTurn()
+        # Before it is accepted, so that a cancellation in between finds it.
         self._session.turns.append(turn)
         try:
             # No event is handled while this is held, so the id of the run is known before its first event.
@@ -69,8 +70,10 @@ class Prompting:
         done = await self._daemon.ask(params, api.CommandResult, timeout_s=COMMAND_S)
         if done.text is not None:
             await self._say(done.text)
+            # The daemon also sends this text as an event, which must not show it a second time.
             self._session.displayed = done.text if done.extension is not None and done.action == "display" else None
         if done.input is None and done.run is None:
+            # A command may have loaded or removed extensions, and with them other commands.
             with suppress(ClientError):
                 await self._session.tell_commands()
             turn.end("end_turn")

@@ -63,6 +63,7 @@ class PermissionRequests:
         finally:  # removed first: the daemon reports our own decision too, which must not cancel this task
             self._open.pop(question.approval, None)
         chosen = answer.outcome.option_id
+        # An editor can only choose what was offered to it.
         if answer.outcome.outcome == "selected" and any(chosen == one.option_id for one in offered):
             await self._decide(question, _ONCE.get(chosen, "allow"), wider.get(chosen))
 

@@ -83,6 +83,7 @@ class OpenSession:
         self._daemon = daemon
         self._editor = editor
         self._spawn = spawn
+        # HOME of this machine has no meaning on a remote one.
         home = "" if daemon.place.is_remote else daemon.env.get("HOME", "")
         self._updates = Updates(PathResolver(info.cwd, home))
         self._questions = PermissionRequests(info.id, editor, daemon, spawn)
@@ -197,6 +198,7 @@ class OpenSession:
 
     async def _disconnected(self, lost: Disconnected) -> None:
         self._failures += 1
+        # Equal, not greater: one warning for each outage is enough.
         if self._failures == PATIENCE:
             reason = lost.reason.rstrip(".")
             hint = "" if self._daemon.place.is_remote else " (zotctl start)"

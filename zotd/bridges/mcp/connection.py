@@ -143,6 +143,7 @@ def _why(error: Exception, lost: asyncio.Future[str]) -> str:
             return str(error)
         case TimeoutError():
             return "did not answer in time"
+        # The loss has caused this error, and its reason says more.
         case MCPError() if lost.done():
             return lost.result()
         case MCPError():

@@ -67,6 +67,7 @@ class _Process(asyncio.SubprocessProtocol):
         self.output.set_transport(output)
 
     def pipe_data_received(self, _fd: int, data: bytes) -> None:
+        # A grandchild may still write after the exit of the server.
         if not self.is_closed:
             self.output.feed_data(data)
 
@@ -173,6 +174,7 @@ async def over_stdio(server: McpServer, lost: Callable[[str], None]) -> AsyncIte
         assert isinstance(stdin, asyncio.WriteTransport)
         yield _FromServer(process.output), _ToServer(stdin)
     finally:
+        # Read before it is set: from here on the end of the server is expected.
         is_lost, process.is_leaving = process.is_closed, True
         try:
             await _end(transport, process)

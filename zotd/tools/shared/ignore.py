@@ -63,6 +63,7 @@ def rules_in(folder: Path, depth: int) -> tuple[Rules, ...]:
             lines = os.fsdecode(file.read(FILE_BYTES)).split("\n")
     except OSError:
         return ()
+    # Reversed, because the last matching line decides.
     return (Rules([pattern for line in reversed(lines) if (pattern := _pattern(line))], depth),)
 
 
