@@ -1,4 +1,7 @@
-"""The whole conversation on the alternate screen: the scrollback stays as it was. Why it is so: docs/decisions/0024."""
+"""The viewer: the whole conversation on the alternate screen, which leaves the scrollback as it is.
+
+Why it works as it does: docs/decisions/0024.
+"""
 
 from zottui.ui_context import UiContext
 
@@ -11,14 +14,20 @@ async def view(
     seq: int | None = None,
     call: int | None = None,
 ) -> None:
-    """Look through a conversation until the user has seen enough; the terminal is lent meanwhile.
+    """Open the viewer until the user leaves it. The application below is suspended meanwhile.
 
-    It begins at the newest message; or at the prompt with the number `turn`, from 1; at the message `seq`; at the tool call
-    with the number `call` that was printed, with all of its output. `session`: another one than the desk's. Raises
-    `zotd.client.errors.ClientError` when nothing can be shown; what fails later is said in the last line.
+    Args:
+        desk: the application.
+        turn: begin at the prompt with this number, from 1; by default at the newest message.
+        session: show this session instead of the current one.
+        seq: begin at this message.
+        call: begin at the printed tool call with this number, expanded.
+
+    Raises:
+        ClientError: the first page cannot be loaded. Later errors are shown in the last line.
     """
-    from zottui.viewer.screen import shown  # noqa: PLC0415
-    from zottui.viewer.visit import begun  # noqa: PLC0415  (the first paint of the client waits for no viewer)
+    from zottui.viewer.screen import shown  # noqa: PLC0415  (only when needed: it would delay the first paint)
+    from zottui.viewer.visit import begun  # noqa: PLC0415
 
     visit = await begun(desk, turn=turn, session=session, seq=seq, call=call)
     if visit is None:

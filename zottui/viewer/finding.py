@@ -1,4 +1,4 @@
-"""Words in a conversation: in what is shown, and in the parts of calls that are folded away."""
+"""Finds words in messages, also in the collapsed parts of tool calls."""
 
 import re
 from bisect import bisect_right
@@ -13,24 +13,24 @@ from zottui.viewer.whole import is_fold
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for. Capitals count when there are some in it."""
+    """A search text. It is case-sensitive if it contains a capital letter."""
 
     words: str
 
     @property
     def minds_case(self) -> bool:
-        """Whether capitals count."""
+        """Whether the search is case-sensitive."""
         return self.words != self.words.lower()
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where it is in a line."""
+        """Return the start and end of each match in a line."""
         flags = 0 if self.minds_case else re.IGNORECASE
         return [found.span() for found in re.finditer(re.escape(self.words), text, flags)] if self.words else []
 
     def may_be_in(self, message: Message) -> bool:
-        """Whether it is worth the time to lay this message out: each word is somewhere in it.
+        """Return whether the message can contain a match: each word occurs somewhere in it.
 
-        Markdown may stand between two words, so that they are looked for one by one.
+        A cheap test before the message is laid out. It looks for each word alone, since Markdown may be in between.
         """
         text = "\n".join(texts(message))
         text = text if self.minds_case else text.lower()
@@ -38,7 +38,7 @@ class Query:
 
 
 def hits(query: Query, laid: Laid, laying: Laying) -> list[ScreenRow]:
-    """The rows of a message with a hit. One for all that is folded away in a call: the row that says so."""
+    """Return the rows of a message with a match. Matches in a collapsed call count for its row `… N more`."""
     found: list[ScreenRow] = []
     for _, rows in groupby(laid.rows, key=lambda row: row.block):
         found += _in_block(query, list(rows), laid, laying)
@@ -56,12 +56,12 @@ def _in_block(query: Query, rows: list[ScreenRow], laid: Laid, laying: Laying) -
         hidden = sum(len(query.spans(line)) for line in laying.all_lines(block)) - len(starts)
         if hidden > 0:
             says = (at for at, row in enumerate(rows) if is_fold(lines[row.line]))
-            found.add(next(says, int(not lines[0])))  # a card that says nothing: its first line, behind the blank one
+            found.add(next(says, int(not lines[0])))  # a card without such a row: its first line after the blank one
     return [rows[at] for at in sorted(found)]
 
 
 def texts(message: Message) -> list[str]:
-    """All that is said in a message: text, calls with their arguments, results."""
+    """Return all texts of a message: text, names and arguments of calls, results."""
     found: list[str] = []
     for part in message.content:
         match part:

@@ -1,4 +1,4 @@
-"""Logical lines for the terminal as rows of styled pieces, as wide as the screen: what a terminal does when it wraps."""
+"""Parses lines with SGR sequences into styled fragments, and folds them into rows of the screen's width."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from zotd.sanitize import SGR
 from zottui.widgets.cells import CHARS_PER_CELL, head
 
 Pieces = list[tuple[str, str]]
-"""(style of prompt_toolkit, text) from the left."""
+"""(prompt_toolkit style, text) from the left."""
 
 _SEQUENCES = re.compile(f"({SGR.pattern})")
 _RESET = re.compile(r"\x1b\[0*m")
@@ -19,15 +19,15 @@ _RESET = re.compile(r"\x1b\[0*m")
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A part of a line that fits into the width."""
+    """One row of a folded line."""
 
     offset: int
-    """Characters of the line before it."""
+    """Index of its first character in the line."""
     pieces: Pieces
 
 
 def parsed(line: str) -> Pieces:
-    """A line with SGR, and no other sequences, as pieces."""
+    """Parse a line that contains SGR but no other sequences."""
     if "\x1b" not in line:
         return [("", line)] if line else []
     pieces: Pieces = []
@@ -43,15 +43,15 @@ def parsed(line: str) -> Pieces:
 
 
 def plain(pieces: Sequence[tuple[str, str]]) -> str:
-    """Their text."""
+    """Return the text without styles."""
     return "".join(text for _, text in pieces)
 
 
 def folded(pieces: Sequence[tuple[str, str]], width: int, *, at_words: bool = False) -> Iterator[Folded]:
-    """The rows of a line, at least one, each of at most `width` columns; a character that is wider has a row for itself.
+    """Yield the rows of a line, at least one, each of at most `width` columns; a wider character gets its own row.
 
-    Columns are counted as prompt_toolkit paints: character by character. What joins a character stays with it.
-    `at_words`: break behind the last space that fits, unless a single word fills the row.
+    Columns are counted character by character, as prompt_toolkit paints. Combining characters stay with their base.
+    With `at_words`, break after the last space that fits, unless a single word fills the row.
     """
     text = plain(pieces)
     start = 0
@@ -67,7 +67,7 @@ def folded(pieces: Sequence[tuple[str, str]], width: int, *, at_words: bool = Fa
 
 
 def _between(pieces: Sequence[tuple[str, str]], start: int, end: int) -> Pieces:
-    """The part of a line from one character to another."""
+    """Return the fragments between two character positions."""
     part: Pieces = []
     at = 0
     for style, text in pieces:
@@ -79,7 +79,7 @@ def _between(pieces: Sequence[tuple[str, str]], start: int, end: int) -> Pieces:
 
 
 def marked(pieces: Sequence[tuple[str, str]], spans: Sequence[tuple[int, int]], style: str) -> Pieces:
-    """The same pieces with `style` added to the characters from a start to an end of `spans`, ascending."""
+    """Return the fragments with `style` added to the characters in `spans`, which are in ascending order."""
     made: Pieces = []
     at = 0
     edges = [edge for span in spans for edge in span]
@@ -94,5 +94,5 @@ def marked(pieces: Sequence[tuple[str, str]], spans: Sequence[tuple[int, int]], 
 
 @lru_cache(maxsize=256)
 def _style(painted: str) -> str:
-    """The style behind these sequences; a theme has a few dozen."""
+    """Return the prompt_toolkit style of SGR sequences. Cached, since a theme has only a few dozen."""
     return to_formatted_text(ANSI(f"{painted}x"))[0][0]

@@ -1,4 +1,4 @@
-"""Going to a part of the conversation that may have to be loaded first."""
+"""Moves the viewer to parts of the conversation that may have to be loaded first."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -14,14 +14,14 @@ from zottui.viewer.turns import Numbers, turns
 
 
 class Going:
-    """Moves a reader through a session.
+    """Moves a reader through a session and loads pages for it.
 
-    All that is `async` asks the daemon, and raises `ClientError`. It may be cancelled; it may run beside other things of its
-    kind, of which the last one counts.
+    The async methods ask the daemon and raise `ClientError`. They may be cancelled, and several may run at the same time:
+    then the last one to finish determines the position.
     """
 
     def __init__(self, reader: Reader, pages: Pages) -> None:
-        """Nothing is loaded yet."""
+        """Load nothing before the first call."""
         self.pages = pages
         self.numbers = Numbers()
         self._reader = reader
@@ -29,25 +29,25 @@ class Going:
 
     @property
     def percent(self) -> int:
-        """How far the cursor is in what is known of the session."""
+        """Position of the cursor in percent of the newest known `seq`; 100 only at the very end."""
         seq = self._reader.seq
         return 100 if self._reader.is_live or not self._newest else min(100 * seq // self._newest, 99)
 
     async def to_newest(self) -> None:
-        """Go to the end of all."""
+        """Go to the end of the conversation."""
         page = await self.pages.before(None)
         self._reader.loaded = Loaded(page.messages, has_older=page.has_more)
         self._know(page.messages)
         self._reader.go_to_end()
 
     async def to_oldest(self) -> None:
-        """Go to the beginning of all."""
+        """Go to the beginning of the conversation."""
         if self._reader.loaded.has_older:
             self._reader.loaded = Loaded(await self.pages.after(0), has_newer=True)
         self._reader.scroll.to(RowPosition(self._reader.loaded.first), 0)
 
     async def to_message(self, seq: int) -> bool:
-        """Go to a message; False: the conversation does not have it."""
+        """Go to a message; a result's position is that of its call. Return False if the conversation does not contain it."""
         loaded = self._reader.loaded
         if not loaded.has(seq):
             loaded = await self.pages.around(seq)
@@ -60,7 +60,7 @@ class Going:
         return True
 
     def to_near_prompt(self, *, down: bool) -> bool:
-        """Go to the next prompt that is loaded, or to the one before the cursor; False: there is none."""
+        """Go to the next or previous prompt among the loaded messages; False if there is none."""
         here = self._reader.scroll.here or RowPosition(0)
         prompts = [seq_of(message) for message in self._reader.loaded.messages if is_prompt(message)]
         if down:
@@ -72,7 +72,7 @@ class Going:
         return seq is not None
 
     async def to_prompt(self, *, down: bool) -> bool:
-        """The same, wherever it is."""
+        """Go to the next or previous prompt, loading pages as needed; False if there is none."""
         if self.numbers.is_complete:
             seq = self.numbers.beyond(self._reader.seq, down=down)
             return seq is not None and await self.to_message(seq)
@@ -87,12 +87,12 @@ class Going:
         return True
 
     async def to_turn(self, number: int) -> bool:
-        """Go to the prompt with that number, when they are counted; False: there is none."""
+        """Go to the prompt with a number, once prompts are counted; False if there is none."""
         seq = self.numbers.seq(number)
         return seq is not None and await self.to_message(seq)
 
     def to_call(self, back: int) -> bool:
-        """Go to the call that was answered last, or so many before it, and show it whole; False: there is none loaded."""
+        """Go to the last call with a result, or `back` calls before it, and expand it; False if it is not loaded."""
         place = next(islice(self._reader.calls(), back, None), None)
         if place is None:
             return False
@@ -100,21 +100,21 @@ class Going:
         return self._reader.toggle()
 
     async def count(self, desk: UiContext) -> None:
-        """Find out how many prompts there are, and where."""
+        """Count the prompts of the whole session and note their positions."""
         found = [turn.seq async for turn in turns(desk, self.pages.session, self.pages.at)]
         self.numbers.complete(found)
 
     # --- loading ------------------------------------------------------------------------------------------------------
 
     async def load_more(self) -> None:
-        """Load what will soon be on the screen."""
+        """Load the pages that are about to scroll into view."""
         if self._reader.wants_older:
             await self.load_older()
         if self._reader.wants_newer:
             await self.load_newer()
 
     async def load_news(self) -> None:
-        """Load messages that were added since; a cursor at the end stays at the end."""
+        """Load messages that were added meanwhile; a cursor at the end stays at the end."""
         if self._reader.loaded.has_newer:
             return
         is_live = self._reader.is_live
@@ -122,14 +122,14 @@ class Going:
             self._reader.go_to_end()
 
     async def load_older(self) -> None:
-        """Load the page before what is loaded."""
+        """Load the page before the loaded messages."""
         loaded = self._reader.loaded
         before = loaded.first
         page = await self.pages.before(before)
         loaded.add_older(page.messages, before, has_older=page.has_more, near=self._reader.scroll.place.seq)
 
     async def load_newer(self) -> bool:
-        """Load the page behind it; False: there is none."""
+        """Load the page after the loaded messages; False if there is none."""
         loaded = self._reader.loaded
         after = loaded.last
         messages = await self.pages.after(after)

@@ -1,4 +1,4 @@
-"""What the keys of the viewer do."""
+"""The keys of the viewer."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,17 @@ _LABELS = {" ": "space", "pagedown": "page down", "pageup": "page up", "escape":
 
 
 class ViewerKey(NamedTuple):
-    """A thing that some keys do."""
+    """An action and its keys."""
 
     keys: tuple[str, ...]
-    """As prompt_toolkit calls them."""
+    """Their names in prompt_toolkit."""
     action: str
     what: str
-    """What it does, for a list of keys."""
+    """What it does, for `/keys`."""
 
     @property
     def label(self) -> str:
-        """The keys as people write them: `down, j, ctrl+n`."""
+        """The keys for lists: `down, j, ctrl+n`."""
         return ", ".join(_LABELS.get(key, key.replace("c-", "ctrl+")) for key in self.keys)
 
 
@@ -44,6 +44,6 @@ KEYS = (
 )
 
 HINTS = ("q back", "/ search", "enter expand", "{ } prompts", "y copy", "v editor", "[ print")
-"""For the last line: what is not tried out by itself."""
+"""Hints for the last line: keys that users would not guess."""
 
 BY_KEY = {name: key.action for key in KEYS for name in key.keys}

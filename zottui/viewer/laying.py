@@ -1,4 +1,4 @@
-"""Messages as rows for a width: made when they are looked at, kept while they are near."""
+"""Lays messages out as rows for the screen's width: on demand, with a cache for those near the cursor."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -14,39 +14,39 @@ from zottui.viewer.folding import Pieces, folded, parsed, plain
 from zottui.viewer.loaded import Loaded, seq_of
 
 MOST_ROWS = 20_000
-"""Kept for the messages that were shown last: 10 MB, and more than a screen even of long ones."""
+"""Most rows in the cache, about 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenRow:
-    """A row of the screen, and where it comes from."""
+    """A row of the screen and its position in the message."""
 
     block: int
-    """Counted in its message, from 0."""
+    """Index of its block in the message."""
     line: int
-    """Counted in its block, from 0."""
+    """Index of its line in the block."""
     offset: int
-    """Characters of the line before it."""
+    """Index of its first character in the line."""
     pieces: Pieces
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Ascends from row to row of a message."""
+        """Sort key of the rows of a message."""
         return self.block, self.line, self.offset
 
 
 @dataclass(frozen=True)
 class Laid:
-    """A message for a width."""
+    """A message that is laid out for a width."""
 
     blocks: tuple[Block, ...]
     expanded: frozenset[int]
-    """Which of them are tool calls that are shown whole."""
+    """Indices of expanded tool calls in `blocks`."""
     rows: tuple[ScreenRow, ...]
 
     @cached_property
     def lines(self) -> tuple[tuple[str, ...], ...]:
-        """The text of each line of each block."""
+        """The text of each line of each block, without styles."""
         texts: list[list[str]] = [[] for _ in self.blocks]
         for (block, _), rows in groupby(self.rows, key=lambda row: (row.block, row.line)):
             texts[block].append("".join(plain(row.pieces) for row in rows))
@@ -57,25 +57,26 @@ NOTHING = Laid((), frozenset(), ())
 
 
 class Laying:
-    """How messages look: the width, the theme, and which calls are shown whole."""
+    """Lays messages out with a width and a theme, and knows which calls are expanded."""
 
     def __init__(self, theme: Theme, width: int = 80) -> None:
-        """All calls are cards."""
-        # prompt_toolkit knows no links, so the address is shown. Lines are folded here, so that a search finds words on
-        # both sides of a break.
+        """Begin with all calls collapsed to cards."""
+        # prompt_toolkit cannot draw links, so addresses are shown. Lines are folded here and not by the renderer: a
+        # search must find text that is broken across rows.
         self._theme = replace(theme, has_links=False, wraps_words=False)
         self._width = width
         self._expands = False
         self._others: set[tuple[int, int]] = set()
-        """Calls, as (seq, block), that are not as `_expands` says."""
+        """Calls as (seq, block) whose state is the opposite of `_expands`."""
         self._laid: OrderedDict[tuple[int, int, type[Block] | None], Laid] = OrderedDict()
-        """By the message, how many results its calls have, and what is above it; the one that was used last is last."""
+        """LRU cache by the message's seq, the number of its results, and the kind of the block above it: all three change how
+        it looks."""
         self._rows = 0
-        """In all of them."""
+        """Total rows in the cache."""
 
     @property
     def width(self) -> int:
-        """Columns of a row, at most."""
+        """Most columns of a row; setting another width clears the cache."""
         return self._width
 
     @width.setter
@@ -85,7 +86,7 @@ class Laying:
             self._forget(lambda _: True)
 
     def laid(self, loaded: Loaded, index: int) -> Laid:
-        """The message at `index`, with the results that are loaded; one that is no prompt and no reply has no rows."""
+        """Return the message at `index` with its loaded results. Result messages have no rows: their calls show them."""
         if loaded.messages[index].role == "tool":
             return NOTHING
         messages = loaded.with_results(index)
@@ -102,22 +103,22 @@ class Laying:
         return laid
 
     def is_expanded(self, seq: int, block: int) -> bool:
-        """Whether a call is shown whole."""
+        """Return whether a call is expanded."""
         return self._expands != ((seq, block) in self._others)
 
     def toggle(self, seq: int, block: int) -> None:
-        """Show a call whole, or as a card again."""
+        """Expand or collapse a call."""
         self._others ^= {(seq, block)}
         self._forget(lambda other: other == seq)
 
     def toggle_all(self) -> None:
-        """Show all calls whole, or all as cards."""
+        """Expand all calls, or collapse all."""
         self._expands = not self._expands
         self._others.clear()
         self._forget(lambda _: True)
 
     def all_lines(self, call: ToolRan) -> list[str]:
-        """The text of a call that is shown whole."""
+        """Return the text of the expanded call."""
         return [plain(parsed(line)) for line in whole.whole(call, self._width, self._theme, None)]
 
     def _forget(self, goes: Callable[[int], bool]) -> None:

@@ -1,4 +1,4 @@
-"""The part of a conversation that is in memory: messages in a row, and never too many."""
+"""The loaded part of a conversation: consecutive messages, limited in number and size."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -7,26 +7,26 @@ from zotd.wire.content import Message, Text, ToolCall, ToolResult
 from zottui.blocks import Block, Prose, ToolRan, UserSaid
 
 MOST_MESSAGES = 600
-"""Kept at most: three pages, so that turning around costs no question."""
+"""Most messages in memory: three pages, so that changing the direction needs no request."""
 
 MOST_CHARS = 4_000_000
-"""Kept at most: tools print long texts. 4 to 16 MB."""
+"""Most characters in memory, 4 to 16 MB: outputs of tools may be long."""
 
 NEAR = 60
-"""Messages around the cursor that are kept whatever they weigh: more than a screen shows, with results between them."""
+"""Messages around the cursor that are kept whatever their size: more than a screen shows, results included."""
 
 
 def seq_of(message: Message) -> int:
-    """The `seq` of a message of a history, which has one."""
+    """Return the `seq` of a message from a history page, which always has one."""
     assert message.seq is not None
     return message.seq
 
 
 class Loaded:
-    """Messages without a gap between them, oldest first."""
+    """Consecutive messages, oldest first."""
 
     def __init__(self, messages: Sequence[Message] = (), *, has_older: bool = False, has_newer: bool = False) -> None:
-        """`has_older`, `has_newer`: there may be more on that side."""
+        """`has_older` and `has_newer`: there may be more messages on that side."""
         self.messages = list(messages)
         self.has_older = has_older
         self.has_newer = has_newer
@@ -37,30 +37,31 @@ class Loaded:
 
     @property
     def first(self) -> int:
-        """The `seq` of the oldest message; 0: there is none."""
+        """`seq` of the oldest message; 0 if there is none."""
         return seq_of(self.messages[0]) if self.messages else 0
 
     @property
     def last(self) -> int:
-        """The `seq` of the newest message; 0: there is none."""
+        """`seq` of the newest message; 0 if there is none."""
         return seq_of(self.messages[-1]) if self.messages else 0
 
     def seq(self, index: int) -> int:
-        """Of the message at `index`; 0: there is none."""
+        """Return the `seq` of the message at `index`; 0 if there is none."""
         return seq_of(self.messages[index]) if index < len(self.messages) else 0
 
     def has(self, seq: int) -> bool:
-        """Whether the message is here."""
+        """Return whether the message is loaded."""
         return bool(self.messages) and self.seq(self.index(seq)) == seq
 
     def index(self, seq: int) -> int:
-        """Where the message `seq` stands, or else the one before it, or else the first."""
+        """Return the index of the message `seq`, or else of the one before it, or else 0."""
         return max(bisect_right(self.messages, seq, key=seq_of) - 1, 0)
 
     def add_older(self, messages: Sequence[Message], before: int, *, has_older: bool, near: int) -> None:
-        """Put a page that ends below `before` in front; nothing, when that is no longer the first message.
+        """Prepend a page that ends below `before`; no-op if `before` is no longer the first message.
 
-        `near`: the message whose surroundings stay. What is then too much goes from the other end.
+        That happens when another load was faster, and would leave a gap. Messages beyond the limits are dropped from the
+        other end, but not those around the message `near`.
         """
         if before != self.first:
             return
@@ -72,7 +73,7 @@ class Loaded:
         self._know_results()
 
     def add_newer(self, messages: Sequence[Message], after: int, *, has_newer: bool, near: int) -> None:
-        """The same at the end, for messages that follow `after`."""
+        """Append a page that follows `after`; as `add_older` otherwise."""
         if after != self.last:
             return
         self.messages += messages
@@ -85,16 +86,16 @@ class Loaded:
     # --- what belongs together ----------------------------------------------------------------------------------------
 
     def with_results(self, index: int) -> list[Message]:
-        """A message, and the results of the calls in it, as far as they are here."""
+        """Return a message and the loaded results of its calls."""
         message = self.messages[index]
         return [message, *(self._results[call] for call in calls_of(message) if call in self._results)]
 
     def is_answered(self, call: str) -> bool:
-        """Whether the result of a call is here."""
+        """Return whether the result of a call is loaded."""
         return call in self._results
 
     def caller(self, index: int) -> int:
-        """Where the message stands that shows this one: a result is shown with its call. -1: it is not here."""
+        """Return the index of the message that shows this one: for a result the one with its call, -1 if not loaded."""
         message = self.messages[index]
         if message.role != "tool":
             return index
@@ -102,7 +103,7 @@ class Loaded:
         return next((at for at in range(index, -1, -1) if wanted & calls_of(self.messages[at]).keys()), -1)
 
     def above(self, index: int) -> Block | None:
-        """A block of the kind that stands above a message: it decides about the blank line. None: nothing does."""
+        """Return a stand-in for the block above a message, which decides about the blank line; None if there is none."""
         for at in range(index - 1, -1, -1):
             message = self.messages[at]
             if message.shell is not None:
@@ -119,14 +120,14 @@ class Loaded:
 
 
 def calls_of(message: Message) -> dict[str, ToolCall]:
-    """The calls of a reply by their ids, in their order."""
+    """Return the calls of a reply by id, in order."""
     if message.role != "assistant":
         return {}
     return {part.id: part for part in message.content if isinstance(part, ToolCall)}
 
 
 def weight(message: Message) -> int:
-    """The characters of its texts."""
+    """Return the number of characters in the message's texts."""
     return sum(
         len(part.text) for block in message.content for part in (block.content if isinstance(block, ToolResult) else [block])
         if isinstance(part, Text)
@@ -138,7 +139,7 @@ def _answered(message: Message) -> set[str]:
 
 
 def _fitting(messages: Iterable[Message], least: int) -> int:
-    """How many of them may be kept, from the first on; `least` are, if there are as many."""
+    """Return how many messages from the first on fit into the limits, but at least `least`."""
     chars = count = 0
     for message in messages:
         chars += weight(message)

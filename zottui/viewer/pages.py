@@ -1,4 +1,4 @@
-"""Messages of a session, asked of the daemon a page at a time, in both directions."""
+"""Loads a session's messages from the daemon in pages, in both directions."""
 
 from collections.abc import Sequence
 
@@ -8,32 +8,32 @@ from zottui.ui_context import UiContext
 from zottui.viewer.loaded import Loaded, seq_of
 
 PAGE = 200
-"""Messages asked for at a time: several screens, and 5 ms to take apart."""
+"""Messages in a page: several screens; decoding them takes 5 ms."""
 
 SPAN = 150
-"""Events looked at for newer messages at first. Less than `PAGE`: so many events hold at most so many messages."""
+"""Events that the first request for newer messages spans. Less than `PAGE`, since N events hold at most N messages."""
 
 
 class Pages:
-    """The messages of one session, as its conversation goes on, or as it was at the message `at`."""
+    """Loads the messages of one session on its current branch, or as the conversation was at the message `at`."""
 
     def __init__(self, desk: UiContext, session: str, at: int | None = None) -> None:
-        """`at`: a message that the conversation may have left behind by a rewind."""
+        """`at`: a message that may be on a branch that a rewind has left."""
         self.session = session
         self.at = at
         self._desk = desk
 
     async def before(self, seq: int | None, limit: int = PAGE) -> api.HistoryPage:
-        """The newest messages below `seq`, or of all, oldest first: at least one, if there is one."""
+        """Return the newest messages below `seq`, or of all, oldest first: at least one if any exist."""
         params = api.History(session=self.session, before=seq, limit=limit, at=self.at)
         return await self._desk.ask(params, api.HistoryPage)
 
     async def after(self, seq: int) -> Sequence[Message]:
-        """The oldest messages above `seq`, oldest first, without a gap; none: there are none.
+        """Return the messages that directly follow `seq`, oldest first; empty if there are none.
 
-        The daemon only pages back, so this asks for the page that ends a little above. That is more than a page when messages
-        are dense or long, and nothing where events are no messages, or were left behind by a rewind: then the next stretch
-        is half as long, or twice.
+        The daemon only pages backwards, so this requests the page that ends `span` events above `seq`. If messages are
+        dense or long, that page does not reach back to `seq`, and the span is halved. If the span contains no message,
+        because its events are others or a rewind has left them, the span is doubled. So there is never a gap.
         """
         span = SPAN
         newest: int | None = None
@@ -52,12 +52,12 @@ class Pages:
                 span = max(span // 2, 1)
 
     async def around(self, seq: int) -> Loaded:
-        """A page up to a message, and one behind it."""
+        """Return the page that ends with a message, and the page after it."""
         page = await self.before(seq + 1)
         newer = await self.after(seq)
         return Loaded([*page.messages, *newer], has_older=page.has_more, has_newer=bool(newer))
 
     async def newest(self) -> int:
-        """The `seq` of the newest message; 0: there is none."""
+        """Return the `seq` of the newest message; 0 if there is none."""
         page = await self.before(None, 1)
         return seq_of(page.messages[-1]) if page.messages else 0

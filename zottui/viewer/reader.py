@@ -1,6 +1,6 @@
-"""A conversation as somebody sees it who reads it: what is loaded, how it looks, and where the cursor is.
+"""The model of the viewer: loaded messages, their layout and the cursor.
 
-Nothing here knows of a terminal, or asks anybody for messages.
+Independent of the terminal and of the daemon.
 """
 
 from bisect import bisect_right
@@ -15,23 +15,23 @@ from zottui.viewer.loaded import NEAR, Loaded, calls_of
 from zottui.viewer.scrolling import At, RowPosition, Scroll
 
 LAST = 2**62
-"""Behind every block, line and character."""
+"""Greater than any block, line or character index."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleRow:
-    """A row of the screen."""
+    """A row of the screen with its marks."""
 
     row: ScreenRow
     hits: list[tuple[int, int]]
-    """What of it was looked for: characters of its line, from a start to an end."""
+    """Search matches as start and end in the row's line."""
     is_cursor: bool
     is_selected: bool
-    """It belongs to the block under the cursor."""
+    """Whether it belongs to the block under the cursor."""
 
 
 class _Text:
-    """What is loaded, as rows for the cursor."""
+    """Adapts the loaded messages to `PartRows`, for `Scroll`."""
 
     def __init__(self, laying: Laying) -> None:
         self.loaded = Loaded()
@@ -58,19 +58,19 @@ class _Text:
 
 
 class Reader:
-    """One look at one session."""
+    """Shows one session: scrolls, searches, expands calls."""
 
     def __init__(self, theme: Theme) -> None:
-        """Nothing is loaded yet."""
+        """Begin without messages; assign `loaded`."""
         self.laying = Laying(theme)
         self._text = _Text(self.laying)
         self.scroll = Scroll(self._text)
         self.query: Query | None = None
-        """What was looked for last; its hits are marked."""
+        """The last search; its matches are highlighted."""
 
     @property
     def loaded(self) -> Loaded:
-        """The messages in memory."""
+        """The loaded messages."""
         return self._text.loaded
 
     @loaded.setter
@@ -80,12 +80,12 @@ class Reader:
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     def resize(self, width: int, height: int) -> None:
-        """The room for rows; the one under the cursor stays."""
+        """Set the size of the screen; the row under the cursor stays in place."""
         self.laying.width = max(width, 1)
         self.scroll.height = max(height, 1)
 
     def screen(self) -> Iterator[VisibleRow]:
-        """The rows to show, at most as many as there is room for."""
+        """Yield the visible rows from the top."""
         cursor = self.scroll.at()
         if cursor is None:
             return
@@ -101,13 +101,13 @@ class Reader:
 
     @property
     def seq(self) -> int:
-        """The message under the cursor; 0: there is none."""
+        """`seq` of the message under the cursor; 0 if there is none."""
         at = self.scroll.at()
         return 0 if at is None else self.loaded.seq(at.part)
 
     @property
     def block(self) -> Block | None:
-        """The one under the cursor."""
+        """The block under the cursor."""
         at = self.scroll.at()
         if at is None:
             return None
@@ -116,35 +116,35 @@ class Reader:
 
     @property
     def is_live(self) -> bool:
-        """Whether the cursor is at the end of all."""
+        """Whether the cursor is at the end of the conversation, so that it follows new messages."""
         return not self.loaded.has_newer and self.scroll.is_at_end()
 
     @property
     def wants_older(self) -> bool:
-        """Whether the messages before those that are loaded will soon be on the screen."""
+        """Whether messages before the loaded ones are about to scroll into view."""
         return self.loaded.has_older and self.loaded.index(self.scroll.place.seq) < NEAR
 
     @property
     def wants_newer(self) -> bool:
-        """The same for those behind."""
+        """Whether messages after the loaded ones are about to scroll into view."""
         return self.loaded.has_newer and self.loaded.index(self.scroll.place.seq) >= len(self.loaded) - NEAR
 
     def go(self, seq: int, row: ScreenRow) -> None:
-        """Put the cursor on a row of a message; when it is not on the screen, a third of that is above it."""
+        """Put the cursor on a row of a message; if it is not on the screen, scroll it to a third of the height."""
         place = RowPosition(seq, *row.order)
         shown, at = self.scroll.shown(), self._text.find(place)
         self.scroll.to(place, shown.index(at) if at in shown else self.scroll.height // 3)
 
     def go_to_end(self) -> None:
-        """Put the cursor on the last row that is loaded."""
+        """Put the cursor on the last loaded row."""
         self.scroll.to(RowPosition(self.loaded.last, LAST, LAST, LAST), self.scroll.height - 1)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def toggle(self) -> bool:
-        """Show the call under the cursor whole, or as a card again; False: there is none.
+        """Expand or collapse the call under the cursor; False if there is none.
 
-        In one that is shown whole the cursor goes to the first hit.
+        In an expanded call the cursor goes to the first search match.
         """
         at = self.scroll.at()
         if at is None or not isinstance(self.block, ToolRan):
@@ -160,7 +160,7 @@ class Reader:
         return True
 
     def calls(self) -> Iterator[RowPosition]:
-        """Where the calls stand that were answered, the last one first."""
+        """Yield the positions of the calls that have a result, last one first."""
         for index in range(len(self.loaded) - 1, -1, -1):
             message = self.loaded.messages[index]
             calls = [None] if message.shell is not None else list(calls_of(message))
@@ -171,6 +171,6 @@ class Reader:
             yield from (RowPosition(self.loaded.seq(index), number) for number in answered)
 
     def conversation(self) -> str:
-        """The Markdown and the results of all that is loaded, for an editor."""
+        """Return the texts of all loaded messages, for an external editor."""
         words = ("\n".join(texts(message)).rstrip("\n") for message in self.loaded.messages)
         return "\n\n".join(filter(None, words)) + "\n"

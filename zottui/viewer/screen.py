@@ -1,4 +1,7 @@
-"""The viewer on the alternate screen, with prompt_toolkit. A redraw costs what its rows cost, however long the session is."""
+"""The viewer's prompt_toolkit application, on the alternate screen.
+
+A redraw builds only the visible rows, so its cost does not depend on the length of the session.
+"""
 
 import sys
 from contextlib import suppress
@@ -29,11 +32,11 @@ from zottui.viewer.visit import Visit
 from zottui.viewer.whole import words_of
 
 FRAME_S = 1 / 30
-"""The least time between two redraws: what a wheel sends in a burst is one."""
+"""Least seconds between two redraws: a burst of wheel events then causes one."""
 
 
 async def shown(desk: UiContext, visit: Visit, *, keyboard: Input | None = None, display: Output | None = None) -> None:
-    """Show it until the user leaves. `keyboard`, `display`: instead of the terminal's."""
+    """Show the viewer until the user leaves it. `keyboard` and `display` replace the terminal's, for tests."""
     while True:
         viewer = await _seen(desk, visit, keyboard, display)
         desk.print(*(block for call in viewer.printed for block in _printed(call)))
@@ -62,14 +65,14 @@ async def _seen(desk: UiContext, visit: Visit, keyboard: Input | None, display: 
         full_screen=True,
         mouse_support=True,
         min_redraw_interval=FRAME_S,
-        terminal_size_polling_interval=None,  # SIGWINCH says it; this would be a timer that never ends
+        terminal_size_polling_interval=None,  # SIGWINCH reports it; polling would wake an idle client
         input=keyboard or Keyboard(sys.stdin, on_focus=lambda _: None),
         output=display,
     )
     app.ttimeoutlen = ESCAPE_S
 
     async def showing() -> None:
-        with suppress(EOFError):  # the terminal is gone, and the application below is about to see that
+        with suppress(EOFError):  # the terminal is gone; the application below notices it too and ends the client
             await app.run_async(handle_sigint=False)
 
     async with desk.suspended():
@@ -78,7 +81,7 @@ async def _seen(desk: UiContext, visit: Visit, keyboard: Input | None, display: 
 
 
 def _give_back_typed() -> None:
-    """Give the application below what was typed behind the key that left: it would read that at its next start only."""
+    """Pass keys that were typed after `q` to the application below, which would otherwise read them at its next start."""
     below = get_app()
     typed = get_typeahead(below.input)
     if typed:
@@ -92,7 +95,7 @@ def _printed(call: ToolRan) -> tuple[Block, ...]:
 
 
 class _Conversation(UIControl):
-    """The rows that are on the screen, and no others."""
+    """A control that provides only the visible rows: prompt_toolkit's own controls lay out all lines."""
 
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer
@@ -115,7 +118,7 @@ class _Conversation(UIControl):
 
 
 class _LastLine(UIControl):
-    """Where the cursor is, what is said, and what is being typed."""
+    """The last line: the position, messages, and the search that is being typed."""
 
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer
@@ -126,7 +129,7 @@ class _LastLine(UIControl):
 
 
 def _bindings(viewer: Viewer) -> KeyBindings:
-    """Each key by its name, since prompt_toolkit binds most of them to nothing; when a line is typed, all."""
+    """Bind each key of `KEYS`, and while a search is typed all keys."""
     made = KeyBindings()
 
     def pressed(event: KeyPressEvent) -> None:

@@ -1,7 +1,7 @@
-"""A cursor in a text that is too long to be known: a row of it, and how many rows are shown above.
+"""Scrolling in a text whose length is unknown. The position is the cursor's row and the number of rows above it.
 
-Nothing else is kept. So a text that grows at either end, is folded anew or has a part opened moves around the row under the
-cursor, which stays where it is on the screen.
+Nothing else is stored. When the text grows at an end, is folded for another width or a part of it is expanded, the row
+under the cursor stays where it is on the screen and the other rows move.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 
 class At(NamedTuple):
-    """A row, as long as the text stays as it is."""
+    """A row by index; valid until the text changes."""
 
     part: int
     row: int
@@ -17,64 +17,64 @@ class At(NamedTuple):
 
 @dataclass(frozen=True, order=True, slots=True)
 class RowPosition:
-    """A row, however the text is folded and whatever is loaded."""
+    """A row by its position in the conversation; independent of the width and of what is loaded."""
 
     seq: int
-    """The message's."""
+    """`seq` of the message."""
     block: int = 0
     line: int = 0
     offset: int = 0
 
 
 class PartRows(Protocol):
-    """Parts with rows; some have none."""
+    """A text that consists of parts with rows. Parts may be empty."""
 
     def parts(self) -> int:
-        """How many there are."""
+        """Return the number of parts."""
         ...
 
     def rows(self, part: int) -> int:
-        """How many rows a part has; asked for those that are shown, and those on the way to them."""
+        """Return the number of rows of a part. Only called for visible parts and those that are scrolled past."""
         ...
 
     def place(self, at: At) -> RowPosition:
-        """Where that row stands."""
+        """Return the position of a row."""
         ...
 
     def find(self, place: RowPosition) -> At:
-        """The row of that place, or the nearest before it in its part; its part may have no rows."""
+        """Return the row at a position, or the nearest one before it in its part, which may be empty."""
         ...
 
 
 class Scroll:
-    """The cursor and the screen around it."""
+    """The cursor and the visible rows around it."""
 
     def __init__(self, text: PartRows) -> None:
-        """At the first row; `height` is to be set."""
+        """Begin at the first row; set `height` before use."""
         self._text = text
         self._place = RowPosition(0)
         self._above = 0
         self.height = 1
-        """Rows of the screen."""
+        """Number of rows on the screen."""
 
     @property
     def place(self) -> RowPosition:
-        """Where the cursor was put."""
+        """The position that the cursor was set to; its row may not exist any more."""
         return self._place
 
     @property
     def here(self) -> RowPosition | None:
-        """The row under the cursor as it is now; None: the text has no rows."""
+        """The position of the row under the cursor; None if the text has no rows."""
         at = self.at()
         return None if at is None else self._text.place(at)
 
     def to(self, place: RowPosition, above: int | None = None) -> None:
-        """Go there; `above`: rows above it on the screen, by default as many as now."""
+        """Put the cursor on a position, with `above` rows above it on the screen, by default as many as now."""
         self._place = place
         self._above = self._above if above is None else above
 
     def at(self) -> At | None:
-        """The row of the cursor; None: the text has no rows."""
+        """Return the row under the cursor; None if the text has no rows."""
         at = self._text.find(self._place)
         if at.part >= self._text.parts():
             return None
@@ -83,19 +83,19 @@ class Scroll:
         return self._next(at.part, 1) or self._next(at.part, -1)
 
     def move(self, rows: int) -> int:
-        """Move the cursor down (up: below 0), and the screen when it comes to the edge; how many rows it has moved."""
+        """Move the cursor down, or up if negative, and scroll at the edge; return how many rows it has moved."""
         self._settle()
         moved = self._step(rows)
         self._above = min(max(self._above + moved, 0), self.height - 1)
         return moved
 
     def page(self, rows: int) -> None:
-        """Move the cursor and the screen together, as far as there is text."""
+        """Move the cursor and the screen together."""
         self._settle()
         self._step(rows)
 
     def wheel(self, rows: int) -> None:
-        """Move the screen; the cursor stays on its row until that leaves the screen."""
+        """Scroll the screen; the cursor stays on its row until the row leaves the screen."""
         shown = self._settle()
         if not shown:
             return
@@ -107,7 +107,7 @@ class Scroll:
         self._above -= beyond
 
     def shown(self) -> list[At]:
-        """The rows of the screen, from the top; fewer than `height` when the text has no more."""
+        """Return the visible rows from the top; fewer than `height` if the text is shorter."""
         at = self.at()
         if at is None:
             return []
@@ -118,14 +118,14 @@ class Scroll:
         return [*reversed(up), at, *down]
 
     def is_at_end(self) -> bool:
-        """Whether the cursor stands on the last row."""
+        """Return whether the cursor is on the last row."""
         at = self.at()
         return at is None or self._walk(at, 1)[1] == 0
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def _settle(self) -> list[At]:
-        """Remember how many rows are above: fewer than there should be at the beginning of the text, more at its end."""
+        """Set `_above` to the real number of rows above the cursor, which differs near the ends of the text."""
         shown = self.shown()
         at = self.at()
         if at is not None:
@@ -141,7 +141,7 @@ class Scroll:
         return moved
 
     def _walk(self, at: At, rows: int) -> tuple[At, int]:
-        """The row that is so many rows further, or the last one on the way, and how far it is."""
+        """Return the row `rows` further, or the last one in that direction, and the distance to it."""
         moved = 0
         while moved != rows:
             left = rows - moved
@@ -156,7 +156,7 @@ class Scroll:
         return at, moved
 
     def _rows(self, at: At, rows: int) -> list[At]:
-        """At most so many rows behind a row (below 0: before it), the nearest first."""
+        """Return at most `rows` rows after a row, or before it if negative, the nearest first."""
         found: list[At] = []
         step = 1 if rows > 0 else -1
         while len(found) < abs(rows):
@@ -168,7 +168,7 @@ class Scroll:
         return found
 
     def _next(self, part: int, step: int) -> At | None:
-        """The first row behind a part, or the last one before it."""
+        """Return the first row after a part, or the last one before it."""
         part += step
         while 0 <= part < self._text.parts():
             rows = self._text.rows(part)

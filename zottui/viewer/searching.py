@@ -1,4 +1,4 @@
-"""Looking for words, beyond what is loaded too."""
+"""Searches a session, also beyond the loaded messages."""
 
 import asyncio
 from collections.abc import Iterable
@@ -12,31 +12,31 @@ from zottui.viewer.reader import Reader
 from zottui.viewer.scrolling import RowPosition
 
 BREATH = 20
-"""Messages that are looked at before keys are: 10 ms, when all of them have to be laid out."""
+"""Messages to examine before yielding to the event loop: at most 10 ms, if all of them have to be laid out."""
 
 Found = tuple[Loaded, int, ScreenRow]
-"""Where a hit is: what has to be loaded, the message, and the row."""
+"""A match: the messages to load, the message's seq, and the row."""
 
 
 class TextSearch:
-    """One way from hit to hit."""
+    """Moves the cursor from match to match."""
 
     def __init__(self, reader: Reader, pages: Pages, query: Query) -> None:
-        """Begins at the cursor of the reader."""
+        """Begin at the reader's cursor."""
         self.query = query
         self.looked_at = 0
-        """Messages, so far."""
+        """Number of messages examined so far, for the last line."""
         self._reader = reader
         self._pages = pages
 
     def has_more(self, *, down: bool) -> bool:
-        """Whether there may be hits beyond what is loaded."""
+        """Return whether there are messages to search beyond the loaded ones."""
         return self._reader.loaded.has_newer if down else self._reader.loaded.has_older
 
     def near(self, *, down: bool, includes_cursor: bool = False) -> bool:
-        """Put the cursor on the next row with a hit that is loaded, or on the one before; False: there is none.
+        """Go to the next or previous match among the loaded messages; False if there is none.
 
-        `includes_cursor`: the row under the cursor may be it. At once, so that the next key meets the cursor there.
+        With `includes_cursor`, the row under the cursor counts. Synchronous, so that the next key starts from the match.
         """
         here = self._reader.scroll.here
         if here is None:
@@ -55,7 +55,7 @@ class TextSearch:
         return False
 
     async def go(self, *, down: bool) -> bool:
-        """The same in the whole session. Raises `ClientError`; cancelled, it leaves the cursor where it is."""
+        """Go to the next or previous match in the whole session. Raises `ClientError`; if cancelled, the cursor stays."""
         self.looked_at = 0
         if self.near(down=down):
             return True
@@ -69,7 +69,7 @@ class TextSearch:
         return True
 
     async def _beyond(self, loaded: Loaded, *, down: bool) -> Found | None:
-        """The nearest hit in the pages behind that, or before it."""
+        """Return the nearest match in the pages after the loaded messages, or before them."""
         edge, has_more = (loaded.last, loaded.has_newer) if down else (loaded.first, loaded.has_older)
         while has_more:
             if down:
@@ -87,7 +87,7 @@ class TextSearch:
         return None
 
     async def _confirmed(self, message: Message, *, down: bool) -> Found | None:
-        """The hit that people see, if they see one: the words may be far from each other."""
+        """Lay out a candidate message and return its match; None if the words do not occur as one visible text."""
         loaded = await self._pages.around(seq_of(message))
         index = loaded.caller(loaded.index(seq_of(message)))
         if index < 0:
@@ -105,7 +105,7 @@ class TextSearch:
 
 
 def _from(rows: list[ScreenRow], here: RowPosition, *, down: bool, includes_cursor: bool) -> list[ScreenRow]:
-    """Of the rows of the message under the cursor those that lie in the direction, the nearest at its end of the list."""
+    """Filter the matches in the cursor's message to those in the search direction."""
     cursor = (here.block, here.line, here.offset)
     beyond = [row for row in rows if (row.order > cursor if down else row.order < cursor)]
     return [row for row in rows if includes_cursor and row.order == cursor] or beyond

@@ -1,4 +1,4 @@
-"""The prompts of a conversation, of which nobody knows the number before all of it was looked at."""
+"""Enumerates the prompts of a conversation. Counting them requires reading all of its messages."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from zottui.transcript import is_prompt, text_of
 from zottui.ui_context import UiContext
 
 MOST = 500
-"""Messages in a page: as many as the daemon gives. With 50,000 messages that are 100 questions."""
+"""Messages in a page, the daemon's maximum. A session with 50,000 messages takes 100 requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ class PromptEntry:
     text: str
     seq: int
     before: int | None
-    """The `seq` of the message before it; None: it is the first one."""
+    """`seq` of the message before it; None for the first message."""
 
 
 async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIterator[PromptEntry]:
-    """The prompts as the conversation goes on, or went on to the message `at`; newest first.
+    """Yield the prompts on the current branch, or on the branch of the message `at`, newest first.
 
-    One page of messages is in memory at a time, however many there are.
+    Holds one page in memory at a time.
     """
     before: int | None = None
     prompt: Message | None = None
@@ -48,37 +48,37 @@ def _turn(prompt: Message, before: int | None) -> PromptEntry:
 
 
 class Numbers:
-    """Which number a prompt has, from 1, as soon as all are counted."""
+    """Numbers prompts from 1, once all are counted."""
 
     def __init__(self) -> None:
-        """None is known yet."""
+        """Begin without any prompt."""
         self.is_complete = False
         self._seqs: list[int] = []
-        """Ascending; while they are counted, the newest of them."""
+        """Ascending; before the count is complete, only the newest ones."""
 
     def __len__(self) -> int:
         return len(self._seqs)
 
     def complete(self, seqs: list[int]) -> None:
-        """All prompts up to some moment, newest first; those that were added in between are kept."""
+        """Set the counted prompts, given newest first; keeps those that were added during the count."""
         newer = [seq for seq in self._seqs if not seqs or seq > seqs[0]]
         self._seqs = [*reversed(seqs), *newer]
         self.is_complete = True
 
     def add(self, seq: int) -> None:
-        """A prompt that was sent meanwhile."""
+        """Add a prompt that is newer than all known ones."""
         if not self._seqs or seq > self._seqs[-1]:
             self._seqs.append(seq)
 
     def of(self, seq: int) -> int:
-        """The number of the prompt that a message belongs to; 0: it stands before the first."""
+        """Return the number of the prompt that a message belongs to; 0 before the first one."""
         return bisect_right(self._seqs, seq)
 
     def seq(self, number: int) -> int | None:
-        """Where the prompt with that number stands; None: there is none."""
+        """Return the `seq` of the prompt with a number; None if there is none."""
         return self._seqs[number - 1] if 1 <= number <= len(self._seqs) else None
 
     def beyond(self, seq: int, *, down: bool) -> int | None:
-        """The next prompt behind `seq`, or before it; None: there is none."""
+        """Return the `seq` of the next prompt after `seq`, or before it; None if there is none."""
         at = bisect_right(self._seqs, seq) if down else bisect_left(self._seqs, seq) - 1
         return self._seqs[at] if 0 <= at < len(self._seqs) else None

@@ -1,4 +1,4 @@
-"""The viewer: what its keys do, and what its last line says. How it comes onto the screen is `zottui.viewer.screen`."""
+"""The controller of the viewer: key actions, background loading and the last line. `zottui.viewer.screen` draws it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -20,27 +20,27 @@ from zottui.viewer.whole import words_of
 from zottui.widgets.cells import POINTER, cells, clean, cut, fit, piece, row_cells, style
 
 GUTTER = 2
-"""Columns beside the text, for the cursor."""
+"""Columns left of the text, for the cursor."""
 
 WHEEL_ROWS = 3
-"""That a notch of the wheel moves, as in most programs."""
+"""Rows to scroll for one wheel event, as in most programs."""
 
 NAME_CELLS = 16
-"""Of a session's name, before hints are left out for it."""
+"""Columns of a session's name that take precedence over key hints."""
 
 NEWS_S = 0.5
-"""How often it is looked whether something was added: the desk tells nobody, and a number is quickly compared."""
+"""Seconds between two checks for new messages. There is no callback for it, and comparing one number is cheap."""
 
 
 class Viewer:
-    """One look at a conversation, until `leave` is called."""
+    """Lets the user read one conversation until `leave` is called."""
 
     def __init__(self, desk: UiContext, visit: Visit, *, leave: Callable[[], None], redraw: Callable[[], None]) -> None:
-        """`run` makes it live; `leave` ends that, `redraw` is told when something else is to be shown."""
+        """`leave` ends the application that shows it, `redraw` schedules a frame. Keys work only within `run`."""
         self.wants_editor = False
-        """It was left for an editor, and goes on afterwards."""
+        """Whether the viewer was left for the external editor, and should reopen afterwards."""
         self.printed: list[ToolRan] = []
-        """Calls whose output is to be in the scrollback afterwards."""
+        """Calls whose output is printed into the scrollback when the viewer closes."""
         self._desk = desk
         self._visit = visit
         self._reader = visit.reader
@@ -48,18 +48,18 @@ class Viewer:
         self._redraw = redraw
         self._note = visit.note
         self._line: Line | None = None
-        """What is being typed behind the `/`."""
+        """The search that is being typed; None if none is."""
         self._search: TextSearch | None = None
         self._goes_down = True
-        """The direction in which the last hit was found."""
+        """The direction of the last match, in which `n` continues."""
         self._tasks: asyncio.TaskGroup | None = None
         self._work: asyncio.Task[None] | None = None
-        """What the user waits for."""
+        """The task that the user waits for; escape cancels it."""
         self._filling: asyncio.Task[None] | None = None
         self._actions = self._made_actions()
 
     async def run(self, showing: Coroutine[object, object, object]) -> None:
-        """Load, count and follow beside `showing`, and until that ends."""
+        """Load, count prompts and follow new messages in the background until `showing` ends."""
         async with asyncio.TaskGroup() as self._tasks:
             beside = [self._tasks.create_task(self._count()), self._tasks.create_task(self._follow())]
             self._fill()
@@ -76,7 +76,7 @@ class Viewer:
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> tuple[list[Row], int]:
-        """The rows of the conversation, and which of them the cursor is on."""
+        """Return the visible rows and the index of the cursor's row."""
         self._reader.resize(width - GUTTER, height)
         rows: list[Row] = []
         cursor = 0
@@ -90,7 +90,7 @@ class Viewer:
         return rows, cursor
 
     def last_line(self, width: int) -> Row:
-        """What is being typed, or where the cursor is and what could be pressed."""
+        """Return the typed search, or the position with a message or key hints."""
         if self._line is not None:
             return self._line.row("/", width)
         numbers = self._visit.going.numbers
@@ -105,7 +105,7 @@ class Viewer:
         else:
             room = width - row_cells(row) - min(cells(name), NAME_CELLS) - len("  ")
             row += [piece(TextRole.STATUS, f"  {hint}") for hint in _fitting(HINTS, room)]
-        # A long name gets what the rest leaves: it is in the status line as well, messages and hints are nowhere else.
+        # A long name gets only the remaining columns: the status bar shows it too, messages and hints appear only here.
         name = cut(name, max(width - row_cells(row) - len("  "), 0))
         return fit([piece(TextRole.STATUS, f"{name}  " if name else ""), *row], width)
 
@@ -116,13 +116,13 @@ class Viewer:
 
     @property
     def is_typing(self) -> bool:
-        """Whether all keys are for the last line."""
+        """Whether a search is being typed, so that it gets all keys."""
         return self._line is not None
 
     # --- what is pressed ----------------------------------------------------------------------------------------------
 
     def key(self, name: str, text: str = "") -> None:
-        """Take a key, as `UiContext` dialogs do: a name of prompt_toolkit, `<any>` with the character."""
+        """Handle a key by its prompt_toolkit name, or `<any>` with the character."""
         if self._line is not None:
             self._typed(self._line, name, text)
         else:
@@ -133,12 +133,12 @@ class Viewer:
         self._moved()
 
     def wheel(self, *, down: bool) -> None:
-        """Take a notch of the mouse's wheel."""
+        """Handle a wheel event of the mouse."""
         self._reader.scroll.wheel(WHEEL_ROWS if down else -WHEEL_ROWS)
         self._moved()
 
     def click(self, row: int) -> None:
-        """Put the cursor on that row of the screen."""
+        """Put the cursor on a row of the screen."""
         shown = self._reader.scroll.shown()
         if row < len(shown) and (at := self._reader.scroll.at()) is not None:
             self._reader.scroll.move(row - shown.index(at))
@@ -181,7 +181,7 @@ class Viewer:
         self._note = words
 
     def _stop(self) -> None:
-        """Stop what the user waits for; when there is nothing of that, leave."""
+        """Cancel what the user waits for; if nothing is under way, leave."""
         if self._work is None:
             self._leave()
         else:
@@ -229,7 +229,7 @@ class Viewer:
                 line.key(name, text)
 
     def _begin(self, words: str) -> None:
-        """Look below the cursor, and above when there is nothing. Nothing typed: what was looked for before."""
+        """Search below the cursor, then above it. Without words, repeat the last search."""
         if words:
             self._reader.query = Query(words)
             self._search = TextSearch(self._reader, self._visit.going.pages, self._reader.query)
@@ -243,7 +243,10 @@ class Viewer:
             self._look(self._search, (self._goes_down != is_back,))
 
     def _look(self, search: TextSearch, ways: tuple[bool, ...], *, includes_cursor: bool = False) -> None:
-        """Go to the nearest hit in the first direction (True: down) in which there is one; at once, if it is loaded."""
+        """Go to the nearest match in the first of the directions `ways` (True: down) that has one.
+
+        Synchronous if the match is loaded, else in the background.
+        """
         for tried, down in enumerate(ways):
             if search.near(down=down, includes_cursor=includes_cursor):
                 self._has_found(ways, down=down)
@@ -261,7 +264,7 @@ class Viewer:
         self._has_found_nothing(search, ways)
 
     def _has_found(self, ways: tuple[bool, ...], *, down: bool) -> None:
-        if len(ways) > 1:  # from here on in this direction
+        if len(ways) > 1:  # a new search: `n` continues in the direction that had a match
             self._goes_down = down
 
     def _has_found_nothing(self, search: TextSearch, ways: tuple[bool, ...]) -> None:
@@ -271,7 +274,7 @@ class Viewer:
     # --- what takes time ----------------------------------------------------------------------------------------------
 
     def _do(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Begin what the user waits for, instead of what was begun before."""
+        """Start work that the user waits for; cancels the previous one."""
         assert self._tasks is not None, "keys come while it runs"
         if self._work is not None:
             self._work.cancel()
@@ -291,7 +294,7 @@ class Viewer:
         self._redraw()
 
     def _to_prompt(self, *, down: bool) -> None:
-        """At once when it is loaded: a key that is held down goes on from there."""
+        """Go to the nearest prompt, synchronously if it is loaded: repeats of a held key must start from there."""
         if not self._visit.going.to_near_prompt(down=down):
             self._do(partial(self._to_far_prompt, down=down))
 
@@ -300,7 +303,7 @@ class Viewer:
             self._say(f"no prompt {'below' if down else 'above'}")
 
     def _fill(self) -> None:
-        """Load what will soon be on the screen, unless that is being done."""
+        """Start loading what is about to scroll into view, unless that is under way."""
         wants = self._reader.wants_older or self._reader.wants_newer
         if wants and self._filling is None and self._tasks is not None:
             self._filling = self._tasks.create_task(self._guarded(self._load))
@@ -314,7 +317,7 @@ class Viewer:
         self._filling = None
 
     async def _count(self) -> None:
-        """Count the prompts, and go to the one that was asked for."""
+        """Count the prompts, then go to the requested one."""
         going, turn = self._visit.going, self._visit.turn
         if not going.numbers.is_complete:
             await self._guarded(partial(going.count, self._desk))
@@ -323,7 +326,7 @@ class Viewer:
         self._moved()
 
     async def _follow(self) -> None:
-        """Load what is added while this is open."""
+        """Load messages that are added while the viewer is open."""
         going, seen = self._visit.going, self._desk.state.last_seq
         session = self._desk.state.session
         while session is not None and session.id == going.pages.session and going.pages.at is None:
@@ -334,7 +337,7 @@ class Viewer:
 
 
 def _fitting(hints: Sequence[str], width: int) -> list[str]:
-    """As many of the hints, each behind two blanks, as fit."""
+    """Return as many of the hints as fit, each with two spaces before it."""
     fitting: list[str] = []
     for hint in hints:
         width -= cells(hint) + len("  ")

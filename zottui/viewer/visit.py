@@ -1,4 +1,4 @@
-"""Where a look at a conversation begins."""
+"""Prepares the viewer at the position where it begins."""
 
 from dataclasses import dataclass
 
@@ -11,22 +11,22 @@ from zottui.viewer.reader import Reader
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A reader at the place where it begins."""
+    """A reader at its first position."""
 
     reader: Reader
     going: Going
     name: str
-    """Of the session."""
+    """Name or id of the session."""
     note: str = ""
-    """What is to be said about it at first."""
+    """First message for the last line."""
     turn: int | None = None
-    """The prompt to go to when the prompts are counted."""
+    """Number of the prompt to go to once prompts are counted."""
 
 
 async def begun(
     desk: UiContext, *, turn: int | None, session: str | None, seq: int | None, call: int | None
 ) -> Visit | None:
-    """Load what is shown first; arguments as of `zottui.viewer.view`. None: there is no session. Raises `ClientError`."""
+    """Load the first page; for arguments see `zottui.viewer.view`. None without a session. Raises `ClientError`."""
     own = desk.state.session
     if session is None and own is None:
         return None
@@ -37,6 +37,7 @@ async def begun(
     await going.to_newest()
     note = ""
     if seq is not None and not await going.to_message(seq):
+        # Not on the current branch: a rewind may have left the message. Show the conversation as it was then.
         then, there = _reader(desk, own.id, seq)
         note = f"no message {seq}"
         if await there.to_message(seq):

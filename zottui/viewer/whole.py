@@ -1,4 +1,4 @@
-"""All of a tool call: what was given to it and what came of it, of which a card shows the beginning."""
+"""Expanded tool calls: all arguments and the whole result."""
 
 import re
 
@@ -11,24 +11,24 @@ from zottui.theme import TextRole, Theme
 from zottui.tool_cards import INDENT
 
 WIDEST = 1_000_000
-"""Columns: what is wider than the screen is folded, and not cut."""
+"""A width that nothing exceeds: the viewer folds long lines instead of cutting them."""
 
 _MORE = re.compile(r"(\s*… \d+ more) \(ctrl\+t\)")
 
 
 def card(block: Block, width: int, theme: Theme, after: Block | None) -> list[str]:
-    """A block as it is printed, with the key that shows more of it here."""
+    """Render a block as in the scrollback, but name the viewer's key for more lines."""
     lines = render(block, width, theme, after, is_whole=True)
     return [line.replace("(ctrl+t)", "(enter)") if is_fold(line) else line for line in lines]
 
 
 def is_fold(line: str) -> bool:
-    """Whether a line of a card says that lines are left out."""
+    """Return whether a line of a card is `… N more`."""
     return "more (" in line and _MORE.fullmatch(SGR.sub("", line).replace("(enter)", "(ctrl+t)")) is not None
 
 
 def whole(call: ToolRan, width: int, theme: Theme, after: Block | None) -> list[str]:
-    """The first line of the card, and below it everything, however much it is."""
+    """Return the card's first line and below it all arguments and the whole result."""
     lines = render(call, width, theme, after)
     header = lines[:2] if lines and not lines[0] else lines[:1]
     given = [INDENT + line for line in _given(call, "".join(header), theme)]
@@ -36,7 +36,7 @@ def whole(call: ToolRan, width: int, theme: Theme, after: Block | None) -> list[
 
 
 def words_of(block: Block) -> str:
-    """The text of a block as it was written, or of a call what came of it: that which is copied. It is harmless."""
+    """Return the sanitized text to copy: a block's source, or a call's result."""
     match block:
         case Prose(source=text) | UserSaid(text=text) | Thought(text=text) | NoteLine(text=text) | Rule(text=text):
             return harmless(text)
@@ -47,7 +47,7 @@ def words_of(block: Block) -> str:
 
 
 def _given(call: ToolRan, header: str, theme: Theme) -> list[str]:
-    """Texts among the arguments that neither the first line nor the result shows whole."""
+    """Return the text arguments that neither the header nor the result contains completely."""
     lines: list[str] = []
     shown = SGR.sub("", header)
     for name, value in call.args.items():
