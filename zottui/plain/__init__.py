@@ -1,1 +1,1 @@
-"""The chat in plain lines: for pipes, screen readers and terminals that can do no more."""
+"""The plain client: lines only, for pipes, screen readers and terminals without capabilities."""

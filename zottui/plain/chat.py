@@ -1,7 +1,7 @@
-"""A chat in plain lines: type, read, type. Works in every terminal and with screen readers.
+"""A chat of plain lines, for every terminal and for screen readers.
 
-Between prompts it shows what others do in the session. Ctrl-C ends a run; at the prompt, like Ctrl-D, it leaves, and
-says how to come back. Leaving ends nothing. A line typed during a run joins it at its next step. Survives the daemon.
+At the prompt it also shows what other clients do in the session. Ctrl-C aborts a run, and leaves at the prompt, as Ctrl-D
+does. A line typed during a run is sent into the run before its next step. If the daemon dies, the chat restarts it.
 """
 
 import os
@@ -33,14 +33,14 @@ PROMPT = "> "
 READ_BYTES = 64 * 1024
 
 SENT_S = 5.0
-"""How long an event may take that was sent right behind the answer to a command."""
+"""Seconds to wait for an event that the daemon sends right after the answer to a command."""
 
 KEYBOARD = 0
-"""The descriptor that lines are typed on."""
+"""File descriptor of the user's input."""
 
 
 def run(argv: Sequence[str]) -> int:
-    """Chat until the user leaves; the exit code."""
+    """Chat until the user leaves and return the exit code."""
     args = parser().parse_args(argv)
     watch = Watch()
     try:
@@ -58,18 +58,18 @@ def run(argv: Sequence[str]) -> int:
         return 1
     except (KeyboardInterrupt, InterruptedBySignal):
         return 130
-    except (OSError, OutputLostError):  # the terminal is gone; the session is not
+    except (OSError, OutputLostError):  # the terminal is gone; the session continues in the daemon
         return 1
     return 0
 
 
 class PlainChat:
-    """One conversation on one terminal."""
+    """A chat with one session at a time."""
 
     def __init__(
         self, connection: Connection, watch: Watch, session: Json, *, plain: Plain, env: Variables, again: Again
     ) -> None:
-        """`session`: attached on `connection`, whose wait is `watch`. `env`: what new sessions run in."""
+        """`session` is attached on `connection`, which waits with `watch`. `env` is the environment of new sessions."""
         self._watch = watch
         self._output = Output(watch)
         self._again = again
@@ -79,7 +79,7 @@ class PlainChat:
         self._session = session
         self._segments = Segments()
         self._suggestion = ""
-        """What an extension has put into the editor that this chat does not have; an empty line takes it."""
+        """Text that an extension wanted to put into an editor; an empty line sends it."""
         self._asked_for_trust = False
         self._use(connection)
 
@@ -88,9 +88,9 @@ class PlainChat:
         return text(self._session, "id")
 
     def talk(self, first: str, *, goes_on: bool) -> None:
-        """Take lines until the user leaves; `first`, if any, is the first of them.
+        """Take lines until the user leaves, beginning with `first` if it is not empty.
 
-        `goes_on`: before that, a session that stopped in the middle goes on.
+        With `goes_on`, continue a held session before `first`.
         """
         self._introduce()
         try:
@@ -111,7 +111,7 @@ class PlainChat:
         self._following = RunPrinter(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
 
     def _come_back(self) -> None:
-        """The connection is lost: go on in the same session, or leave when the daemon was stopped."""
+        """Reconnect to the same session after the connection is lost; leave if the daemon was stopped."""
         self._say_apart("(lost the connection to zotd; reconnecting)")
         try:
             connection, session = self._again(self._id, self._env)
@@ -153,7 +153,7 @@ class PlainChat:
             self._write(self._plain.text({"type": "error", "message": str(error)}))
 
     def _invoke(self, name: str, args: str) -> None:
-        """Run a command of the daemon or of an extension, and show what comes of it."""
+        """Run a command of the daemon or of an extension and show its result."""
         try:
             answer, run = slash.invoke(self._connection, self._id, name, args)
             if run is None:
@@ -170,7 +170,7 @@ class PlainChat:
             self._say(text(answer, "text"))
 
     def _show_up_to(self, kinds: Collection[str]) -> None:
-        """Show what comes up to the first event of one of these types, which has been sent already."""
+        """Show events up to the first one of these types, which the daemon has already sent."""
         events = self._connection.lines(SENT_S) if kinds else ()
         for _, event in events:
             if event.get("session") in {self._id, None}:
@@ -191,11 +191,11 @@ class PlainChat:
             self._say(f"{name:12} {what}")
 
     def leave(self, _: str) -> None:
-        """End the chat, and nothing else."""
+        """End the chat; the session continues in the daemon."""
         raise LeaveChat
 
     def new(self, _: str) -> None:
-        """Go on in a new session of the same directory."""
+        """Start a session in the same directory."""
         options = {"cwd": text(self._session, "cwd"), "discard_unused": True}
         created = self._connection.call("session.create", options, env=self._env)
         self._session = child(created, "session")
@@ -210,41 +210,41 @@ class PlainChat:
             self._say(f"{here} {text(session, 'id')} {text(session, 'state'):8} {text(session, 'name')}")
 
     def compact(self, instructions: str) -> None:
-        """Summarise the transcript."""
+        """Compact the transcript; `instructions` say what to keep."""
         started = self._connection.call("compact", session=self._id, instructions=instructions or None)
         self._following.follow(self._id, Run(None, maybe_text(started, "run"), starts_now=True))
 
     def go_on(self, _: str) -> None:
-        """Go on where the session stopped."""
+        """Continue a run that stopped."""
         self._following.follow(self._id, go_on(self._connection, self._id))
 
     def steer(self, line: str) -> None:
-        """Tell it to what somebody else has running here."""
+        """Send a line into the current run, also into another client's."""
         if line:
             self._following.prompt(self._id, line, STEER)
 
     def wait(self, line: str) -> None:
-        """Ask when what runs is done."""
+        """Queue a line for after the current run."""
         if line:
             self._following.prompt(self._id, line, QUEUE)
 
     def reload(self, name: str) -> None:
-        """Restart the extensions, or one of them."""
+        """Restart all extensions, or one."""
         self._invoke("reload-ext", name)
 
     def clear(self, _: str) -> None:
-        """Start the transcript anew."""
+        """Empty the model's context."""
         self._connection.call("clear", session=self._id)
         self._say("the model's context is empty")
 
     def model(self, name: str) -> None:
-        """Show the model, or switch it."""
+        """Show or switch the model."""
         if name:
             self._connection.call("set_model", session=self._id, model=name)
         self._say(text(self._connection.call("get_state", session=self._id), "model"))
 
     def mode(self, name: str) -> None:
-        """Show the approval mode, or set it."""
+        """Show or set the approval mode."""
         if name:
             self._connection.call("set_mode", session=self._id, mode=name)
         self._say(text(self._connection.call("session.get", session=self._id), "mode"))
@@ -252,11 +252,11 @@ class PlainChat:
     # --- extensions -----------------------------------------------------------------------------------------------
 
     def _extensions(self) -> list[Json]:
-        """Those of the session, in load order."""
+        """Return the session's extensions in load order."""
         return children(self._connection.call("ext.list", session=self._id), "extensions")
 
     def _ask_for_trust(self, items: Sequence[str]) -> str:
-        """One line, once: the directory has code that nobody has trusted."""
+        """Return a note, once, that the directory has untrusted extensions; else an empty text."""
         if self._asked_for_trust:
             return ""
         self._asked_for_trust = True
@@ -266,7 +266,7 @@ class PlainChat:
     # --- terminal -------------------------------------------------------------------------------------------------
 
     def _lines(self) -> Iterator[str]:
-        """What the user types; shows events in between."""
+        """Yield the lines that the user types; shows events in between."""
         while True:
             try:
                 with leaving_on_signals():
@@ -290,9 +290,9 @@ class PlainChat:
         return self._typed_line()
 
     def _ask(self, prompt: str, is_over: Callable[[], bool]) -> str | None:
-        """The next line that is typed from now on; None when the question is over before."""
+        """Return the next line typed from now on; None if `is_over` becomes true first."""
         before, self._typed = self._typed, b""
-        if os.isatty(KEYBOARD):  # what was typed ahead is no answer to what nobody had seen
+        if os.isatty(KEYBOARD):  # input typed before the question appeared is no answer to it
             termios.tcflush(KEYBOARD, termios.TCIFLUSH)
         self._write(self._plain.end() + prompt)
         try:
@@ -308,7 +308,7 @@ class PlainChat:
             self._typed = before
 
     def _typed_meanwhile(self) -> list[Line]:
-        """Wait for the daemon and the user; the lines that have been typed up to the next command."""
+        """Wait for the daemon or the user; return the lines typed so far, up to the next command."""
         if KEYBOARD in self._output.wait_any([KEYBOARD, self._connection.fileno()]):
             self._type()
         lines: list[Line] = []
@@ -332,7 +332,7 @@ class PlainChat:
         return line.decode(errors="replace")
 
     def _show_waiting(self, before: str = "") -> bool:
-        """Show what has come, after `before`, without waiting for more; whether that was anything to see."""
+        """Show events that have arrived, after `before`, without waiting; return whether anything was shown."""
         shown = ""
         try:
             for _, event in self._connection.lines(0):
@@ -345,7 +345,7 @@ class PlainChat:
         return bool(shown)
 
     def _words(self, event: Json) -> str:
-        """What to print for an event; where the plain renderer does not know enough, it is here."""
+        """Return the text for an event. Handles those that need this chat's state; the plain renderer does the others."""
         match event.get("type"):
             case "ext_status":
                 self._segments.take(event)
@@ -354,7 +354,7 @@ class PlainChat:
             case "trust_required" if text(event, "cwd") == text(self._session, "cwd"):
                 return self._ask_for_trust(strings(event, "items"))
             case "notice" if self._asked_for_trust and "zotctl trust grant" in text(event, "text"):
-                pass  # the run says it for those that have not been asked
+                pass  # the run repeats this note for clients that have not seen it
             case "ext_insert":
                 self._suggestion = harmless(text(event, "text"))
                 return f"{self._plain.text(event)}(Enter sends it, typing another line discards it)\n"
@@ -364,7 +364,7 @@ class PlainChat:
         return ""
 
     def _shown(self, event: Json) -> None:
-        """Show an event of a run, and ask what it asks."""
+        """Show an event of a run and ask about pending approvals."""
         self._write(self._words(event))
         self._questions.settle()
 
@@ -372,7 +372,7 @@ class PlainChat:
         self._write(f"{harmless(words)}\n")
 
     def _say_apart(self, words: str) -> None:
-        """On a line of its own, whatever is on the screen."""
+        """Print on a new line, even in the middle of a reply."""
         self._write(self._plain.end())
         self._say(words)
 
@@ -381,7 +381,7 @@ class PlainChat:
 
 
 _SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": ("ext_panel", "ext_notify")}
-"""The event, by the action that a command of an extension asks for; a panel may be refused with a note."""
+"""Events to wait for, by the action of an extension's command. A panel may also be refused with a note."""
 
 COMMANDS: dict[str, tuple[str, Callable[[PlainChat, str], None]]] = {
     "/help": ("list the commands", PlainChat.help),
@@ -397,4 +397,4 @@ COMMANDS: dict[str, tuple[str, Callable[[PlainChat, str], None]]] = {
     "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", PlainChat.reload),
     "/exit": ("leave; the session is kept", PlainChat.leave),
 }
-"""What a line may begin with; help and dispatch read this."""
+"""Slash commands by name; `/help` and dispatch read this table."""

@@ -1,7 +1,7 @@
-"""Asks about calls that wait for a decision, in the plain chat.
+"""Asks for approvals in the plain chat.
 
-`y`: once; `s`: for the rest of the session; `a`: always, by a rule that is shown and asked about; `n`: no. What else the
-daemon offers is listed with numbers.
+`y` allows once, `s` for the rest of the session, `a` always, by a rule that is shown and confirmed first; `n` denies.
+Wider offers of the daemon are listed with numbers.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from zotd.client.fields import children, maybe_text, text
 from zotd.sanitize import harmless, one_line
 
 Ask = Callable[[str, Callable[[], bool]], str | None]
-"""Shows a prompt and gives the line that is typed next; None as soon as the second argument is true: it is too late."""
+"""Shows a prompt and returns the next typed line; None as soon as the second argument returns True."""
 
 
 class PendingCalls:
-    """The calls of one session that wait for a decision."""
+    """The pending approvals of one session."""
 
     def __init__(self, connection: Connection, *, ask: Ask, say: Callable[[str], None]) -> None:
-        """`say` shows a line; it takes care of what could steer the terminal."""
+        """`ask` prompts for a line; `say` prints one and sanitizes it."""
         self._connection = connection
         self._ask = ask
         self._say = say
@@ -29,19 +29,19 @@ class PendingCalls:
 
     @property
     def are_open(self) -> bool:
-        """Something waits that nobody has been asked about here."""
+        """Whether there are approvals that this client has not asked about."""
         return bool(self._open)
 
     def load(self, session: str) -> None:
-        """Begin anew, with what waits in this session."""
+        """Replace all by the pending approvals of a session."""
         try:
             found = children(self._connection.call("approval.list", session=session), "approvals")
-        except CallError:  # an older daemon, in which nothing ever waits
+        except CallError:  # an older daemon without approvals
             found = []
         self._open = {text(one, "approval"): one for one in found}
 
     def see(self, event: Json) -> None:
-        """Take the session's next event."""
+        """Add or remove an approval by an event of the session."""
         match event.get("type"):
             case "approval_requested":
                 self._open[text(event, "approval")] = event
@@ -51,7 +51,7 @@ class PendingCalls:
                 pass
 
     def settle(self) -> None:
-        """Ask about what waits, one after the other; what somebody else decides meanwhile is left."""
+        """Ask about all pending approvals in turn; skip those that another client decides meanwhile."""
         while self._open:
             key, event = next(iter(self._open.items()))
             self._say(harmless(asking.shown(event)))
@@ -65,14 +65,14 @@ class PendingCalls:
             self._open.pop(key, None)
 
     def _decide(self, key: str, event: Json) -> bool:
-        """Take one line; whether that settled it."""
+        """Take one line; return whether it decided the call."""
         offers = _offers(event)
         more = "".join(f"{name} {SCOPES[one.scope]}, " for name, one in offers.items() if one.choice == SAME)
         wider = [name for name, one in offers.items() if one.choice != SAME]
         more += f"{' or '.join(wider)} as listed, " if wider else ""
         line = self._ask(f"y once, {more}n no (n REASON): ", lambda: self._is_over(key))
         if line is None:
-            return True  # the event that comes next says who was quicker
+            return True  # another client decided first; the next event reports it
         word, _, reason = line.strip().partition(" ")
         match word.lower():
             case "y" | "yes" if not reason:
@@ -105,7 +105,7 @@ class PendingCalls:
         return True
 
     def _is_over(self, key: str) -> bool:
-        """Somebody else has decided, or the call was aborted."""
+        """Return whether another client has decided, or the call was aborted."""
         return any(
             event.get("type") == "approval_resolved" and text(event, "approval") == key
             for event in self._connection.waiting()
@@ -113,7 +113,7 @@ class PendingCalls:
 
 
 def _offers(event: Json) -> dict[str, Lasting]:
-    """What can be typed to allow more than this call: `s` and `a` for the same, numbers for what is wider."""
+    """Return the offers beyond this call by what to type: `s` and `a` for the same call, numbers for wider rules."""
     offered = asking.lasting_of(event)
     wider = [one for one in offered if one.choice != SAME]
     letters = {one.scope[0]: one for one in offered if one.choice == SAME}

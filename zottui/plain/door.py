@@ -1,4 +1,4 @@
-"""The plain chat's way to the daemon: opened once, and again when the connection was lost."""
+"""The plain chat's connection to the daemon, and its reopening after a loss."""
 
 import sys
 import time
@@ -13,23 +13,24 @@ from zotd.client.version_mismatch import advice
 from zotd.sanitize import harmless
 
 STOPPING_S = 10.0
-"""A daemon that stops gives its runs 5 s, and takes its socket away at the very end."""
+"""Seconds to wait for a stopping daemon: it gives its runs 5 s and removes its socket last. Before that it cannot be told
+from a killed one."""
 
 RETRY_S = 0.1
-"""How often it is looked for meanwhile: nothing tells when a socket goes away."""
+"""Seconds between two attempts meanwhile; there is no notification for a removed socket."""
 
 Variables = Mapping[str, str] | None
-"""What sessions run in; None: what the daemon itself runs in."""
+"""Environment variables of sessions; None: those of the daemon."""
 
 Again = Callable[[str, Variables], tuple[Connection, Json]]
 """See `ChatConnection.again`."""
 
 
 class ChatConnection:
-    """One connection at a time; close it with `with`."""
+    """Holds one connection at a time; a context manager that closes it."""
 
     def __init__(self, env: Mapping[str, str], wait: Wait) -> None:
-        """`env` says where the daemon is."""
+        """`env` tells where the daemon is; connections wait with `wait`."""
         self._where = place.of(env)
         self._wait = wait
         self._connection: Connection | None = None
@@ -42,7 +43,7 @@ class ChatConnection:
         self._close()
 
     def open(self, *, starts: bool = True) -> Connection:
-        """A connection to a daemon, which is started when none runs; it ends the one before. Raises `ClientError`."""
+        """Connect and close the previous connection. With `starts`, start the daemon if needed. Raises `ClientError`."""
         self._close()
         socket = self._where.ensure() if starts else self._where.open()
         connection = self._connection = Connection(socket, self._wait)
@@ -51,10 +52,10 @@ class ChatConnection:
         return connection
 
     def again(self, session: str, variables: Variables) -> tuple[Connection, Json]:
-        """The same after it was lost, and the session as it is now, attached; `variables`: what its tools run in.
+        """Reconnect after a loss and attach to the session again; return the connection and the session.
 
-        Raises `ClientError`: also when the daemon was stopped. One that was killed is started again: it has left its
-        socket behind.
+        Restarts a daemon that was killed, which has left its socket behind. Raises `ClientError`, also if the daemon was
+        stopped. `variables` is the environment for the session's tools.
         """
         deadline = time.monotonic() + STOPPING_S
         while self._where.may_return():
@@ -70,7 +71,7 @@ class ChatConnection:
         raise NotRunningError("zotd was stopped")
 
     def _tell(self, skew: str | None) -> None:
-        """Say once that the daemon is of another version."""
+        """Print once that the daemon has another version."""
         if skew is not None and skew != self._told:
             sys.stderr.write(f"zot: {harmless(skew)}\n")
         self._told = skew

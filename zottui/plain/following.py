@@ -1,7 +1,7 @@
-"""Shows the runs of a chat while its user goes on typing.
+"""Shows runs while the user keeps typing.
 
-A line that is typed meanwhile joins what runs, at its next step. When it came too late for that, its own run is shown
-next. After a run that did not end well what waits is held, and nothing more is shown.
+A line typed during a run is sent into it, before its next step. If it arrives too late for that, it gets a run of its
+own, which is shown next. After a failed run the queue is held and nothing more is shown.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,14 +20,14 @@ HELD = "(a run stopped before it was done: /continue resumes it, a prompt starts
 QUEUED = "(queued until this run ends)"
 
 STEER, QUEUE = "steer", "queue"
-"""What may become of a line while something runs; also the commands that say so."""
+"""What to do with a line during a run (`when_busy`); also the names of the commands for it."""
 
 Line = tuple[str, str]
-"""Words for the model, and when it is to read them: `STEER` or `QUEUE`."""
+"""A prompt and its `when_busy`: `STEER` or `QUEUE`."""
 
 
 class RunPrinter:
-    """The runs that one chat shows."""
+    """Starts and shows the runs of one chat."""
 
     def __init__(
         self,
@@ -37,23 +37,24 @@ class RunPrinter:
         show: Callable[[Json], None],
         say: Callable[[str], None],
     ) -> None:
-        """`typed` waits until the daemon or the user has something to say; the lines that are for what runs.
+        """Show the runs of sessions attached on `connection`.
 
-        `show` prints an event, `say` a line of ours.
+        `typed` waits for the daemon or the user and returns lines for the current run. `show` prints an event, `say` a
+        line of the client.
         """
         self._connection = connection
         self._typed = typed
         self._show = show
         self._say = say
         self._own: list[str] = []
-        """Inputs from here that the model has not been shown."""
+        """Ids of inputs from this client that no run has taken yet."""
 
     def prompt(self, session: str, line: str, when_busy: str | None = None) -> None:
-        """Give an attached session an input, and show what comes of it."""
+        """Submit a prompt to an attached session and show its run."""
         self.follow(session, self._start(session, line, when_busy))
 
     def follow(self, session: str, run: Run) -> None:
-        """Show a run to its end, and then those of what was typed meanwhile and did not join it."""
+        """Show a run to its end, then the runs of lines that were typed too late to join it."""
         try:
             went_well = self._followed(session, run)
             while went_well and self._own:
@@ -69,7 +70,7 @@ class RunPrinter:
         def show(_: bytes, event: Json) -> None:
             outcome.see(event)
             if event.get("type") == "user_message" and text(event, "input") in self._own:
-                self._own.remove(text(event, "input"))  # it stands there already, where it was typed
+                self._own.remove(text(event, "input"))  # not printed: the user's typed line is on the screen already
             else:
                 self._show(event)
 
@@ -78,7 +79,7 @@ class RunPrinter:
 
     def _frames(self, session: str) -> Iterator[tuple[bytes, Json]]:
         while True:
-            with suppress(NoAnswerError):  # that was all for now
+            with suppress(NoAnswerError):  # no more events for now
                 yield from self._connection.lines(0)
             for line, when_busy in self._typed():
                 self._start_meanwhile(session, line, when_busy)
@@ -100,7 +101,7 @@ class RunPrinter:
 
 
 def meanwhile(line: str) -> Line | None:
-    """What a line that is typed while something runs is for; None: it is a command, for later."""
+    """Return what to do with a line typed during a run; None for other commands, which wait for the prompt."""
     command = slash.parsed(line)
     if command is None:
         return slash.unescaped(line), STEER

@@ -1,4 +1,4 @@
-"""How the plain chat is left."""
+"""Leaving the plain chat."""
 
 import sys
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from zotd.client.interrupts import InterruptedBySignal
 
 
 class LeaveChat(Exception):  # noqa: N818  (not an error: the user wants to go)
-    """The chat is over."""
+    """Ends the chat."""
 
 
 @contextmanager
 def leaving_on_signals() -> Iterator[None]:
-    """At the prompt Ctrl-C leaves, and so do the other signals."""
+    """Turn Ctrl-C and other signals into `LeaveChat`, for the time at the prompt."""
     try:
         yield
     except InterruptedBySignal as interruption:

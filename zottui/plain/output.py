@@ -1,4 +1,4 @@
-"""What the plain chat writes, and its word for a silence."""
+"""The output of the plain chat, with a line for long silences."""
 
 import sys
 import time
@@ -9,26 +9,26 @@ from zotd.client.interrupts import Watch
 WORKING = "working…\n"
 
 MOMENT_S = 3.0
-"""After so long a silence whoever cannot see a cursor wonders; most answers begin sooner."""
+"""Seconds of silence before `WORKING` is printed. Users of screen readers see no cursor; most answers begin sooner."""
 
 
 class Output:
-    """Standard output."""
+    """Writes to standard output and watches for silences."""
 
     def __init__(self, watch: Watch) -> None:
-        """`watch` is what waits."""
+        """`watch` waits for descriptors and signals."""
         self._watch = watch
         self._is_terminal = sys.stdout.isatty()
         self._is_in_line = False
         self.silence_begins()
 
     def silence_begins(self) -> None:
-        """From now on it counts how long nothing is written."""
+        """Restart the clock of the silence."""
         self._since = time.monotonic()
         self._has_said = False
 
     def write(self, words: str) -> None:
-        """Write them at once."""
+        """Write and flush."""
         if words:
             sys.stdout.write(words)
             sys.stdout.flush()
@@ -36,10 +36,10 @@ class Output:
             self.silence_begins()
 
     def wait_any(self, descriptors: Sequence[int]) -> set[int]:
-        """As of `Watch`, while something is at work: each silence of `MOMENT_S` is told once, on a terminal.
+        """Wait like `Watch.wait_any` during a run, and print `WORKING` once in each silence of `MOMENT_S`.
 
-        Not within a line: its end would look like the end of what is being said. Nor in a pipe, whose reader waits for
-        the answer alone.
+        Not in the middle of a line, where the inserted newline would look like the end of the reply. Nor in a pipe, whose
+        reader wants only the reply.
         """
         if self._is_terminal and not self._is_in_line and not self._has_said:
             left_s = max(self._since + MOMENT_S - time.monotonic(), 0.0)

@@ -1,7 +1,7 @@
-"""The status bar of a chat in plain lines: what extensions would show there, as lines that stay.
+"""Status segments of extensions as printed lines, since the plain chat has no status bar.
 
-An extension may change a segment every second. So each is shown at most once for each line that the user types: before
-the next prompt, or while that waits when the segment comes later.
+An extension may update a segment every second. So each segment is printed at most once for each line that the user
+types: before the next prompt, or at the prompt if the update arrives later.
 """
 
 from zotd.client.blocking import Json
@@ -17,7 +17,7 @@ class Segments:
         self._told: set[tuple[str, str]] = set()
 
     def take(self, event: Json) -> None:
-        """Another `ext_status`; empty text removes the segment."""
+        """Take an `ext_status` event; an empty text removes the segment."""
         key, words = (text(event, "extension"), text(event, "key")), text(event, "text")
         if words:
             self._current[key] = words
@@ -25,11 +25,11 @@ class Segments:
             self._current.pop(key, None)
 
     def typed(self) -> None:
-        """The user has typed a line: everything may be shown once more."""
+        """Allow each segment to be printed once more: the user has typed a line."""
         self._told.clear()
 
     def due(self) -> list[str]:
-        """The lines to show now; they count as shown."""
+        """Return the lines to print now, and mark them as printed."""
         news = [key for key, words in self._current.items() if key not in self._told and self._shown.get(key) != words]
         self._told.update(news)
         self._shown.update((key, self._current[key]) for key in news)

@@ -1,1 +1,1 @@
-"""The terminal as a device: what it is asked, what it reports, and how it is left as it was."""
+"""The terminal as a device: queries, reports, modes, and restoring it at the end."""

@@ -1,4 +1,4 @@
-"""What we change about the terminal beyond what prompt_toolkit does, and how it is put back."""
+"""Terminal modes beyond those of prompt_toolkit: title, focus reports, lending to other programs, restoring."""
 
 import asyncio
 import os
@@ -16,46 +16,46 @@ from zottui.terminal.early import KEYBOARD
 from zottui.terminal.environment import understands_osc
 
 TITLE_S = 1.0
-"""The least time between two titles: window managers draw each, and tmux tells all its clients."""
+"""Least seconds between two titles: window managers redraw for each, and tmux sends it to all its clients."""
 
 CONTINUED_S = 0.2
-"""How long the loop may take to learn that this job goes on: it is a turn or two. Where no shell stops it, Ctrl-Z costs
-this time."""
+"""Seconds to wait for SIGCONT after a stop. The loop needs a turn or two to notice it; without a shell that stops this
+job, Ctrl-Z pauses for this time."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Terminal:
-    """The title of the window, whether it has the focus, notifications, and other programs that borrow it.
+    """The terminal's title, focus and notifications, and lending it to other programs.
 
-    A terminal that would show such sequences as text is asked for nothing.
+    Terminals that would print such sequences as text get none.
     """
 
     def __init__(
         self, output: Output, env: Mapping[str, str], settled: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """`output`: the application's, which nothing is waiting in between two frames.
+        """`output` is the application's, whose buffer is empty between two frames.
 
-        `settled` is waited for before another program gets the terminal.
+        `settled` is awaited before another program gets the terminal.
         """
         self._settled = settled
         self.has_focus: bool | None = None
-        """None while the terminal has not said; set it from what `Keyboard` tells."""
+        """None before the terminal's first report; set it from the callback of `Keyboard`."""
         self.is_lent = False
-        """Another program has it."""
+        """Whether another program has the terminal."""
         self._output = output
         self._env = env
         self._understands = understands_osc(env)
         self._title = self._shown = ""
         self._pause: asyncio.TimerHandle | None = None
         self._continued = asyncio.Event()
-        """This job goes on that was stopped while the terminal was lent."""
+        """Set when this job continues after it was stopped while the terminal was lent."""
 
     @contextmanager
     def prepared(self, continued: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Ours for this block, in a running event loop; as it was before, however the block ends.
+        """Set the terminal's modes for the block and restore them however it ends. Needs a running event loop.
 
-        `continued` is called when this job was stopped from outside and goes on: others have written meanwhile.
+        `continued` is called when this job continues after a stop from outside: others have written to the terminal.
         """
         loop = asyncio.get_running_loop()
         self._take()
@@ -67,19 +67,19 @@ class Terminal:
             self._give_back()
 
     def _take_again(self, continued: Callable[[], None]) -> None:
-        """SIGSTOP tells nobody before: the shell has set the terminal as it wants to have it itself."""
+        """Set the modes again after SIGCONT: SIGSTOP comes without warning, and the shell has then set its own modes."""
         if self.is_lent:
             self._continued.set()
             return
-        with suppress(termios.error):  # it is gone
-            raw_mode(KEYBOARD).__enter__()  # what puts it back is under way since the beginning
+        with suppress(termios.error):  # the terminal is gone
+            raw_mode(KEYBOARD).__enter__()  # no `__exit__`: prompt_toolkit's own raw mode restores the original state
         if self._understands:
             self.write(sequences.FOCUS_ON)
         continued()
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """As it was before, for this block within `prepared`."""
+        """Restore the original modes for a block within `prepared`."""
         self._give_back()
         try:
             yield
@@ -88,7 +88,7 @@ class Terminal:
 
     @asynccontextmanager
     async def lent(self) -> AsyncGenerator[None, None]:
-        """`restored`, and the application taken away, for another program; afterwards it is drawn again below."""
+        """Erase the application and restore the modes for another program; draw the application again afterwards."""
         if self._settled is not None:
             await self._settled()
         async with in_terminal():
@@ -100,29 +100,29 @@ class Terminal:
                 self.is_lent = False
 
     async def stop(self) -> None:
-        """Ctrl-Z: stop this job until somebody continues it; nothing when there is no shell that could."""
+        """Suspend this process group (Ctrl-Z) until it is continued; without job control, only a short pause."""
         async with self.lent():
             self._continued.clear()
             os.kill(0, signal.SIGTSTP)
-            # The loop hears of SIGCONT a turn later. Taken back before that, the area would be drawn, taken for what
-            # others have written, and drawn once more below.
+            # The loop handles SIGCONT a turn later. If the terminal were taken back before that, the handler would take
+            # the area drawn meanwhile for output of others, and draw it once more below.
             with suppress(TimeoutError):
                 async with asyncio.timeout(CONTINUED_S):
                     await self._continued.wait()
 
     def write(self, sequence: str) -> None:
-        """Send a sequence that moves nothing, at once."""
+        """Send a sequence that does not move the cursor, and flush."""
         self._output.write_raw(sequence)
         self._output.flush()
 
     def title(self, text: str) -> None:
-        """Set the title, within a second; in a running event loop. Control characters are taken out of it."""
+        """Set the title within `TITLE_S`, without control characters. Needs a running event loop."""
         self._title = text
         if self._understands and not self._pause:
             self._show_title()
 
     def notify(self, text: str) -> None:
-        """Ring, and show a notification where the terminal can, unless it is known that the user is looking."""
+        """Ring the bell and show a notification if the terminal can, unless it has the focus."""
         if not self.has_focus:
             self.write(sequences.notification(text, self._env))
 
@@ -152,11 +152,11 @@ class Terminal:
 
 @contextmanager
 def leaving_on_signals(leave: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGHUP end the application as its own command does, so that the terminal is put back.
+    """Make SIGTERM and SIGHUP leave the application regularly, so that the terminal is restored.
 
-    SIGINT does nothing: Ctrl-C is a key, and where it is none it belongs to whoever has borrowed the terminal, or was
-    pressed once too often and must not cut what leaving has to do. In a running event loop. `leave` may be called more
-    than once.
+    SIGINT is ignored: in raw mode Ctrl-C is a key. Where it is a signal, it is meant for the program that has borrowed the
+    terminal, or was pressed once more while the client leaves, and must not interrupt that. Needs a running event loop.
+    `leave` may be called more than once.
     """
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, lambda: None)

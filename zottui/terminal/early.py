@@ -1,7 +1,6 @@
-"""The first thing that the program does: keys that are typed while it starts are neither echoed nor lost.
+"""The first step of the startup: keys that are typed meanwhile are neither echoed nor lost.
 
-Nothing but `termios` is imported here: the modules of the client take 200 ms, and a person who has typed `zottui` and
-Enter goes on typing.
+Imports nothing but `termios`: the other modules take 200 ms, and users go on typing after Enter.
 """
 
 import termios
@@ -10,15 +9,15 @@ from collections.abc import Callable
 KEYBOARD = 0
 
 INPUT, LOCAL = 0, 3
-"""Places in what `tcgetattr` returns."""
+"""Indices in the result of `tcgetattr`."""
 
 
 def cbreak(fd: int = KEYBOARD) -> Callable[[], None]:
-    """Turn off echo and the editing of lines, and return what puts the terminal back as it was.
+    """Switch off echo and line editing, and return a function that restores the terminal.
 
-    Enter is a carriage return from now on, as prompt_toolkit wants to have it. Ctrl-C still interrupts. If `fd` is no
-    terminal, nothing happens, then and now. Putting it back throws away what has not been read: the shell would take a late
-    answer of the terminal for a command. It may be done twice, and when the terminal is gone.
+    Enter then sends a carriage return, as prompt_toolkit expects. Ctrl-C still interrupts. If `fd` is not a terminal, both
+    functions do nothing. Restoring discards unread input: the shell would take a late answer of the terminal for a command.
+    It may be called twice, and after the terminal is gone.
     """
     try:
         before = termios.tcgetattr(fd)

@@ -1,20 +1,20 @@
-"""What the environment says about the terminal, before it is asked anything."""
+"""Capabilities of the terminal as far as environment variables tell them."""
 
 from collections.abc import Mapping
 
 
 def in_tmux(env: Mapping[str, str]) -> bool:
-    """Whether tmux is between us and the terminal."""
+    """Return whether the client runs in tmux."""
     return bool(env.get("TMUX"))
 
 
 def understands_osc(env: Mapping[str, str]) -> bool:
-    """Whether it may be sent titles, links, notifications and questions; a console would show them."""
+    """Return whether the terminal accepts titles, links, notifications and queries; a console would print them."""
     return env.get("TERM", "") not in {"", "dumb", "linux", "unknown"}
 
 
 def reflows(env: Mapping[str, str]) -> bool:
-    """Whether it wraps its rows again when it becomes narrower: all do, except xterm, screen and the Linux console.
+    """Return whether the terminal rewraps its rows when it becomes narrower. All do but xterm, screen and the console.
 
     An xterm at the other end of an ssh connection is not recognized.
     """

@@ -1,4 +1,4 @@
-"""The keyboard of a prompt_toolkit application, without what the terminal itself says between the keys."""
+"""Keyboard input for prompt_toolkit, with the terminal's own reports filtered out."""
 
 import re
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from prompt_toolkit.keys import Keys
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 
 SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
-"""As terminals send it that tell it from Enter: CSI u, and xterm's modifyOtherKeys."""
+"""Shift+Enter in terminals that distinguish it from Enter: as CSI u, and as xterm's modifyOtherKeys."""
 
 ALT_ENTER = "\x1b\r"
 
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 
 ESCAPE_S = 0.05
-"""For `Application.ttimeoutlen`: how long Escape waits for the rest of a sequence; terminals send that in one write."""
+"""Seconds that Escape waits for the rest of a sequence (`Application.ttimeoutlen`). Terminals send it in one write."""
 
 REPORT_CHARS = 256
-"""The longest report that is held back until its end comes; what is longer was typed."""
+"""Longest report that is held back until it is complete; longer input was typed."""
 
 _WHOLE = re.compile(
     rf"\x1b\]\d{{1,4}};[^\x07\x1b]{{0,{REPORT_CHARS}}}(?:\x07|\x1b\\)"  # OSC: a colour, the clipboard
@@ -45,23 +45,23 @@ _BEGUN = re.compile(
 
 
 class Reports:
-    """Takes answers and reports of the terminal out of what is typed, however it is cut into pieces."""
+    """Filters the terminal's answers and reports out of the input, also if reads split them."""
 
     def __init__(self, on_focus: Callable[[bool], None], on_answer: Callable[[], None] = lambda: None) -> None:
-        """`on_focus` is told whether the terminal has the focus, each time it says so; `on_answer`, that it says what it is."""
+        """`on_focus` is called with each focus report, `on_answer` with each DA1 answer."""
         self._on_focus = on_focus
         self._on_answer = on_answer
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """What of it was typed; Shift-Enter has become Alt-Enter. The beginning of a report is held back."""
+        """Return the typed part of `text`, with Shift+Enter as Alt+Enter. A partial report at its end is held back."""
         text = _WHOLE.sub(self._take, self._held + text)
         begun = _BEGUN.search(text)
         self._held = begun.group() if begun else ""
         return text[: len(text) - len(self._held)]
 
     def flush(self) -> str:
-        """What was held back, because it has turned out to be typed: the Escape key, for one."""
+        """Return held back input that was typed after all, as a single Escape is."""
         held, self._held = self._held, ""
         return held
 
@@ -71,19 +71,19 @@ class Reports:
             self._on_focus(said == FOCUS_IN)
         elif said.startswith("\x1b[?") and said.endswith("c"):
             self._on_answer()
-        return ALT_ENTER if said in SHIFT_ENTER else ""  # an answer that nobody waits for any more
+        return ALT_ENTER if said in SHIFT_ENTER else ""  # other reports are dropped
 
 
 class Pastes:
-    """Keeps a paste together: prompt_toolkit looks through all that it has of one whenever more comes, 9 s for 4 MB."""
+    """Collects a paste until it is complete. prompt_toolkit rescans the whole paste with each read: 9 s for 4 MB."""
 
     def __init__(self) -> None:
-        """None is under way."""
+        """Begin outside of a paste."""
         self._pieces: list[str] = []
         self._end = ""
 
     def feed(self, text: str) -> str:
-        """The text, without the beginning of a paste; that comes when its end has come."""
+        """Return `text` without an incomplete paste, which is returned as a whole once its end arrives."""
         if not self._pieces:
             begin = text.rfind(PASTE_BEGIN)
             if begin < 0 or PASTE_END in text[begin:]:
@@ -100,7 +100,7 @@ class Pastes:
 
 
 class _Reader(PosixStdinReader):
-    """Reads what was typed."""
+    """Reads typed input."""
 
     def __init__(self, fd: int, reports: Reports) -> None:
         super().__init__(fd)
@@ -112,11 +112,11 @@ class _Reader(PosixStdinReader):
 
 
 class Keyboard(Vt100Input):
-    """Keys for an `Application`. prompt_toolkit would insert a late answer of the terminal as if it were typed.
+    """Keyboard input for an `Application`. prompt_toolkit alone would insert a late answer of the terminal as text.
 
-    Shift-Enter comes as Alt-Enter, (`escape`, `enter`), from terminals that tell it from Enter. Nothing is asked for to
-    make others do so: in the modes for that Ctrl-C comes in a form that prompt_toolkit does not know. Alt-Enter and Ctrl-J
-    work everywhere.
+    Shift+Enter becomes Alt+Enter (`escape`, `enter`) if the terminal distinguishes it from Enter. The modes that make other
+    terminals do so are not enabled: in them Ctrl-C is sent as a sequence that prompt_toolkit does not know. Alt+Enter and
+    Ctrl-J work everywhere.
     """
 
     def __init__(
@@ -127,10 +127,15 @@ class Keyboard(Vt100Input):
         on_answer: Callable[[], None] = lambda: None,
         typed: bytes = b"",
     ) -> None:
-        """`on_focus`, `on_answer`: as `Reports` has them. `typed`: what somebody else has read from it already, as `Answer.typed`; the application gets it first."""
+        """Read keys from `stdin`.
+
+        `on_focus` and `on_answer` are those of `Reports`. `typed` is input that was read before, as `Answer.typed`; the
+        application gets it first.
+        """
         super().__init__(stdin)
         self._reports = Reports(on_focus, on_answer)
         self.stdin_reader = _Reader(stdin.fileno(), self._reports)
+        # Parse the early input into keys now, with our own callback, and store them as typeahead for the application.
         keys: list[KeyPress] = []
         self.vt100_parser.feed_key_callback, then = keys.append, self.vt100_parser.feed_key_callback
         self.vt100_parser.feed(self._reports.feed(typed.decode(errors="surrogateescape")))
@@ -138,8 +143,8 @@ class Keyboard(Vt100Input):
         store_typeahead(self, keys)
 
     def flush_keys(self) -> list[KeyPress]:
-        """What was held back as the possible beginning of something longer: nothing came behind it."""
+        """Return held back keys, since no rest of a sequence has followed."""
         self.vt100_parser.feed(self._reports.flush())
         keys = super().flush_keys()
-        # prompt_toolkit would wait another second for what Escape might be the first key of; a key that is none ends that.
+        # prompt_toolkit would wait a second for a second key after Escape. A key that is ignored ends the wait.
         return [*keys, KeyPress(Keys.Ignore, "")] if keys and keys[-1].key is Keys.Escape else keys

@@ -1,1 +1,1 @@
-"""The live area, piece by piece: each function turns the state into rows of text, and does nothing else."""
+"""The parts of the live area. Each function is pure: it turns the state into rows."""

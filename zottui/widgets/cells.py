@@ -1,6 +1,6 @@
-"""How many columns text takes, and how it is made to fit.
+"""Measures text in columns of the live area, and cuts, pads and folds it.
 
-prompt_toolkit paints character by character, each as wide as wcwidth says; so it is counted here.
+prompt_toolkit paints each character by itself, as wide as wcwidth says, so this module counts the same way.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,43 +11,43 @@ from zottui.sanitize import harmless
 from zottui.theme import TextRole
 from zottui.ui_context import Row
 
-POINTER = "❯"  # no `>`: that begins a quotation
-"""Stands before what the user types, has typed or has selected."""
+POINTER = "❯"  # not `>`, which begins a quotation
+"""Mark before the user's input, prompts and the selected entry."""
 
 CHARS_PER_CELL = 8
-"""More that join into one are no character that anybody writes; what comes behind them begins another row."""
+"""Most code points in one column. More combining characters than this are not real text, and begin another row."""
 
 CUT = "…"
-"""Stands where something is left out."""
+"""Mark where text is left out."""
 
 
 def style(role: TextRole) -> str:
-    """The style of a piece of a row."""
+    """Return the prompt_toolkit style of a role."""
     return f"class:{role.value}"
 
 
 def piece(role: TextRole, text: str) -> tuple[str, str]:
-    """A piece of a row; `text` is ours, or was cleaned."""
+    """Return a fragment of a row. `text` must be trusted or the result of `clean`."""
     return style(role), text
 
 
 def clean(text: str) -> str:
-    """`text` of anybody on one line, without what could steer a terminal."""
+    """Sanitize untrusted text for one line."""
     return harmless(text).replace("\n", " ")
 
 
 def cells(text: str) -> int:
-    """The columns that it takes."""
+    """Return the width of text in columns."""
     return len(text) if text.isascii() else sum(get_cwidth(character) for character in text)
 
 
 def row_cells(row: Row) -> int:
-    """The columns that all pieces take."""
+    """Return the width of a row in columns."""
     return sum(cells(text) for _, text in row)
 
 
 def head(text: str, width: int) -> str:
-    """The longest beginning that takes at most `width` columns; what joins its last character comes along."""
+    """Return the longest prefix of at most `width` columns, with the combining characters that follow it."""
     if text.isascii():
         return text[: max(width, 0)]
     taken = 0
@@ -59,21 +59,21 @@ def head(text: str, width: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning, with a `…` where it is cut."""
+    """Cut text at its end to `width` columns, with a `…`."""
     if cells(text) <= width:
         return text
     return head(text, width - 1) + CUT if width > 0 else ""
 
 
 def cut_front(text: str, width: int) -> str:
-    """The end, with a `…` in front where it is cut: of paths, the part that tells them apart."""
+    """Cut text at its beginning to `width` columns, with a `…`: the end of a path tells it from others."""
     if cells(text) <= width:
         return text
     return CUT + head(text[::-1], width - 1)[::-1] if width > 0 else ""
 
 
 def fit(row: Row, width: int) -> Row:
-    """The beginning of a row, with a `…` in the style of the piece that is cut."""
+    """Cut a row to `width` columns, with a `…` in the style of the fragment that is cut."""
     if row_cells(row) <= width:
         return row
     fitting: Row = []
@@ -87,24 +87,24 @@ def fit(row: Row, width: int) -> Row:
 
 
 def padded(text: str, width: int) -> str:
-    """`text` cut or filled up to exactly `width` columns."""
+    """Cut or pad text to exactly `width` columns."""
     short = cut(text, width)
     return short + " " * (width - cells(short))
 
 
 def folded(text: str, width: int) -> Iterator[str]:
-    """The lines of `text`, long ones in several pieces of at most `width` columns, as a terminal would show them."""
+    """Yield the sanitized lines of text, long ones in parts of at most `width` columns, as a terminal wraps them."""
     for line in harmless(text).split("\n"):
         at = 0
         while at < len(line) or not at:
-            rest = line[at : at + max(width, 1) * CHARS_PER_CELL]  # not all of it: a line may have millions of them
-            part = head(rest, width) or rest[:1]  # one that is wider than all the room becomes a `…`
+            rest = line[at : at + max(width, 1) * CHARS_PER_CELL]  # a line may have millions
+            part = head(rest, width) or rest[:1]  # a character wider than the whole row becomes a `…`
             yield cut(part, width)
             at += max(len(part), 1)
 
 
 def flowing(parts: Sequence[Row], width: int, gap: str = "  ") -> list[Row]:
-    """Short parts beside each other, on as many rows as they need; none is broken unless it is wider than a row."""
+    """Place short parts next to each other on as many rows as needed; only a part wider than a row is cut."""
     rows: list[Row] = []
     for part in parts:
         if rows and row_cells(rows[-1]) + len(gap) + row_cells(part) <= width:

@@ -1,6 +1,6 @@
-"""What is being done now: what the model writes, the calls that run, and what is waited for.
+"""The live rows: the text that the model is writing, calls without a result, and what the run waits for.
 
-Everything here is shown again in full when it is finished; so lines are cut, and what has no room is left out.
+Everything here is printed in full when it is finished, so lines are cut and rows without room are left out.
 """
 
 from zotd.client.humanize import count, duration
@@ -13,36 +13,36 @@ from zottui.widgets.cells import CUT, clean, cut, fit, piece, row_cells
 from zottui.widgets.queue import queue
 
 MAX_ROWS = 12
-"""Each row costs some 0.8 ms per frame at 160 columns."""
+"""Most live rows: each costs about 0.8 ms per frame at 160 columns."""
 
 TEXT_ROWS = 6
-"""Of what the model is writing."""
+"""Most rows of the model's text."""
 
 OUTPUT_ROWS = 5
-"""Of what one tool has printed."""
+"""Most rows of one tool's output."""
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 FRAMES_PER_S = 8
-"""Of the spinner: smooth enough, and half of what the live area is drawn with at most."""
+"""Spinner frames a second: smooth enough, and about half of the highest frame rate."""
 
 
 def activity(state: ViewState, now: float, width: int, height: int, *, asked: str = "") -> list[Row]:
-    """What happens, and below it what waits behind it; at most `height` rows, of which what waits has half.
+    """Return at most `height` rows: the live rows, and below them the queue on at most half of the rows.
 
-    `asked`: as of `live`.
+    `asked` is that of `live`.
     """
     waiting = queue(state, width, max(height // 2, 1))
     return live(state, now, width, height - len(waiting), asked=asked) + waiting
 
 
 def live(state: ViewState, now: float, width: int, height: int, *, asked: str = "") -> list[Row]:
-    """At most `height` rows, and never more than `MAX_ROWS`; none when nothing happens.
+    """Return at most `height` and at most `MAX_ROWS` rows; none when nothing runs.
 
-    `asked`: the id of the call about which a dialog asks, so that nothing more need be said of it.
+    `asked` is the id of the call whose approval dialog is open; it is left out here.
 
-    Of the room, first comes a line for each call, or the one that says what is waited for; then the output of the
-    calls; then what the model is writing.
+    Rows are assigned in this order: one for each call, or one for what the run waits for; the output of calls; the
+    model's text.
     """
     room = min(height, MAX_ROWS)
     if (state.run is None and not state.reply.calls) or room <= 0:
@@ -61,7 +61,7 @@ def live(state: ViewState, now: float, width: int, height: int, *, asked: str = 
 
 
 def _heads(state: ViewState, now: float, width: int, room: int, *, asked: str) -> list[tuple[Row, str]]:
-    """For each call its line and its output; of too many calls the newest, and how many there are besides."""
+    """Return a line and the output for each call; of too many calls the newest, and the number of the others."""
     calls = [call for call in state.reply.calls if call.id != asked]
     shown = calls if len(calls) <= room else calls[len(calls) - max(room - 1, 1) :]
     waiting = {one.tool_id for one in state.approvals}
@@ -75,9 +75,9 @@ def _heads(state: ViewState, now: float, width: int, room: int, *, asked: str) -
 
 
 def _call(call: LiveCall, now: float, width: int, *, since: float | None, needs_you: bool) -> Row:
-    """Its name and how long it has been running stay when there is no room for what it is about.
+    """Return the line of a call. Without room, its subject is cut first; name and duration stay.
 
-    Only a call that is being written or runs has a spinner.
+    Only a call that the model is writing or that runs has a spinner.
     """
     if needs_you:
         mark = piece(TextRole.WARNING, "●")
@@ -105,7 +105,7 @@ def _progress(call: LiveCall, now: float, *, since: float | None, needs_you: boo
 
 
 def _waiting(state: ViewState, now: float, *, is_writing: bool) -> Row:
-    """The line of a run in which no call is open."""
+    """Return the line of a run without open calls: a retry, thinking, writing or working."""
     run, reply = state.run, state.reply
     assert run is not None
     turning = piece(TextRole.ACCENT, spinner(now))
@@ -121,12 +121,12 @@ def _waiting(state: ViewState, now: float, *, is_writing: bool) -> Row:
 
 
 def spinner(now: float) -> str:
-    """A character that turns, so that one sees that it goes on: the one for this moment."""
+    """Return the spinner's character at a time."""
     return FRAMES[int(now * FRAMES_PER_S) % len(FRAMES)]
 
 
 def _output(printed: str, width: int, room: int) -> list[Row]:
-    """The last lines of what a tool has printed, each cut: a progress bar is one line."""
+    """Return the last lines of a tool's output. Text before a carriage return is dropped: a progress bar is one line."""
     lines = [line.rsplit("\r", 1)[-1] for line in printed.replace("\r\n", "\n").split("\n")]
     shown = [clean(line) for line in lines if line.strip()][-room:] if room > 0 else []
     return [[piece(TextRole.MUTED, cut(f"  {line}", width))] for line in shown]

@@ -1,4 +1,4 @@
-"""What waits to be said to the model."""
+"""The queue of inputs in the live area."""
 
 from zotd.wire.events import QueueItem
 from zottui.state import ViewState
@@ -7,14 +7,14 @@ from zottui.ui_context import Row
 from zottui.widgets.cells import clean, fit, piece
 
 MAX_ROWS = 4
-"""What waits is short, or it is not read."""
+"""Most rows of the queue."""
 
 WORDS = {"queue": "queued", "steer": "steer "}
-"""As long as each other, so that the texts stand below each other."""
+"""Labels of equal length, so that the texts are aligned."""
 
 
 def queue(state: ViewState, width: int, height: int) -> list[Row]:
-    """A row for each input, first one first, and one that says when they are held; at most `height`."""
+    """Return a row for each queued input, oldest first, after one that tells if the queue is held; at most `height`."""
     room = min(height, MAX_ROWS)
     rows = [_held()] if state.held else []
     left = room - len(rows)

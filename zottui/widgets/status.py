@@ -1,4 +1,4 @@
-"""The status bar: one line, of which the least important is left out when it is narrow."""
+"""The status bar: one line that drops its least important items when the terminal is narrow."""
 
 from dataclasses import dataclass
 
@@ -12,31 +12,31 @@ GAP = " · "
 
 YELLOW_PERCENT = 70
 RED_PERCENT = 85
-"""Of the context window; at about this the daemon summarises the conversation by itself."""
+"""Percent of the context window from which on it is red. At about this the daemon compacts the conversation."""
 
 PATH_CELLS = 32
-"""Of the directory: its end tells projects apart."""
+"""Columns for the directory; its end is kept, since it tells projects apart."""
 
 NAME_CELLS = 28
 UNWATCHED = "yolo"
-"""The mode that is not shown: nothing is asked, so nothing is to be expected."""
+"""The mode that is not shown, since it asks for no approvals."""
 
 SEGMENT_CELLS = 32
-"""Of what an extension shows: there may be several."""
+"""Columns for an extension's segment; there may be several."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
     rank: int
-    """The lowest gets its room first."""
+    """Priority; the lowest number gets its room first."""
     role: TextRole
     text: str
 
 
 def status(state: ViewState, width: int, *, home: str, vi_mode: str = "") -> Row:
-    """One row of less than `width` columns: a full one would be wrapped when the terminal gets narrower.
+    """Return the status bar, at most `width - 1` columns wide: a filled row would wrap when the terminal gets narrower.
 
-    `home`: shown as `~`. `vi_mode`: `INSERT`, `NORMAL`, …, of an editor that has modes.
+    The directory `home` is shown as `~`. `vi_mode` is `INSERT`, `NORMAL`, …, or empty.
     """
     items = [item for item in _items(state, home, vi_mode) if item.text]
     row: Row = []
@@ -47,7 +47,7 @@ def status(state: ViewState, width: int, *, home: str, vi_mode: str = "") -> Row
 
 
 def _fitting(items: list[_Item], width: int) -> list[_Item]:
-    """The most important ones for which there is room, in their order; one is there in any case."""
+    """Return the most important items that fit, in their order; always at least one."""
     fitting: list[_Item] = []
     room = width + cells(GAP)
     for item in sorted(items, key=lambda item: item.rank):
@@ -59,10 +59,10 @@ def _fitting(items: list[_Item], width: int) -> list[_Item]:
 
 
 def _items(state: ViewState, home: str, vi_mode: str) -> list[_Item]:
-    """In the order of the line."""
+    """Return all items in display order."""
     session, waiting = state.session, len(state.approvals)
     model = f"{session.provider}/{session.model}" if session else ""
-    name = session.name if session else ""  # its id says nothing to people; /status has it
+    name = session.name if session else ""  # not the id, which tells users nothing; /status shows it
     mode = session.mode if session and session.mode != UNWATCHED else ""
     context, alarm = _context(state)
     return [
@@ -86,20 +86,20 @@ def _items(state: ViewState, home: str, vi_mode: str) -> list[_Item]:
 
 
 def short_path(path: str, home: str) -> str:
-    """A directory with `~` for the home, and a `…` for the beginning when it is long."""
+    """Shorten a directory: `~` for the home, and a `…` for the beginning of a long one."""
     if home and (path == home or path.startswith(f"{home.rstrip('/')}/")):
         path = f"~{path[len(home.rstrip('/')) :]}"
     return cut_front(clean(path), PATH_CELLS)
 
 
 def _today(state: ViewState) -> str:
-    """What all sessions have cost since midnight, unless it is what this one has cost."""
+    """Return the cost of all sessions since midnight; empty if it equals this session's."""
     today = money(state.cost_today or 0.0)
     return f"{today} today" if state.cost_today and today != money(state.usage.cost_usd) else ""
 
 
 def _context(state: ViewState) -> tuple[str, TextRole]:
-    """What the conversation takes of the model's window, and in which colour."""
+    """Return how full the model's context window is, and the colour for it."""
     if not state.window:
         return (count(state.context) if state.context else ""), TextRole.STATUS
     percent = 100 * state.context / state.window

@@ -4,11 +4,11 @@ from zottui.state import ViewState
 from zottui.widgets.cells import clean, cut
 
 TITLE_CELLS = 60
-"""Tabs are narrower, window lists not much wider."""
+"""Most columns of a title. Tabs are narrower, window lists not much wider."""
 
 
 def title(state: ViewState) -> str:
-    """The session's name, behind a mark when it is busy, or has something that nobody has looked at."""
+    """Return the session's name, with a mark when it runs, needs the user or has unseen results."""
     session = state.session
     name = clean(session.name).strip() if session else ""
     words = cut(f"zot: {name}" if name else "zot", TITLE_CELLS)
